@@ -2,8 +2,8 @@
 
 A node is its directory. Its id and its first token are drawn when that is made, and a disk that is
 empty is another node. Each start is a life of the node with a higher generation, kept before
-anybody hears of it. Files are written anew beside the old ones and put in their place, so that
-there is always a whole one.
+anybody hears of it, and after the rows are locked: who does not get them begins no life. Files are
+written anew beside the old ones and put in their place, so that there is always a whole one.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class NodeDirectory:
 
     @classmethod
     def open(cls, path: Path, cluster: str, random: Random) -> "NodeDirectory":
-        """The directory of a node of `cluster`, made where it is missing; a new life begins.
+        """The directory of a node of `cluster`, made where it is missing.
 
         Raises ConfigurationError where it is of another cluster, and StoreDamaged.
         """
@@ -80,6 +80,7 @@ class NodeDirectory:
             identity = NodeIdentity(
                 cluster=cluster, node=random.getrandbits(ID_BITS) + 1, token=random_token(random)
             )
+            cls(path, identity).keep(identity)
         except (*MALFORMED, OSError) as error:
             raise StoreDamaged(f"{file} cannot be read: {error}; restore it from a copy") from error
         if identity.cluster != cluster:
@@ -87,11 +88,12 @@ class NodeDirectory:
                 f"{path} is the directory of a node of the cluster {shown(identity.cluster)}, not "
                 f"of {shown(cluster)}: name that cluster, or another directory"
             )
-        directory = cls(path, identity)
-        # Where the clock was put back, lives are counted on.
-        later = max(identity.generation + 1, time.time_ns() // 1_000_000)
-        directory.keep(msgspec.structs.replace(identity, generation=later))
-        return directory
+        return cls(path, identity)
+
+    def begin_life(self) -> None:
+        """Count a life. Where the clock was put back, lives are counted on."""
+        later = max(self.identity.generation + 1, time.time_ns() // 1_000_000)
+        self.keep(msgspec.structs.replace(self.identity, generation=later))
 
     def keep(self, identity: NodeIdentity) -> None:
         """Have it on the disk."""

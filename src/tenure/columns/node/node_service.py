@@ -151,6 +151,7 @@ class NodeService:
         secret = read_secret(settings.secret)
         self.directory = NodeDirectory.open(settings.data, settings.cluster, self._random)
         self._storage = await asyncio.to_thread(RocksEngine.open, settings.data / ROWS)
+        self.directory.begin_life()
         transport = WebSocketTransport(STORE_ROLE, self._credentials)
         self.store = StoreEngine(self.directory, self._storage, transport, wall_us, self.on_failed)
         self.store.on_opening = self._on_opening

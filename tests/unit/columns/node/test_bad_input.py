@@ -9,6 +9,7 @@ import pytest
 
 from tenure.cli.demo.ports import free_ports
 from tenure.columns.backends.cluster import STORE_ROLE
+from tenure.columns.node.node_directory import IDENTITY
 from tenure.columns.node.node_service import NodeService, wall_us
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
@@ -117,6 +118,8 @@ async def test_a_directory_that_another_process_has_is_said(tmp_path: Path) -> N
     form_ring(nodes, MAIL)
     async with running(nodes[:1]):
         again = msgspec.structs.replace(nodes[0], port=0)
+        before = (nodes[0].data / IDENTITY).read_bytes()
         with pytest.raises(StoreInUse, match="open already"):
             async with NodeService(again):
                 pass
+        assert (nodes[0].data / IDENTITY).read_bytes() == before  # no life was counted

@@ -21,7 +21,9 @@ TOPOLOGY = Topology(cluster="mail", id=1, version=2, placement=Placement(), firs
 
 
 def opened(path: Path, cluster: str = "mail", seed: int = 1) -> NodeDirectory:
-    return NodeDirectory.open(path, cluster, Random(seed))
+    directory = NodeDirectory.open(path, cluster, Random(seed))
+    directory.begin_life()
+    return directory
 
 
 def test_a_node_is_its_directory_and_each_start_a_later_life(tmp_path: Path) -> None:
