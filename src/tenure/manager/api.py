@@ -41,6 +41,7 @@ from tenure.protocol.lease.answers import (
     PoolDeleted,
     PoolMade,
     Pools,
+    QuestionFailed,
     TableAnswer,
 )
 from tenure.protocol.lease.leader.events import (
@@ -259,6 +260,9 @@ class Api:
                 raise HttpRefusal(503, f"this manager stands by; {leader} leads", "ask it", leader)
             case ClusterRefused(why=why, way_out=way_out, missing=missing):
                 raise HttpRefusal(404 if missing else 409, why, way_out)
+            case QuestionFailed(why=why):
+                way_out = "report it; the manager goes on, and its log has the same"
+                raise HttpRefusal(500, f"the question failed: {why}", way_out)
             case Impossible(why=why, missing=True):
                 create = "create it: POST /v1/pools, or tenure pool create"
                 way_out = "name one of those" if isinstance(question, DeletePool) else create

@@ -5,9 +5,10 @@ which it asks, and not waited for: a beat must not wait behind an append, and th
 sees to it that one append is under way at a time.
 
 Three things end it. The journal contradicts itself or what was seen of it; the machine contradicts
-itself, which is a bug; and whoever runs it says so. In the first two `failed` tells why, and the
-process is to end: a manager that goes on without its journal, or after a broken invariant, may give
-a key to two owners, and one that is gone is replaced by a standby.
+itself or raises, which is a bug; and whoever runs it says so. In the first two `failed` tells why,
+and the process is to end: a manager that goes on without its journal, or after a broken invariant,
+may give a key to two owners, and one that is gone is replaced by a standby. A bug in the answer to
+a question that only reads ends nothing: see `Leader.on_asked`.
 """
 
 import asyncio

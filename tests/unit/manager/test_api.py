@@ -11,6 +11,7 @@ from tenure.journals import MemoryJournal
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import Events, Serving, serving
+from tests.unit.protocol.lease.breaking import Breaking
 
 pytestmark = pytest.mark.asyncio
 
@@ -271,3 +272,15 @@ async def test_a_manager_that_cannot_read_its_journal_is_alive_and_not_ready() -
         assert (await manager.get("/readyz"))[0] == 503
         status, problem = await manager.get("/v1/pools")
         assert (status, problem["error"]) == (503, "no manager leads yet")
+
+
+async def test_a_question_that_fails_is_refused_and_the_manager_leads_on() -> None:
+    """Whoever asks again and again would end each manager in turn."""
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        with Breaking(2):
+            status, problem = await manager.get("/v1/pools/rooms/owners")
+        assert (status, problem["error"]) == (500, "the question failed: ListOwners: Broken: ")
+        assert manager.counted("question failed") == 1
+        assert (await manager.get("/v1/pools/rooms/owners"))[0] == 200
+        assert (await manager.get("/v1/status"))[1]["role"] == "leading"

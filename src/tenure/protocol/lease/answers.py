@@ -283,7 +283,20 @@ class Impossible(msgspec.Struct, frozen=True):
     """Where the kind of the question does not say it."""
 
 
+class QuestionFailed(msgspec.Struct, frozen=True):
+    """The answer could not be made, which is a bug. Nothing was changed."""
+
+    why: str
+
+
 Told: TypeAlias = Pools | Owners | TableAnswer | Location | PlanRead | KeyExplained
 Answer: TypeAlias = (
-    Told | PoolMade | PoolDeleted | Steered | NotLeading | Impossible | ClusterAnswer
+    Told
+    | PoolMade
+    | PoolDeleted
+    | Steered
+    | NotLeading
+    | Impossible
+    | QuestionFailed
+    | ClusterAnswer
 )

@@ -104,13 +104,14 @@ class TopologyLeader:
 
     def on_asked(self, now: Instant, ticket: int, question: ClusterQuestion) -> None:
         """Answer, or do what is told."""
+        self.desk.reply(ticket, self.answer(now, question))
+
+    def answer(self, now: Instant, question: ClusterQuestion) -> ClusterAnswer:
+        """What is asked for, or what came of what is told."""
         try:
-            answer = self._answer(now, question)
+            return self._answer(now, question)
         except ChangeRefused as refused:
-            answer = ClusterRefused(
-                why=refused.why, way_out=refused.way_out, missing=refused.missing
-            )
-        self.desk.reply(ticket, answer)
+            return ClusterRefused(why=refused.why, way_out=refused.way_out, missing=refused.missing)
 
     def _answer(self, now: Instant, question: ClusterQuestion) -> ClusterAnswer:
         match question:

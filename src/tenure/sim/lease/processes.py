@@ -15,6 +15,7 @@ from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellMa
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.lookup import events as lookup_events
 from tenure.protocol.lease.lookup.events import RoutingTable
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -282,6 +283,7 @@ class ManagerProcess(LeaseProcess):
                 for connection in connections:
                     self._send(connection, message)
             case Noted():
+                assert action.kind is not LeaderKind.QUESTION_FAILED, action.detail
                 self.note(action)
                 if action.kind is LogKind.LEADING:
                     self.site.checkers.on_leading(self)

@@ -19,6 +19,7 @@ from tenure.protocol.lease.leader.events import (
     QuestionAsked,
     TellClient,
     TellClients,
+    TellNodes,
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
@@ -89,6 +90,8 @@ class Driven:
         match action:
             case TellClient(message=message) | TellClients(message=message):
                 self.said.append(message)
+            case TellNodes():
+                pass
             case Noted(kind=kind):
                 self.notes.append(kind.phrase)
             case AnswerQuestion(answer=answer):

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.machine import Output
+from tenure.base.noted import Noted
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.messages import (
     Attested,
     Held,
@@ -194,6 +196,8 @@ class Managed:
         for action in output.actions:
             if isinstance(action, manager_events.GiveUp):
                 self.gave_up = True
+            elif isinstance(action, Noted):
+                assert action.kind is not LeaderKind.QUESTION_FAILED, action.detail
             elif isinstance(action, LOG_ACTIONS):
                 answer = answer_of(self.lies, self.journal, action)
                 if answer is not None:
@@ -212,6 +216,8 @@ QUESTIONS: tuple[manager_events.Question, ...] = (
     manager_events.CreatePool("p", "hashed"),
     manager_events.CreatePool("q", "hashed"),
     manager_events.CreatePool("q", "ordered", (LONGEST_KEY,)),
+    *(manager_events.ListOwners(pool) for pool in "pq"),
+    manager_events.ListPools(),
     *(PinKey(pool=pool, key=LONGEST_KEY[:n], owner="a") for pool in "pq" for n in (8, 1023, 1024)),
 )
 

@@ -4,13 +4,24 @@ A leader is made when a manager has won the leadership and read the journal, and
 is deposed; so nothing that it believed in its first time survives into its second.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.names import shown, wrong_with_name
 from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
-from tenure.protocol.lease.answers import Connection, Impossible, PoolDeleted, PoolMade, Steered
+from tenure.protocol.lease.answers import (
+    Answer,
+    Connection,
+    Impossible,
+    PoolDeleted,
+    PoolMade,
+    QuestionFailed,
+    Steered,
+)
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.claims import NEVER
 from tenure.protocol.lease.leader.clusters import LeaderClusters
@@ -52,8 +63,9 @@ from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringComma
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from tenure.protocol.topology.leader import TopologyLeader
 from tenure.protocol.topology.messages import NodeRequest
-from tenure.protocol.topology.questions import ClusterQuestion
+from tenure.protocol.topology.questions import ClusterQuestion, ClusterReading
 
+R = TypeVar("R")
 FULL = (
     f"there are {POOLS_PER_MANAGER} pools, and no manager keeps more; delete one with "
     "`tenure pool delete`"
@@ -272,10 +284,30 @@ class Leader:
             self.context.reply(asked.ticket, self._delete_asked(now, question))
         elif isinstance(question, Steer | ReadPlan):
             self._ask_policy(now, asked, question)
+        elif isinstance(question, ClusterReading):
+            self._reply_by(asked, lambda: self.clusters.answer(now, question))
         elif isinstance(question, ClusterQuestion):
             self.clusters.on_asked(now, asked.ticket, question)
         else:
-            self.context.reply(asked.ticket, questions.answer(now, self.pools, question))
+            self._reply_by(asked, lambda: questions.answer(now, self.pools, question))
+
+    def _reply_by(self, asked: QuestionAsked, read: Callable[[], Answer]) -> None:
+        self.context.reply(asked.ticket, self._read(asked, read))
+
+    def _read(self, asked: QuestionAsked, read: Callable[[], R]) -> R | QuestionFailed:
+        """What `read` makes, which changes nothing, wherever it breaks off.
+
+        So a bug there costs the answer, and not the leader: whoever asks again and again would end
+        each manager in turn. Where the state contradicts itself, the leader ends all the same.
+        """
+        try:
+            return read()
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is a bug: anything may come
+            why = f"{type(asked.question).__name__}: {type(error).__name__}: {error}"
+            self.context.note(LeaderKind.QUESTION_FAILED, detail=f"{why}, {_place(error)}")
+            return QuestionFailed(why)
 
     def _ask_policy(
         self, now: Instant, asked: QuestionAsked, question: SteeringCommand | ReadPlan
@@ -284,8 +316,9 @@ class Leader:
         if pool is None:
             self.context.reply(asked.ticket, questions.no_pool(self.pools, question.pool))
             return
+        work: Planning | Steered | Impossible | QuestionFailed
         if isinstance(question, ReadPlan):
-            work: Planning | Steered | Impossible = pool.planner.planning(now)
+            work = self._read(asked, lambda: pool.planner.planning(now))
         else:
             work = planning_to_steer(now, pool, question, self.make_policy)
         if not isinstance(work, Planning):
@@ -324,7 +357,7 @@ class Leader:
     ) -> None:
         pool, question = self.pools[work.pool], asked.question
         if isinstance(question, ReadPlan):
-            self.context.reply(asked.ticket, read_plan(pool, made))
+            self._reply_by(asked, lambda: read_plan(pool, made))
             return
         assert isinstance(question, Steer)
         answer = steer(now, pool, question, work, made)
@@ -443,3 +476,12 @@ class Leader:
 def _wrong_name(pool: str) -> str | None:
     why = wrong_with_name(pool)
     return why and f"{shown(pool)} cannot be a pool's name: {why}"
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised."""
+    raised = error.__traceback__
+    while raised is not None and raised.tb_next is not None:
+        raised = raised.tb_next
+    assert raised is not None
+    return f"in line {raised.tb_lineno} of {raised.tb_frame.f_code.co_filename}"

@@ -26,6 +26,7 @@ class LeaderKind(NotedKind):
     POLICY_FAILED = "policy failed", Level.ERROR, True
     POLICY_HANGS = "policy hangs", Level.WARNING, True
     POLICY_RETURNED = "policy returned after all", Level.INFO
+    QUESTION_FAILED = "question failed", Level.ERROR, True
     ASKED_WITNESS = "asked a witness", Level.DEBUG
     STUCK = "owner stuck: its application does not let go of ranges", Level.WARNING
     SHARED_ADDRESS = "owners share an address", Level.WARNING

@@ -1,0 +1,59 @@
+"""A bug in what answers a question, at any place."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Self
+
+from tenure.protocol.lease.leader import questions
+from tenure.protocol.lease.leader.explaining import read_plan
+from tenure.protocol.lease.leader.planner import Planner
+from tenure.protocol.topology.leader import TopologyLeader
+
+ANSWERING = (
+    questions.answer.__code__,
+    TopologyLeader.answer.__code__,
+    Planner.planning.__code__,
+    read_plan.__code__,
+)
+Tracing = Callable[[FrameType, str, Any], Any] | None
+
+
+class Broken(Exception):
+    """What no code expects."""
+
+
+class Breaking:
+    """Raises at one call of a function, of those that an answer leads to; and counts them."""
+
+    def __init__(self, place: int | None = None, error: Exception | None = None) -> None:
+        self.place, self.error = place, error or Broken()
+        self.calls, self._depth = 0, 0
+        self._begun: set[FrameType] = set()
+        """A generator is called again and again, also to end it, and then it raises to nobody."""
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = sys.gettrace()
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _called(self, frame: FrameType, event: str, _: object) -> Tracing:
+        assert event == "call"
+        if not self._depth and frame.f_code not in ANSWERING:
+            return None
+        self._depth += 1
+        if frame not in self._begun:
+            self._begun.add(frame)
+            self.calls += 1
+            if self.calls == self.place:
+                raise self.error
+        return self._within
+
+    def _within(self, _: FrameType, event: str, __: object) -> Tracing:
+        if event == "return":
+            self._depth -= 1
+        return self._within

@@ -1,0 +1,184 @@
+"""A question that fails is refused, and the leader goes on as it was.
+
+That is allowed because reading changes nothing, wherever it breaks off. So each question is made to
+fail at the calls of functions that it leads to, and the whole machine is looked at before and
+after.
+"""
+
+from collections.abc import Collection, Iterable
+from enum import Enum
+from random import Random
+from typing import TypeGuard
+
+import pytest
+
+from tenure.protocol.lease.answers import PlanRead, QuestionFailed
+from tenure.protocol.lease.leader.events import (
+    ListOwners,
+    ListPools,
+    Locate,
+    NodeSaid,
+    Question,
+    QuestionAsked,
+    ReadTable,
+)
+from tenure.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
+from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan
+from tenure.protocol.topology.messages import NodeRequest
+from tenure.protocol.topology.questions import (
+    CreateCluster,
+    ListClusters,
+    ReadMoves,
+    ReadRing,
+    ReadUpkeep,
+)
+from tenure.protocol.topology.records import Node, Placement
+from tests.unit.protocol.lease.breaking import Breaking, Broken
+from tests.unit.protocol.lease.driven_manager import Driven, at
+
+READINGS: tuple[Question, ...] = (
+    ListPools(),
+    ListOwners("p"),
+    ReadTable("p"),
+    ReadTable("p", since=1),
+    Locate("p", b"k"),
+    ExplainKey("p", b"k"),
+    ReadPlan("p"),
+    ListClusters(),
+    ReadRing(cluster="chat"),
+    ReadMoves(cluster="chat"),
+    ReadUpkeep(cluster="chat"),
+)
+PLACES = 120
+"""At about so many calls each question is made to fail."""
+
+
+def told(value: object, seen: dict[int, tuple[int, object]]) -> object:
+    """All that an object leads to. `seen` is what was told of already, and keeps it from going."""
+    if value is None or isinstance(value, int | float | str | bytes | Enum | type):
+        return value
+    if id(value) in seen:
+        return f"as {seen[id(value)][0]}"
+    seen[id(value)] = len(seen), value
+    if isinstance(value, Random):
+        return value.getstate()
+    items = list(value.items() if isinstance(value, dict) else value if is_many(value) else ())
+    slots = [name for each in type(value).__mro__ for name in getattr(each, "__slots__", ())]
+    names = [*slots, *getattr(value, "__dict__", ()), *getattr(value, "__struct_fields__", ())]
+    return (
+        type(value).__qualname__,
+        [(name, told(getattr(value, name, None), seen)) for name in names if name[:2] != "__"],
+        [told(each, seen) for each in items],
+    )
+
+
+def is_many(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, Collection) and not isinstance(value, dict)
+
+
+def joined(driven: Driven, number: int, name: str) -> None:
+    """An owner that has joined, and asked for leases."""
+    [answer] = driven.hear(
+        Join(
+            pool="p",
+            kind="hashed",
+            name=name,
+            address=f"http://{name}",
+            owner_nonce=number,
+            manager_nonce=driven.nonce,
+            sequence=1,
+        ),
+        number,
+    )
+    assert isinstance(answer, LeaseResponse)
+    driven.run(at(driven.now / 1e9 + 1))
+    driven.hear(
+        LeaseRequest(
+            pool="p",
+            incarnation=answer.incarnation,
+            owner_nonce=number,
+            manager_nonce=driven.nonce,
+            sequence=2,
+            journal=answer.journal,
+            leadership=answer.leadership,
+            held=(),
+        ),
+        number,
+    )
+
+
+def machine_with_all(plans_at_once: int | None = None) -> Driven:
+    """Owners with leases, and a cluster of three nodes."""
+    driven = Driven(plans_at_once=plans_at_once)
+    for number, name in enumerate("ab"):
+        joined(driven, number, name)
+    placement = Placement.read("2")
+    driven.ask(CreateCluster(cluster="chat", id=7, placement=placement, first_nodes=3))
+    for sequence in (1, 2):
+        for number in (1, 2, 3):
+            node = Node(
+                id=number,
+                name=f"n{number}",
+                address=f"http://n{number}",
+                token=bytes([number * 60]),
+            )
+            driven.take(
+                NodeSaid(number, NodeRequest(cluster="chat", node=node, life=1, sequence=sequence))
+            )
+    driven.run(at(5))
+    return driven
+
+
+@pytest.mark.parametrize("question", READINGS, ids=lambda each: type(each).__name__)
+def test_a_reading_that_breaks_off_anywhere_changes_nothing(question: Question) -> None:
+    driven = machine_with_all()
+    answer = driven.ask(question)
+    with Breaking() as counting:
+        assert driven.ask(question) == answer
+    before = told(driven.machine, {})
+    places = range(1, counting.calls + 1, counting.calls // PLACES + 1)
+    for place in places:
+        with Breaking(place):
+            failed = driven.ask(question)
+        assert isinstance(failed, QuestionFailed), place
+        assert "Broken" in failed.why
+        assert told(driven.machine, {}) == before, place
+    assert driven.notes.count("question failed") == len(places)
+    assert driven.ask(question) == answer
+
+
+def test_a_plan_that_was_made_beside_the_machine_may_be_unreadable_too() -> None:
+    driven = machine_with_all(plans_at_once=0)
+    driven.plan()
+    driven.take(QuestionAsked(1, ReadPlan("p")))
+    driven.replies = []
+    with Breaking(1):
+        driven.plan()
+    [failed] = driven.replies
+    assert isinstance(failed, QuestionFailed)
+    assert failed.why.startswith("ReadPlan: Broken")
+    driven.take(QuestionAsked(2, ReadPlan("p")))
+    driven.plan()
+    assert isinstance(driven.replies[-1], PlanRead)
+
+
+def test_who_looks_at_the_whole_machine_sees_a_change() -> None:
+    driven = machine_with_all()
+    before = told(driven.machine, {})
+    assert told(driven.machine, {}) == before
+    joined(driven, 7, "c")
+    assert told(driven.machine, {}) != before
+
+
+def test_a_machine_that_contradicts_itself_ends_all_the_same() -> None:
+    driven = machine_with_all()
+    with Breaking(3, AssertionError("two owners")), pytest.raises(AssertionError, match="two"):
+        driven.ask(ListOwners("p"))
+
+
+def test_a_command_that_fails_ends_the_manager() -> None:
+    """Nobody knows how far it came."""
+    driven = machine_with_all()
+    wanted = CreateCluster(cluster="b", id=8, placement=Placement.read("1"), first_nodes=1)
+    with Breaking(3), pytest.raises(Broken):
+        driven.ask(wanted)
