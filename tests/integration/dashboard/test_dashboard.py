@@ -126,6 +126,14 @@ async def test_a_hole_is_seen_and_every_range_can_be_walked_to_by_keyboard(
 ) -> None:
     async with dashboard(browser, owners=1) as (manager, page, owners):
         await until(manager, page, lambda told: told["ann"]["ranges"] > 0)
+        hues = await page.evaluate(
+            """async names => {
+                const { colour } = await import("/dashboard/space.js");
+                return names.map(name => parseInt(colour(name, 1).slice(4)));
+            }""",
+            [f"another-{number}" for number in range(500)],
+        )
+        assert all(24 < hue < 336 for hue in hues), "red is for holes"
         await page.locator("#space").focus()
         await page.keyboard.press("End")
         await expect(page.locator("#space-at")).to_contain_text("to the last: ann, lease number")

@@ -13,7 +13,7 @@ const slots = new Map();
 export function colour(name, work) { // `work` is from 0 to 1: what it does, beside the busiest
   if (!slots.has(name)) slots.set(name, slots.size);
   const light = dark.matches ? 30 + 35 * work : 80 - 38 * work;
-  const hue = (210 + slots.get(name) * 137.508) % 360; // the golden angle
+  const hue = 25 + (185 + slots.get(name) * 118.41) % 310; // by the golden ratio; red is for holes
   return `hsl(${hue.toFixed(0)} ${(45 + 35 * work).toFixed(0)}% ${light.toFixed(0)}%)`;
 }
 
