@@ -86,7 +86,12 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 @pytest.mark.parametrize(
     ("name", "seed", "promise"),
-    [("gaps-taken", 0, "G2"), ("lives-are-one", 0, "G2"), ("refusal-kept-to-itself", 5, "G4")],
+    [
+        ("gaps-taken", 0, "G2"),
+        ("lives-are-one", 0, "G2"),
+        ("refusal-kept-to-itself", 5, "G4"),
+        ("vouched-by-nobody", 1, "G6"),
+    ],
 )
 def test_a_canary_of_gossip_is_caught_and_its_twin_is_not(
     name: str, seed: int, promise: str

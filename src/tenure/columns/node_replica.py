@@ -119,8 +119,9 @@ class NodeReplica(Replica):
         self.changes = 0
         """How often the store was changed in this life."""
         self.promises = 0
-        """How many horizons and fences were promised in all lives: a store that has fewer than it
-        had was put back to an earlier state (R26)."""
+        """How often this counter was raised in all lives: with each promised horizon and fence,
+        with each life, and after other changes. A store that has a lower one than it had was put
+        back to an earlier state (R26)."""
         self._steps: dict[type, Callable[[Any], StepResult]] = {
             ApplyMutation: self._apply,
             ReadParts: self._parts,
@@ -271,6 +272,11 @@ class NodeReplica(Replica):
         self.horizons.load()
         self.promises += 1
         return HorizonRaised(step.time)
+
+    def count_once_more(self) -> None:
+        """Raise the counter, without a promise."""
+        self.engine.apply([self._promised_once_more()])
+        self.promises += 1
 
     def _promised_once_more(self) -> Entry:
         return META, _PROMISES, str(self.promises + 1).encode()

@@ -25,6 +25,7 @@ from tenure.protocol.gossip.gossiper_events import (
     TellAcquitted,
     TellConvicted,
     TellState,
+    TellVouched,
     TellWentBack,
 )
 from tenure.protocol.topology.records import NodeId, Topology
@@ -43,6 +44,7 @@ class GossipEngine:
 
     `on_convicted` is told all that are convicted, each time that changes; `on_newer` who acts by a
     higher version of the topology, and by which; `fail` what makes going on impossible.
+    `on_vouched` is called when this life may take part.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class GossipEngine:
         self._clock = clock
         self._driver: Driver[GossiperEvent, GossiperAction] | None = None
         self._down: dict[NodeId, None] = {}
+        self.on_vouched: Callable[[], None] = lambda: None
 
     def start(self, address: str, seeds: tuple[str, ...], promises: int, random: Random) -> None:
         """Begin to talk; datagrams are heard at `address` already."""
@@ -103,17 +106,24 @@ class GossipEngine:
         self._post(StateSet(key, value))
 
     def promise(self, promises: int) -> None:
-        """The disk has so many promises (R26)."""
+        """So often the counter of the disk was raised (R26)."""
         self._post(PromisesRaised(promises))
 
     def follow(self, topology: Topology) -> None:
         """These nodes there are, and by this version the node acts."""
         nodes = (*topology.nodes, *topology.waiting)
         peers = tuple(GossipPeer(node.id, node.gossip) for node in nodes if node.gossip)
-        self._post(MembersKnown(peers, tuple(node.id for node in topology.removed)))
+        removed = tuple(node.id for node in topology.removed)
+        ring = tuple(node.id for node in topology.nodes)
+        self._post(MembersKnown(peers, removed, ring))
         self.say(TOPOLOGY_KEY, topology.version.to_bytes(VERSION_BYTES))
         for node in [node for node in self._down if topology.is_removed(node)]:
             del self._down[node]
+
+    @property
+    def down(self) -> tuple[NodeId, ...]:
+        """All that are convicted."""
+        return tuple(self._down)
 
     def view(self) -> GossiperView:
         """What is known now."""
@@ -127,7 +137,9 @@ class GossipEngine:
                 self._give_up(node)
             case TellAcquitted(node=node):
                 self._down.pop(node, None)
-                self._on_convicted(tuple(self._down))
+                self._on_convicted(self.down)
+            case TellVouched():
+                self.on_vouched()
             case TellState(node=node, key=key, value=value):
                 if key == TOPOLOGY_KEY and len(value) == VERSION_BYTES:
                     self._on_newer(node, int.from_bytes(value))
@@ -143,14 +155,15 @@ class GossipEngine:
         if node == self._directory.identity.node:
             self._fail(
                 StoreDamaged(
-                    f"{self._directory.path} was put back to an earlier state: others know of "
-                    "promises that it has forgotten. Have the node replaced by a new one, with an "
-                    "empty directory: tenure columns replace"
+                    f"{self._directory.path} was put back to an earlier state: other nodes know "
+                    "a later one. What it acknowledged since is not there, so it may not take part "
+                    "again. Have the node replaced by a new one, with an empty directory: tenure "
+                    "columns replace"
                 )
             )
         else:
             self._down[node] = None
-            self._on_convicted(tuple(self._down))
+            self._on_convicted(self.down)
 
 
 def _log_failure(kept: "asyncio.Future[None]") -> None:

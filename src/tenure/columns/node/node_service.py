@@ -4,7 +4,8 @@
         await node.wait()
 
 A node that has been part of its cluster before begins by the topology on its disk, and needs no
-manager for that. One that has not asks a manager until it is told one.
+manager for that. It takes part when other nodes vouch for it: its disk may have been put back to an
+earlier state (R26). A node that has not been part asks a manager until it is told a topology.
 """
 
 import asyncio
@@ -117,6 +118,10 @@ class NodeService:
         self._storage: StorageEngine | None = None
         self._http: aiohttp.ClientSession | None = None
         self._has_started = False
+        self._topology: Topology | None = None
+        """By which it will take part."""
+        self._newer: tuple[NodeId, int] | None = None
+        """Who has said meanwhile that it has a newer one, and which."""
         self._weights_told = 0
         """How many weighings the managers have been told of."""
 
@@ -160,7 +165,7 @@ class NodeService:
         await self._listen(secret)
         topology = self.directory.topology()
         if topology is not None:
-            self._take_part(topology)
+            self._prepare(topology)
         if settings.managers:
             manager = WebSocketTransport(NODE_ROLE, self._credentials)
             self._link = ManagerLink(
@@ -196,6 +201,7 @@ class NodeService:
             self.on_failed,
         )
         self.store.on_promised = self.gossip.promise
+        self.gossip.on_vouched = self._take_part
         where = f"{settings.host}:{port}"
         with _listening(where):
             heard = await self._datagrams.listen(where, self.gossip.heard)
@@ -226,7 +232,19 @@ class NodeService:
 
     # --- topology ---
 
-    def _take_part(self, topology: Topology) -> None:
+    def _prepare(self, topology: Topology) -> None:
+        self._topology = topology
+        self.store.load(topology)
+        promises = self.store.promises
+        self.gossip.start(self.gossip_address, self.settings.seeds, promises, self._random)
+        self.gossip.follow(topology)
+        if not promises:  # it has taken no part yet, so there is nothing that it may have forgotten
+            self._take_part()
+
+    def _take_part(self) -> None:
+        topology = self._topology
+        if self._has_started or topology is None:
+            return
         self._has_started = True
         settings = self.settings
         config = NodeConfig(
@@ -238,19 +256,25 @@ class NodeService:
             copy_bytes_a_second=settings.copy_bytes_a_second,
         )
         self.store.start(self._random, config)
-        promises = self.store.promises
-        self.gossip.start(self.gossip_address, self.settings.seeds, promises, self._random)
-        self.gossip.follow(self.store.topology)
+        self.store.tell_convicted(self.gossip.down)
+        if self._newer is not None:
+            self._on_newer(*self._newer)
 
     def _on_told(self, topology: Topology) -> None:
         if self._has_started:
             self.store.learn(topology)
-        else:
+        elif self._topology is None:
             self.directory.keep_topology(topology)
-            self._take_part(topology)
+            self._prepare(topology)
+        elif topology.version > self._topology.version:
+            self.directory.keep_topology(topology)
+            self._topology = topology
+            self._on_topology(topology)
 
     def _on_newer(self, node: NodeId, version: int) -> None:
-        if self._has_started and version > self.store.topology.version:
+        if not self._has_started:
+            self._newer = node, version
+        elif version > self.store.topology.version:
             self.store.ask_topology(node)
 
     def _on_topology(self, topology: Topology) -> None:
@@ -271,7 +295,7 @@ class NodeService:
 
     def _request(self, sequence: int) -> NodeRequest:
         settings, identity = self.settings, self.directory.identity
-        topology = self.store.topology if self._has_started else None
+        topology = self.store.topology if self._has_started else self._topology
         filler = self.store.machine.filler if self._has_started else None
         weights: tuple[RangeWeight, ...] = ()
         if self._has_started:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from random import Random
@@ -63,6 +64,8 @@ from tenure.wire.columns import (
 from tenure.wire.message_parts import MessageJoiner, in_parts
 
 _log = logging.getLogger("tenure.columns")
+COUNT_SECONDS = 5.0
+"""So often the changes of a store raise its counter, which all nodes keep on their disks."""
 
 
 class StoreEngine:
@@ -70,8 +73,8 @@ class StoreEngine:
 
     `fail` is called with what makes going on impossible. `on_opening` is given what clients say
     first, with the way to answer; `on_topology` each topology that counts from then on;
-    `on_promised` how many promises the disk has. `on_through` is called when the node is through
-    with a step of a change.
+    `on_promised` how often the counter of the disk was raised. `on_through` is called when the node
+    is through with a step of a change.
     """
 
     def __init__(
@@ -89,7 +92,8 @@ class StoreEngine:
         self._fail = fail
         self._clock = clock
         self._driver: Driver[NodeEvent, NodeAction] | None = None
-        self._commits: GroupCommit
+        self._commits: GroupCommit | None = None
+        self._counting: asyncio.Task[None]
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[Connection, int] = {}
         self._drawn = count(1)
@@ -101,21 +105,30 @@ class StoreEngine:
         self.on_through: Callable[[], None] = lambda: None
         self.on_promised: Callable[[int], None] = lambda _: None
         self.promises = 0
-        """How many promises the disk has, durably."""
+        """How often the counter of the disk was raised, durably (R26)."""
+        self._counted = 0
+        """How many changes there were when it was raised for them last."""
         self._delays = Delays()
         self._nearest: tuple[NodeId, ...] = ()
 
     # --- running ---
+
+    def load(self, topology: Topology) -> None:
+        """Read what earlier lives have left: before `start`."""
+        self._commits = GroupCommit(self.replica.engine.sync)
+        self._open_tables(topology)
+        self.replica.load()
+        self.promises = self.replica.promises
 
     def start(self, random: Random, config: NodeConfig) -> None:
         """Take part, under the topology that the directory has; what the store has of the node's
         filling is put into `config`.
         """
         topology = config.topology
-        self._commits = GroupCommit(self.replica.engine.sync)
         self._open_tables(topology)
-        self.replica.load()
-        self.promises = self.replica.promises
+        # The log has this before all that is acknowledged in this life (R26).
+        self._count_once_more()
+        self._counting = asyncio.get_running_loop().create_task(self._count_changes())
         config = msgspec.structs.replace(config, filling=self.replica.copies.record)
         self.machine = StoreNode(config, random)
         self._transport.start(self._on_answer, self._on_lost)
@@ -126,13 +139,14 @@ class StoreEngine:
     async def stop(self) -> None:
         """Take part no more, and have all on the disk that was done."""
         driver, self._driver = self._driver, None
-        if driver is None:
-            return
-        driver.stop()
-        await self._transport.close()
+        if driver is not None:
+            driver.stop()
+            self._counting.cancel()
+            await self._transport.close()
         for task in list(self._tasks):  # they leave it when they end
             await asyncio.wait([task])
-        await self._commits.finish()
+        if self._commits is not None:
+            await self._commits.finish()
 
     @property
     def topology(self) -> Topology:
@@ -193,10 +207,31 @@ class StoreEngine:
 
     def _sync(self, changes: int) -> None:
         if changes > self._syncs_to:
-            self._syncs_to = self.replica.changes
-            synced = self._commits.durable()
-            promises = self.replica.promises
-            synced.add_done_callback(partial(self._on_synced, self._syncs_to, promises))
+            self._sync_all()
+
+    def _sync_all(self) -> None:
+        assert self._commits is not None
+        self._syncs_to = self.replica.changes
+        synced = self._commits.durable()
+        promises = self.replica.promises
+        synced.add_done_callback(partial(self._on_synced, self._syncs_to, promises))
+
+    def _count_once_more(self) -> None:
+        self.replica.count_once_more()
+        self._counted = self.replica.changes
+        self._sync_all()
+
+    async def _count_changes(self) -> None:
+        """A disk that was put back must lack something that others have heard of (R26)."""
+        while True:
+            await asyncio.sleep(COUNT_SECONDS)
+            self.count_changes()
+
+    def count_changes(self) -> None:
+        """Raise the counter if the store was changed since; that is after the changes."""
+        if self._driver is not None and self.replica.changes > self._counted:
+            with suppress(StoreError, EngineBusy):  # it is tried again
+                self._count_once_more()
 
     def _on_synced(self, changes: int, promises: int, synced: "asyncio.Future[None]") -> None:
         error = synced.exception()

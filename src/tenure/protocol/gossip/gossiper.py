@@ -8,10 +8,15 @@ Whom to talk with is drawn among those that are not convicted. Sometimes a convi
 is asked as well: otherwise two halves of a network that has parted would never hear of each other
 again.
 
-A promise of a replica raises a counter on its disk, and the digest of the node carries that (R26).
-A disk that was put back has a lower one. Whoever hears of a later life with fewer promises, in
-whichever order, refuses the node, and says so with a digest that has more promises than anybody can
-make. So all nodes come to refuse it, also those that were down meanwhile, and it hears so itself.
+What a replica must not forget raises a counter on its disk: each promise, and each life that takes
+part (R26). The digest of the node carries it. A disk that was put back has a lower one. Whoever
+hears of a later life with a lower counter, in whichever order, refuses the node, and says so with a
+counter that nobody can reach. So all nodes come to refuse it, also those that were down meanwhile,
+and it hears so itself.
+
+A new life first says the counter that it found. Another node *vouches* for it by saying that it
+knows this life. The new life takes part when a majority of the ring, itself among it, vouches for
+it, and only the convicted do not. Then it raises its counter. No manager is needed for that.
 """
 
 from collections.abc import Iterable
@@ -42,6 +47,7 @@ from tenure.protocol.gossip.gossiper_events import (
     TellAcquitted,
     TellConvicted,
     TellState,
+    TellVouched,
     TellWentBack,
 )
 from tenure.protocol.gossip.limits import KEYS, NODES, PARTS_BYTES
@@ -55,6 +61,7 @@ from tenure.protocol.gossip.messages import (
     NodeDigest,
     NodeId,
     StateEntry,
+    heads_of,
     size_of,
 )
 from tenure.protocol.gossip.noted import GossiperKind
@@ -80,7 +87,13 @@ class Gossiper:
         self.gone_back: set[NodeId] = set()
         self.removed: frozenset[NodeId] = frozenset()
         self.ignored = 0
+        self.vouching: set[NodeId] = set()
+        """Who knows of this life."""
+        self.is_vouched = False
+        self._ring: frozenset[NodeId] = frozenset()
         self._addresses: dict[NodeId, str] = {}
+        self._addresses_told: dict[NodeId, str] = {}
+        """By the topology."""
         self._clocks_ahead_us: dict[NodeId, int] = {}
         self._next_round: Instant | None = None
         self._stepped_at = Instant(0)
@@ -100,7 +113,8 @@ class Gossiper:
             case PromisesRaised(promises=promises):
                 assert promises >= self.own.head.promises
                 self.own.head = msgspec.structs.replace(self.own.head, promises=promises)
-            case MembersKnown(members=members, removed=removed):
+            case MembersKnown(members=members, removed=removed, ring=ring):
+                self._ring = frozenset(ring)
                 self._on_members(now, members, removed)
             case _:
                 assert_never(event)
@@ -112,11 +126,25 @@ class Gossiper:
         return self._output()
 
     def _output(self) -> Output[GossiperAction]:
+        if not self.is_vouched and not self.has_ended and self.has_enough_vouching():
+            self.is_vouched = True
+            self._actions.append(TellVouched())
         actions, self._actions = self._actions, []
         assert self._next_round is not None
         convicts_at = self.detector.next_at()
         wake_at = self._next_round if convicts_at is None else min(self._next_round, convicts_at)
         return Output(actions, wake_at)
+
+    def has_enough_vouching(self) -> bool:
+        """Whether this life may take part.
+
+        Any two majorities have a node in common. So if a majority has kept how far this node was,
+        one of them has been asked. Whoever is up is waited for: it may know better.
+        """
+        vouching = self._ring & (self.vouching | {self.config.node})
+        silent = sorted(self._ring - vouching - self.gone_back)
+        is_majority = 2 * len(vouching) > len(self._ring)
+        return is_majority and all(map(self.detector.is_convicted, silent))
 
     @property
     def has_ended(self) -> bool:
@@ -198,12 +226,17 @@ class Gossiper:
         for node in [each for each in self.states if each in self.removed]:
             del self.states[node]
             self._addresses.pop(node, None)
+            self._addresses_told.pop(node, None)
             self._clocks_ahead_us.pop(node, None)
             self.detector.forget(node)
             self.gone_back.discard(node)
         for member in members:
-            if self._meet(now, member.node) is not None:
-                self._addresses.setdefault(member.node, member.address)
+            if self._meet(now, member.node) is None:
+                continue
+            # What the node itself says counts, until the topology says something new.
+            if self._addresses_told.get(member.node) != member.address:
+                self._addresses[member.node] = member.address
+            self._addresses_told[member.node] = member.address
 
     # --- what others say ---
 
@@ -218,6 +251,15 @@ class Gossiper:
             self._tell_what_it_promised(sender, heard.address)
             return
         self._look_at_clock(sender, heard.ahead_us)
+        self._take_message(now, heard, message)
+        if any(self._is_this_life(head) for head in heads_of(message)):
+            self.vouching.add(sender)
+
+    def _is_this_life(self, head: NodeDigest) -> bool:
+        own = self.own.head
+        return (head.node, head.generation) == (own.node, own.generation)
+
+    def _take_message(self, now: Instant, heard: GossipHeard, message: GossipMessage) -> None:
         match message:
             case GossipSyn():
                 self._on_syn(now, heard, message)
@@ -326,10 +368,11 @@ class Gossiper:
         if head.promises > own.promises:
             self.gone_back.add(own.node)
             self._actions.append(TellWentBack(own.node))
-            self._note(GossiperKind.OWN_DISK_WENT_BACK, f"{own.promises} promises are left")
+            self._note(GossiperKind.OWN_DISK_WENT_BACK, f"its counter is {own.promises}")
         elif head.age > own.age:
             # The clock that generations are drawn from went back. What this life says must count.
             self.own.head = msgspec.structs.replace(own, generation=head.generation + 1)
+            self.vouching.clear()
             self._note(GossiperKind.SAME_ID, f"generation {head.generation}")
 
     def _meet(self, now: Instant, node: NodeId) -> NodeState | None:

@@ -20,7 +20,7 @@ class GossiperConfig(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     """Where others reach it."""
     promises: Number = 0
-    """How many horizons it has promised, as its disk says."""
+    """How often its counter was raised, as its disk says."""
     seeds: tuple[str, ...] = ()
     """Addresses to begin at."""
     known: tuple[NodeDigest, ...] = ()
@@ -54,7 +54,7 @@ class StateSet(msgspec.Struct, frozen=True):
 
 
 class PromisesRaised(msgspec.Struct, frozen=True):
-    """The disk has one promise more."""
+    """The counter on the disk was raised."""
 
     promises: Number
 
@@ -71,6 +71,8 @@ class MembersKnown(msgspec.Struct, frozen=True):
 
     members: tuple[GossipPeer, ...]
     removed: tuple[NodeId, ...] = ()
+    ring: tuple[NodeId, ...] = ()
+    """Those of them that keep rows."""
 
 
 GossiperEvent: TypeAlias = GossipHeard | StateSet | PromisesRaised | MembersKnown
@@ -106,8 +108,12 @@ class TellState(msgspec.Struct, frozen=True):
     value: bytes
 
 
+class TellVouched(msgspec.Struct, frozen=True):
+    """Enough others know of this life, and refuse it not: the node may take part (R26)."""
+
+
 class TellWentBack(msgspec.Struct, frozen=True):
-    """The node has forgotten promises: nothing that it says counts any more (R26).
+    """The node has forgotten something: nothing that it says counts any more (R26).
 
     It may be this node. Then it must end.
     """
@@ -122,7 +128,14 @@ class KeepPromises(msgspec.Struct, frozen=True):
 
 
 GossiperAction: TypeAlias = (
-    SendGossip | TellConvicted | TellAcquitted | TellState | TellWentBack | KeepPromises | Noted
+    SendGossip
+    | TellConvicted
+    | TellAcquitted
+    | TellState
+    | TellVouched
+    | TellWentBack
+    | KeepPromises
+    | Noted
 )
 
 

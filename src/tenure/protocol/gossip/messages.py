@@ -17,7 +17,7 @@ NodeId: TypeAlias = Nonce
 
 
 REFUSED: Final = (1 << 63) - 1
-"""In the place of promises: the node has forgotten some, and is refused until it is replaced."""
+"""In the place of promises: the node's disk went back, and it is refused until it is replaced."""
 
 
 class NodeDigest(msgspec.Struct, frozen=True, array_like=True):
@@ -31,7 +31,7 @@ class NodeDigest(msgspec.Struct, frozen=True, array_like=True):
     version: Number
     """Of the newest value that is known of it; all values up to it are known."""
     promises: Number = 0
-    """How many horizons it has promised, in all its lives: never less than before (R26)."""
+    """How often its counter was raised, in all its lives: never less than before (R26)."""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -84,6 +84,18 @@ class GossipEnd(msgspec.Struct, frozen=True, array_like=True, tag="e"):
 
 
 GossipMessage: TypeAlias = GossipSyn | GossipAck | GossipEnd
+
+
+def heads_of(message: GossipMessage) -> tuple[NodeDigest, ...]:
+    """How much the sender knows, of all nodes that the message is about."""
+    match message:
+        case GossipSyn(digests=digests):
+            return digests
+        case GossipAck(deltas=deltas, wanted=wanted):
+            return (*(delta.head for delta in deltas), *wanted)
+        case GossipEnd(deltas=deltas):
+            return tuple(delta.head for delta in deltas)
+
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -189,9 +189,9 @@ class LedCluster:
         session = self.sessions.get(node.id)
         if session is not None and session.is_past(request):
             return "past", (
-                f"the disk of {node.name!r} was put back to an earlier state: this node was "
-                f"started {session.request.life} times, and now says {request.life}. Replace it: "
-                "tenure columns replace"
+                f"the disk of {node.name!r} was put back to an earlier state: its counter was "
+                f"{session.counter} in the life {session.request.life}, and is {request.counter} "
+                f"in {request.life}. Replace it: tenure columns replace"
             )
         return self._why_not_new(node)
 

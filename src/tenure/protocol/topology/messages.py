@@ -101,7 +101,7 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     """Bytes of what it gains by the step that runs, to be shown."""
     to_copy: Number = 0
     counter: Number = 0
-    """That every promise of the node raises, durably (R26)."""
+    """That promises, changes and lives of the node raise, durably (R26)."""
     weights: tuple[RangeWeight, ...] = ()
     """Of what it has, in order; empty where it says nothing new."""
     topology: Topology | None = None

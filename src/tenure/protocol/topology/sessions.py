@@ -34,7 +34,8 @@ class NodeSession:
 
     def is_past(self, request: NodeRequest) -> bool:
         """Whether the node has lived on since, so that its disk must have been put back."""
-        return request.life < self.request.life or request.counter < self.counter
+        has_fewer = request.counter < self.counter and not self.is_late(request)
+        return request.life < self.request.life or has_fewer
 
     def hear(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
         """It has said this."""

@@ -27,6 +27,10 @@ def _known_to_itself(self: Gossiper, _: NodeState, head: NodeDigest) -> None:
     self.gone_back.add(head.node)
 
 
+def _vouched_by_nobody(_: Gossiper) -> bool:
+    return True
+
+
 def _blamed_on_others(self: FailureDetector, pause_ns: int) -> None:
     pass
 
@@ -47,6 +51,11 @@ CANARIES = (
         "refusal-kept-to-itself",
         "R26: whoever refuses a node tells all others",
         ((Gossiper, "_give_up", _known_to_itself),),
+    ),
+    RuleLeftOut(
+        "vouched-by-nobody",
+        "R26: a life takes part when a majority of the ring vouches for it",
+        ((Gossiper, "has_enough_vouching", _vouched_by_nobody),),
     ),
     RuleLeftOut(
         "own-pause-blamed-on-others",

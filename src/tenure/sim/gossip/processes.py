@@ -16,6 +16,7 @@ from tenure.protocol.gossip.gossiper_events import (
     TellAcquitted,
     TellConvicted,
     TellState,
+    TellVouched,
     TellWentBack,
 )
 from tenure.protocol.gossip.limits import MESSAGE_BYTES
@@ -75,6 +76,17 @@ class GossipSite(Site):
         """All nodes."""
         return [each for each in self.slots.values() if isinstance(each, GossipProcess)]
 
+    def is_known_to_be_back(self, disk: GossipDisk) -> bool:
+        """Whether most nodes have on their disks that this one has forgotten something."""
+        others = [each for each in self.disks.values() if each is not disk]
+        knowing = [
+            known
+            for each in others
+            for known in each.known
+            if known.node == disk.node and known.promises > disk.promises
+        ]
+        return 2 * len(knowing) > len(self.disks)
+
     def peers(self, process: SimProcess) -> list[SimProcess]:
         """Nobody has a connection."""
         return []
@@ -91,6 +103,7 @@ class GossipProcess(SimProcess):
         super().__init__(site, slot, clock, machine)
         self.gossiper = machine
         self.disk = site.disks[slot]
+        self.is_known_to_be_back = site.is_known_to_be_back(self.disk)
         for pair in [pair for pair in site.convictions if pair[0] == slot]:
             del site.convictions[pair]
 
@@ -107,6 +120,9 @@ class GossipProcess(SimProcess):
             case TellWentBack(node=node):
                 if node == self.disk.node:
                     self.kill()  # it must end
+            case TellVouched():
+                if self.is_known_to_be_back:
+                    raise Violation("G6", f"{self.slot} takes part, whose disk went back")
             case KeepPromises(known=known):
                 self.disk.known = known
             case TellState():

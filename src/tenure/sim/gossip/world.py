@@ -158,7 +158,8 @@ class GossipWorld(World, GossipSite):
 
     def _tell_members(self, process: SimProcess) -> None:
         members = tuple(GossipPeer(disk.node, slot) for slot, disk in self.disks.items())
-        process.post(MembersKnown(members, self.removed))
+        ring = tuple(disk.node for disk in self.disks.values())
+        process.post(MembersKnown(members, self.removed, ring))
 
     def on_step(self, process: SimProcess) -> None:
         """What it knows is what others have said."""

@@ -23,6 +23,7 @@ from tenure.protocol.gossip.gossiper_events import (
     TellAcquitted,
     TellConvicted,
     TellState,
+    TellVouched,
     TellWentBack,
 )
 from tenure.protocol.gossip.limits import MESSAGE_BYTES
@@ -296,6 +297,83 @@ def test_a_late_datagram_of_before_a_promise_accuses_nobody() -> None:
     group.pass_rounds(3)
     group.tell(B, GossipHeard("n1", late))
     assert TellWentBack(A) not in group.told["n2"]
+
+
+# --- who takes part ---------------------------------------------------------------------------
+
+
+def know_the_ring(group: Group, *nodes: int) -> None:
+    members = tuple(GossipPeer(node, f"n{node}") for node in (A, B, C))
+    for node in nodes:
+        group.tell(node, MembersKnown(members, (), (A, B, C)))
+
+
+def takes_part(group: Group, node: int) -> bool:
+    return TellVouched() in group.told[f"n{node}"]
+
+
+def test_nodes_that_start_together_vouch_for_each_other() -> None:
+    group = Group()
+    for node in (A, B, C):
+        group.start(node)
+    know_the_ring(group, A, B, C)
+    assert not any(takes_part(group, node) for node in (A, B, C))
+    group.pass_rounds(4)
+    assert [told.count(TellVouched()) for told in group.told.values()] == [1, 1, 1]
+
+
+def test_a_node_that_hears_nobody_takes_no_part() -> None:
+    group = Group()
+    group.start(A)
+    know_the_ring(group, A)
+    group.pass_rounds(60)
+    assert not takes_part(group, A)
+
+
+def test_the_only_node_of_a_ring_takes_part_at_once() -> None:
+    group = Group()
+    group.start(A)
+    group.tell(A, MembersKnown((GossipPeer(A, "n1"),), (), (A,)))
+    assert takes_part(group, A)
+
+
+def test_whoever_may_know_better_is_waited_for_until_it_is_convicted() -> None:
+    group = Group()
+    group.start(A)
+    group.start(B)
+    know_the_ring(group, A, B)
+    group.pass_rounds(5)
+    assert group.machines["n1"].vouching == {B}
+    assert not takes_part(group, A)
+    group.pass_rounds(20)
+    assert takes_part(group, A)
+
+
+def test_a_node_that_went_back_does_not_take_part_though_one_that_was_down_vouches() -> None:
+    group = with_promises()
+    group.stop(C)
+    know = group.machines.pop("n2")  # it hears nothing for a while
+    group.start(C, generation=2, seeds=("n1",))  # it remembers nothing
+    group.start(A, generation=2, promises=6, seeds=("n3",))
+    know_the_ring(group, A, C)
+    group.pass_rounds(5)
+    assert group.machines["n1"].vouching == {C}
+    group.machines["n2"] = know
+    group.pass_rounds(5)
+    assert group.machines["n1"].has_ended
+    assert not takes_part(group, A)
+
+
+def test_where_a_topology_says_that_a_node_hears_now_it_is_asked() -> None:
+    group = Group()
+    group.start(B)
+    group.start(A, seeds=())
+    group.tell(A, MembersKnown((GossipPeer(B, "gone"),), (), (A, B)))
+    group.pass_rounds(3)
+    assert not takes_part(group, A)
+    group.tell(A, MembersKnown((GossipPeer(B, "n2"),), (), (A, B)))
+    group.pass_rounds(3)
+    assert takes_part(group, A)
 
 
 # --- clocks and bounds --------------------------------------------------------------------------

@@ -1,0 +1,96 @@
+"""A node whose directory was put back to an earlier state: it takes part in nothing (R26, D8)."""
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tenure import Family, Table, open_store
+from tenure.columns.node.node_directory import KNOWN
+from tenure.columns.node.node_service import NodeService
+from tenure.errors import StoreDamaged
+from tenure.protocol.gossip.gossiper import Gossiper
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.columns.node.ringed import form_ring, running, settings_of
+
+pytestmark = pytest.mark.asyncio
+MAIL = Table("mail", profile=Family(columns=str))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0.02)
+
+
+def counter_of(node: NodeService, as_seen_by: NodeService) -> int:
+    """How often the one has raised its counter, as the other has heard."""
+    own = node.directory.identity.node
+    seen = {each.node: each.digest.promises for each in as_seen_by.gossip.view().nodes}
+    return seen.get(own, 0)
+
+
+async def write(service: NodeService, value: bytes) -> None:
+    async with open_store(f"columns:{service.url}", MAIL) as store:
+        await store.insert(MAIL, "ann", {"profile": {"name": value}})
+
+
+async def read(service: NodeService) -> bytes:
+    async with open_store(f"columns:{service.url}", MAIL) as store:
+        found = await store.get(MAIL, "ann", "profile", "name")
+        value: bytes = found.value
+        return value
+
+
+async def test_a_disk_put_back_forgets_a_write_so_its_node_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with running(nodes) as services:
+        await write(services[0], b"Ann")
+        await until(lambda: counter_of(services[0], services[1]) > 0)
+    copy = tmp_path / "copy"
+    shutil.copytree(first.data, copy)
+
+    def put_back() -> None:
+        shutil.rmtree(first.data)
+        shutil.copytree(copy, first.data)
+        (third.data / KNOWN).unlink(missing_ok=True)  # as if it had been down all the while
+
+    async with running([second]) as [knowing]:
+        async with running([first]) as [node]:
+            async with running([third]):  # no manager is there: all three vouch for each other
+                await until(lambda: node.has_ring and knowing.has_ring)
+            await write(node, b"Anna")  # the first two have it, and nothing was promised
+            raised = node.store.promises
+            await until(lambda: counter_of(node, knowing) == raised)
+        put_back()
+        async with running([third, first]) as (_, node):
+            with pytest.raises(StoreDamaged, match=r"earlier state.*tenure columns replace"):
+                await asyncio.wait_for(node.wait(), DEADLINE_SECONDS)
+            assert not node.has_ring
+
+    # What the rule is for: without it the node takes part before it can have heard of itself, and
+    # has with the third one a quorum that has forgotten what was acknowledged.
+    put_back()
+    monkeypatch.setattr(Gossiper, "has_enough_vouching", lambda _: True)
+    async with running([first, third]) as (node, _):
+        assert await read(node) == b"Ann"
+
+
+async def test_changes_raise_the_counter_without_a_promise(tmp_path: Path) -> None:
+    [settings] = settings_of(tmp_path, 1)
+    form_ring([settings], MAIL)
+    async with running([settings]) as [node]:
+        await until(lambda: node.store.promises == 1)  # a life has begun
+        node.store.count_changes()
+        assert node.store.replica.promises == 1
+        await write(node, b"Ann")
+        node.store.count_changes()
+        await until(lambda: node.store.promises == 2)
+    async with running([settings]) as [node]:
+        await until(lambda: node.store.promises == 3)
+        assert await read(node) == b"Ann"
