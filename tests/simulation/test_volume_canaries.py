@@ -88,6 +88,17 @@ SOON = {
     "grant-without-a-floor": Soon(3, owners=True),
     "skew-over-the-bound": Soon(1),
 }
+RARE = frozenset(
+    {
+        "held-whatever-it-has",
+        "lease-before-items",
+        "live-before-lease",
+        "deaf-to-what-others-saw",
+        "leased-while-draining",
+    }
+)
+"""Caught by fewer than one seed in forty: `make hunt`, which has minutes, leaves these out. The
+seeds above are their tests."""
 
 
 def plan(soon: Soon, seed: int) -> VolumeTrial:
@@ -122,6 +133,7 @@ def test_a_canary_of_caches_is_caught_and_its_twin_is_not(name: str) -> None:
 
 def test_every_canary_of_caches_says_what_it_leaves_out() -> None:
     assert SOON.keys() == {each.name for each in CANARIES}
+    assert SOON.keys() > RARE
     assert all(each.leaves_out for each in CANARIES)
 
 
