@@ -52,6 +52,7 @@ class CacheWorkload:
         self._tickets = 0
         self._values = 0
         self._writes: dict[tuple[int, int], dict[Key, AppliedWrite]] = {}
+        self._given_up: set[tuple[int, int]] = set()
         self._own: dict[tuple[int, int], AppliedWrite] = {}
 
     # --- when ---
@@ -156,8 +157,14 @@ class CacheWorkload:
             ticket = self.write_now(server, keys)
             if self.random.random() < 0.05:
                 at = self.site.now + self.random.randrange(self.term_ns)
-                self.site.at(at, server.post, server_events.WriteGivenUp(ticket))
+                self.site.at(at, self._give_up, (server, ticket))
         self._later(self.writes_apart, self._write, server)
+
+    def _give_up(self, write: tuple[AnyServer, int]) -> None:
+        """The application wants to write no more. It is told nothing, unless the body runs."""
+        server, ticket = write
+        self._given_up.add((server.uid, ticket))
+        server.post(server_events.WriteGivenUp(ticket))
 
     def write_now(self, server: AnyServer, keys: tuple[Key, ...]) -> int:
         """The server's application writes these; the ticket of that."""
@@ -215,6 +222,10 @@ class CacheWorkload:
 
     def _write_unless_asked(self, key: Key) -> None:
         for server in self.site.servers():
-            asked = any(key in write for (of, _), write in self._writes.items() if of == server.uid)
+            asked = any(
+                key in write
+                for (of, ticket), write in self._writes.items()
+                if of == server.uid and (of, ticket) not in self._given_up
+            )
             if server.alive and server.writable([key]) and not asked:
                 self.write_now(server, (key,))
