@@ -137,13 +137,19 @@ def test_a_reading_that_breaks_off_anywhere_changes_nothing(question: Question) 
         assert driven.ask(question) == answer
     before = told(driven.machine, {})
     places = range(1, counting.calls + 1, counting.calls // PLACES + 1)
+    reached = 0
     for place in places:
-        with Breaking(place):
+        with Breaking(place) as breaking:
             failed = driven.ask(question)
+        assert told(driven.machine, {}) == before, place
+        if breaking.calls < place:  # something was remembered, so that there are fewer calls now
+            assert failed == answer
+            continue
+        reached += 1
         assert isinstance(failed, QuestionFailed), place
         assert "Broken" in failed.why
-        assert told(driven.machine, {}) == before, place
-    assert driven.notes.count("question failed") == len(places)
+    assert reached >= len(places) * 0.9
+    assert driven.notes.count("question failed") == reached
     assert driven.ask(question) == answer
 
 
