@@ -6,6 +6,7 @@ decoded as far as they need it: of a table that is its head.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -108,19 +109,43 @@ class Seen:
         return copied
 
 
-class LiveOwner:
-    """One owner, from its beginning to its end."""
+class LiveClient(ABC):
+    """A client that goes from manager to manager, until it ends."""
 
     def __init__(self, urls: Sequence[str], timing: Timing, seen: Seen) -> None:
         self._urls = list(urls)
         self._timing = timing
         self._seen = seen
-        self.self: renewal.Owner | None = None
-        """What it knows; None until it is in."""
         self.is_in = asyncio.Event()
         self._socket: PackedSocket | None = None
-        self._renewed_at = 0.0
         self.task = asyncio.get_running_loop().create_task(self._live())
+
+    def crash(self) -> None:
+        """Go without a word."""
+        self.task.cancel()
+        if self._socket is not None:
+            self._socket.close()
+
+    async def _live(self) -> None:
+        while True:
+            with suppress(ConnectionError, TimeoutError, OSError):
+                await self._at(self._urls[0])
+            self._urls.append(self._urls.pop(0))
+            await asyncio.sleep(CONNECT_AGAIN_SECONDS)
+
+    @abstractmethod
+    async def _at(self, url: str) -> None:
+        """Speak with one manager until it is gone."""
+
+
+class LiveOwner(LiveClient):
+    """One owner, from its beginning to its end."""
+
+    def __init__(self, urls: Sequence[str], timing: Timing, seen: Seen) -> None:
+        super().__init__(urls, timing, seen)
+        self.self: renewal.Owner | None = None
+        """What it knows; None until it is in."""
+        self._renewed_at = 0.0
 
     @property
     def held(self) -> tuple[Held, ...]:
@@ -138,19 +163,6 @@ class LiveOwner:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     await self.self._answer()
         self.crash()
-
-    def crash(self) -> None:
-        """Go without a word."""
-        self.task.cancel()
-        if self._socket is not None:
-            self._socket.close()
-
-    async def _live(self) -> None:
-        while True:
-            with suppress(ConnectionError, TimeoutError, OSError):
-                await self._at(self._urls[0])
-            self._urls.append(self._urls.pop(0))
-            await asyncio.sleep(CONNECT_AGAIN_SECONDS)
 
     async def _at(self, url: str) -> None:
         socket = self._socket = await PackedSocket.connect(url + "/v1/owner")
@@ -230,7 +242,7 @@ class LiveOwner:
                     pass
 
 
-class LiveLookup:
+class LiveLookup(LiveClient):
     """One lookup, from its beginning to its end."""
 
     def __init__(
@@ -240,35 +252,17 @@ class LiveLookup:
         seen: Seen,
         told: Told = lambda _lsn, _entries: None,
     ) -> None:
-        self._urls = list(urls)
-        self._timing = timing
-        self._seen = seen
+        super().__init__(urls, timing, seen)
         self._nonce = next(_numbers) + 1
         self._sequence = 0
         self.lsn = 0
         self._known = (0, 0, b"")
-        self.is_in = asyncio.Event()
         self._answered = asyncio.Event()
-        self._socket: PackedSocket | None = None
         self._told = told
-        self.task = asyncio.get_running_loop().create_task(self._live())
-
-    def crash(self) -> None:
-        """Go without a word, as lookups do."""
-        self.task.cancel()
-        if self._socket is not None:
-            self._socket.close()
 
     async def leave(self) -> None:
         """As it crashes: nobody waits for a lookup."""
         self.crash()
-
-    async def _live(self) -> None:
-        while True:
-            with suppress(ConnectionError, TimeoutError, OSError):
-                await self._at(self._urls[0])
-            self._urls.append(self._urls.pop(0))
-            await asyncio.sleep(CONNECT_AGAIN_SECONDS)
 
     async def _at(self, url: str) -> None:
         socket = self._socket = await PackedSocket.connect(url + "/v1/lookup")
