@@ -31,7 +31,7 @@ async def test_a_user_has_twenty_requests_and_then_waits(monkeypatch: pytest.Mon
     async with serving() as manager:
         monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
         async with user_limits.limits, client_of(user_limits.app) as client:
-            user_limits.limits.station.host.wall = lambda: 1_000_000.0
+            user_limits.limits.station.host.gate.wall = lambda: 1_000_000.0
             answers = [await client.get("/", headers={"X-User": "ann"}) for _ in range(21)]
             assert [each.status_code for each in answers] == [200] * 20 + [429]
             assert answers[-1].headers["Retry-After"] == "1"

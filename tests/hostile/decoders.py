@@ -23,10 +23,6 @@ from tenure.columns.engines.directory import MARK, StoreMark, read_mark
 from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
-from tenure.entities.edge import _resumed
-from tenure.entities.failures import error_of
-from tenure.entities.socket_calls import _frame, _gone, _opened, _resume
-from tenure.entities.station import _pushed, _received
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.journals.etcd.errors import _refusals
 from tenure.journals.etcd.gateway import _decoded as decoded_answer
@@ -63,6 +59,7 @@ from tenure.services.queues.queue import _said
 from tenure.services.queues.service import Queues
 from tenure.testing.contracts.records import A_STATE, A_TOPOLOGY, EVERY_RECORD
 from tenure.transport.datagram import DatagramSeal
+from tenure.transport.failures import error_of
 from tenure.wire import columns, entity, gossip, hand_off, lease, topology, volume
 from tenure.wire.journal_codec import checksum
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -191,7 +188,15 @@ def service_bodies(service: type[Any]) -> Decode:
 
 
 def sockets(data: bytes) -> object:
-    for read in (_opened, _frame, _gone, _resume, _resumed, _pushed, _received):
+    for read in (
+        entity.read_opened,
+        entity.read_frame,
+        entity.read_gone,
+        entity.read_resume,
+        entity.read_resumed,
+        entity.read_pushed,
+        entity.read_received,
+    ):
         try:
             read(data)
         except (ValueError, RecursionError):
@@ -322,10 +327,10 @@ DECODERS: dict[str, HostileDecoder] = {
         "wire/entity.py", entity.decode, (entity.encode(FAILURE),)
     ),
     "what a call failed with": HostileDecoder(
-        "entities/failures.py", failure, (msgspec.msgpack.encode(["odd"]),)
+        "transport/failures.py", failure, (msgspec.msgpack.encode(["odd"]),)
     ),
     "WebSockets of entities": HostileDecoder(
-        "entities/socket_calls.py entities/edge.py entities/station.py",
+        "wire/entity.py",
         sockets,
         (b"\x93\x01\x02\x03",),
     ),

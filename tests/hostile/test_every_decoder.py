@@ -25,6 +25,7 @@ NOT_HOSTILE = {
     "entities/entity_kind.py": "state of the application's type, from its own store",
     "entities/methods.py": "arguments in the application's types, of members behind mutual TLS",
     "entities/stores.py": "as entities/entity_kind.py",
+    "fencing/fenced_rows.py": "keys, from its own store",
     "services/documents/client.py": "answers of a service that this program named",
     "services/feeds/client.py": "as services/documents/client.py",
     "services/pubsub/client.py": "as services/documents/client.py",

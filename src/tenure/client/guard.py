@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key, UserKey
@@ -29,6 +29,8 @@ from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.errors import LeaseLost, NotOwner, UsageError
 from tenure.runtime.clock import Clock
+
+Found: TypeAlias = tuple[int, Lease | None]
 
 
 class Guards:
@@ -59,6 +61,11 @@ class Guards:
         """What is to be done when none of these is to finish any more."""
         self._settling: list[KeyRange] = []
         """Where nothing begins that is to finish, because the range is about to move."""
+
+    def found(self, key: UserKey) -> Found:
+        """How often something may have been lost up to now, and the lease of the key, if any."""
+        changes = self.changes
+        return changes, self.board.check(key)
 
     def add(self, guard: "GuardedBody", lease: Lease) -> None:
         """Tell `guard` when its lease is lost. Raises NotOwner if it is to finish, and its range is
@@ -213,13 +220,14 @@ class GuardedBody:
         self._is_inside = False
         self._cancelled = False
 
-    def begin(self, task: "asyncio.Task[Any] | None") -> Lease:
-        """Enter; the body runs in `task`, or in a thread. Raises NotOwner."""
+    def begin(self, task: "asyncio.Task[Any] | None", found: Found | None = None) -> Lease:
+        """Enter; the body runs in `task`, or in a thread. `found` is what `Guards.found` has said
+        of the key, if it was asked before this, without a wait in between. Raises NotOwner.
+        """
         guards = self._guards
         if task is not None:
             self._task, self._cancelling = task, task.cancelling()
-        changes = guards.changes
-        lease = guards.board.check(self.key)
+        changes, lease = found or guards.found(self.key)
         if lease is None:
             raise guards.not_owner(self.key)
         self._lease = lease

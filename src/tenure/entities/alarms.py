@@ -1,23 +1,79 @@
-"""Handling an alarm: a turn of its own, in whose commit the alarm is removed.
+"""The alarms of all entities here: armed when their keys come, each handled in a turn of its own.
 
-So a handler that was cut before that is called again. One that raises is called again later, and
-later still, until it returns.
+An alarm is removed in the commit of the turn that handles it. So a handler that was cut before that
+is called again. One that raises is called again later, and later still, until it returns.
 """
 
+import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
+from tenure.base.ranges import KeyRange
+from tenure.client.environment import Environment
+from tenure.client.owner import Owner
 from tenure.entities.entity import Alarm
 from tenure.entities.entity_turn import EntityTurn
-from tenure.entities.host import EntityHost
 from tenure.entities.methods import NOTHING
-from tenure.errors import Busy, LeaseLost, NotOwner
+from tenure.entities.stores import EntityStore
+from tenure.entities.turns import EntityHost
+from tenure.errors import Busy, LeaseLost, NotOwner, StoreFailed
 from tenure.protocol.entity.envelope import SetAlarm
 from tenure.protocol.entity.key_line import EntityCall
+from tenure.runtime.agenda import LATER, Agenda
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 300.0
 """Seconds between attempts of a handler that raises: they double."""
 logger = logging.getLogger("tenure.entities")
+
+
+class Alarms:
+    """Those of one process."""
+
+    host: EntityHost
+    owner: Owner
+
+    def __init__(
+        self, environment: Environment, go: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        clock, timers = environment.clock, environment.timers()
+        self.agenda = Agenda(clock, environment.wall, timers, self._ring)
+        self._go = go
+
+    async def on_grant(self, ranges: tuple[KeyRange, ...]) -> None:
+        """The alarms of these keys ring here from now on."""
+        gate = self.host.gate
+        if gate.store is None:
+            self._arm(gate.envelopes.alarms_within(ranges))
+        else:
+            self._go(self._arm_stored(gate.store, ranges))
+
+    async def _arm_stored(self, store: EntityStore, ranges: tuple[KeyRange, ...]) -> None:
+        while True:
+            try:
+                self._arm(await store.due_within(ranges))
+            except StoreFailed as error:
+                logger.warning("the alarms of %s are not known yet: %s", self.host.pool, error)
+                await asyncio.sleep(LATER)
+            else:
+                return
+
+    def _arm(self, found: list[tuple[str | int, float]]) -> None:
+        for key, at in found:
+            self.agenda.arm(key, at)
+
+    async def _ring(self, key: str | int) -> None:
+        try:
+            await ring_alarm(self.host, key)
+        except (NotOwner, LeaseLost):
+            if self.owner.check(key) is not None:  # it was about to move, and has not
+                self.agenda.later(key)  # otherwise the next owner finds it
+        except Busy:
+            self.agenda.later(key)
+        except Exception:
+            logger.exception("the alarm of %s %.100r could not be handled", self.host.pool, key)
+            self.agenda.later(key)
 
 
 async def ring_alarm(host: EntityHost, key: str | int) -> None:

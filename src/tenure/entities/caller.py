@@ -5,35 +5,27 @@ came to, the call can be made again: at the next owner it gets the first answer,
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
+from functools import partial
 from itertools import count
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.entities.entity_turn import CURRENT, EntityTurn
-from tenure.entities.links import Links, Unconnected
-from tenure.entities.options import EntityOptions
+from tenure.entities.methods import CallHere
+from tenure.entities.settings import EntitySettings
+from tenure.entities.turns import EntityHost
 from tenure.errors import LeaseLost, NotOwner, OutcomeUnknown, UsageError
 from tenure.protocol.entity.key_line import EntityCall, cycle
 from tenure.protocol.entity.messages import MOST_CHAIN
-from tenure.routing.trying import (
-    Attempted,
-    Fail,
-    InDoubt,
-    Pause,
-    Refused,
-    Send,
-    Step,
-    Trying,
-    Unsent,
-    Wanted,
-)
-from tenure.runtime.loops import wait_for
+from tenure.routing.router import pursued
+from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
 from tenure.transport.channels import ChannelLost
+from tenure.transport.links import Links, Unconnected
 
-Perform: TypeAlias = Callable[[EntityCall], Awaitable[bytes]]
+Answering: TypeAlias = Coroutine[Any, Any, bytes]
 METHOD = "CALL"
 ID_BYTES = 8
 
@@ -46,15 +38,15 @@ class Caller:
         owner: Owner,
         lookup: Lookup,
         links: Links,
-        perform: Perform,
-        options: EntityOptions,
+        host: EntityHost,
+        settings: EntitySettings,
         random: Random,
     ) -> None:
         self._owner = owner
         self._lookup = lookup
         self._links = links
-        self._perform = perform
-        self._options = options
+        self._host = host
+        self._settings = settings
         self._random = random
         self._prefix = random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
         self._count = count()
@@ -63,12 +55,19 @@ class Caller:
         """Of a call that nobody has made before."""
         return self._prefix + next(self._count).to_bytes(ID_BYTES, "big")
 
-    async def call(self, key: str | int, method: str, data: bytes, id: bytes = b"") -> bytes:  # noqa: A002
+    def call(
+        self,
+        key: str | int,
+        method: str,
+        data: bytes,
+        id: bytes = b"",  # noqa: A002
+        here: CallHere | None = None,
+    ) -> Answering:
         """The answer of the entity. Raises NoOwner, Busy, OutcomeUnknown, and what it raised."""
         turn = CURRENT.get()
         call = EntityCall(key, id or self.new_id(), method, data)
         if turn is None or turn.is_over:
-            return await self._anywhere(call)
+            return self._anywhere(call, here)
         call.chain = (*turn.call.chain, turn.place)
         closed = cycle(call.chain, (self._owner.pool, key))
         if closed is not None or len(call.chain) > MOST_CHAIN:
@@ -77,24 +76,27 @@ class Caller:
                 f"{closed or call.chain[-3:]}. Let one of them return first, or leave the other a "
                 "message, such as an alarm"
             )
-        return await self._on_behalf_of(turn, call)
+        return self._on_behalf_of(turn, call, here)
 
-    async def _on_behalf_of(self, turn: EntityTurn, call: EntityCall) -> bytes:
+    async def _on_behalf_of(
+        self, turn: EntityTurn, call: EntityCall, here: CallHere | None
+    ) -> bytes:
         """What the turn has changed is kept before others can learn of it."""
         if turn.is_reading:
-            return await self._anywhere(call)
+            return await self._anywhere(call, here)
         await turn.commit()
         turn.live.line.waits_for = self._owner.pool, call.key
         try:
-            return await self._anywhere(call)
+            return await self._anywhere(call, here)
         finally:
             turn.live.line.waits_for = None
 
-    async def _anywhere(self, call: EntityCall) -> bytes:
+    async def _anywhere(self, call: EntityCall, here: CallHere | None) -> bytes:
         came: Attempted | None = None
-        if self._owner.check(call.key) is not None:
+        found = self._host.found(call.key)
+        if found[1] is not None:
             try:
-                return await self._perform(call)
+                return await self._host.perform(call, here, found)
             except NotOwner:
                 came = Refused(None)
             except LeaseLost as error:
@@ -102,36 +104,26 @@ class Caller:
         return await self._ask(call, came)
 
     async def _ask(self, call: EntityCall, came: Attempted | None) -> bytes:
-        loop, find = asyncio.get_running_loop(), self._lookup.find
+        now, find = asyncio.get_running_loop().time(), self._lookup.find
         wanted = Wanted(call.key, METHOD, f"{call.method} of {call.key!r:.100}", True)  # noqa: FBT003
-        trying = Trying(wanted, loop.time() + self.seconds, self._random)
-        step: Step = trying.begin(find(call.key) if came is None else self._owner.address)
-        while True:
-            match step:
-                case Send(address):
-                    attempted = came or await self._attempt(call, address, trying.deadline)
-                    came = None
-                    if isinstance(attempted, bytes):
-                        return attempted
-                    step = trying.after(attempted, loop.time(), find(call.key))
-                case Pause(seconds, not_at):
-                    await wait_for(self._lookup.moved(call.key, not_at, seconds))
-                    step = trying.resume(loop.time(), find(call.key))
-                case Fail(error):
-                    raise error
+        trying = Trying(wanted, now + self.seconds, self._random)
+        step = trying.begin(find(call.key) if came is None else self._owner.address)
+        if came is not None:
+            step = trying.after(came, now, find(call.key))
+        return await pursued(self._lookup, call.key, trying, step, partial(self._attempt, call))
 
     @property
     def seconds(self) -> float:
         """For all attempts of a call."""
-        given = self._options.deadline
+        given = self._settings.deadline
         if given is not None:
             return given
-        return 2 * self._lookup.hold + self._options.turn + self._options.wait
+        return 2 * self._lookup.hold + self._settings.turn + self._settings.wait
 
     async def _attempt(self, call: EntityCall, address: str, deadline: float) -> bytes | Attempted:
         try:
             if self._owner.check(call.key) is not None:
-                return await self._perform(call)
+                return await self._host.perform(call)
             if address == self._owner.address:
                 return Refused(None)  # ours, says the table, and the grant is on its way
             async with asyncio.timeout_at(deadline):

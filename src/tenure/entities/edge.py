@@ -15,27 +15,24 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-import msgspec
-
 from tenure.entities.caller import Caller
-from tenure.entities.failures import is_of_the_class
-from tenure.entities.socket_calls import (
+from tenure.entities.sockets import UNKNOWN
+from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
+from tenure.member.asgi import SERVICE_RESTART
+from tenure.protocol.entity.envelope import SLOW_CLIENT, Frame
+from tenure.protocol.entity.messages import (
     CONNECT,
     DISCONNECT,
     MESSAGE,
     RESUME,
-    UNKNOWN,
     PushedFrames,
-    Resumed,
     SocketFrame,
     SocketGone,
     SocketOpened,
     SocketResume,
 )
-from tenure.errors import ValueTypeError
-from tenure.member.asgi import SERVICE_RESTART
-from tenure.protocol.entity.envelope import SLOW_CLIENT, Frame
 from tenure.protocol.entity.socket_end import SocketEnd
+from tenure.wire.entity import packed, read_resumed
 
 ATTACHMENT_BYTES = 4096
 WAITING_BYTES = 1 << 20
@@ -47,8 +44,6 @@ FAILED = 1011
 """The code with which a socket is closed whose entity has raised."""
 ID_BYTES = 16
 logger = logging.getLogger("tenure.entities")
-_encode = msgspec.msgpack.Encoder().encode
-_resumed = msgspec.msgpack.Decoder(Resumed).decode
 
 
 class EdgeSocket:
@@ -167,7 +162,7 @@ class Edge:
             if await self._connect(socket, attachment):
                 while (frame := await socket.read()) is not None:
                     number = socket.end.next()
-                    said = _encode(SocketFrame(socket.id, number, frame))
+                    said = packed(SocketFrame(socket.id, number, frame))
                     id_ = socket.id + number.to_bytes(8, "big")
                     if await self._caller.call(socket.key, MESSAGE, said, id_) == UNKNOWN:
                         socket.close(SERVICE_RESTART)
@@ -175,17 +170,17 @@ class Edge:
                 else:
                     return
         except Exception as error:
-            if is_of_the_class(error):
+            if _is_of_the_class(error):
                 logger.exception(
                     "a socket of %.100r is closed with %d, because its class has failed",
                     socket.key,
                     FAILED,
                 )
-            socket.close(FAILED if is_of_the_class(error) else SERVICE_RESTART)
+            socket.close(FAILED if _is_of_the_class(error) else SERVICE_RESTART)
         await asyncio.Event().wait()  # until it is closed
 
     async def _connect(self, socket: EdgeSocket, attachment: bytes) -> bool:
-        opened = _encode(SocketOpened(socket.id, self._url, attachment))
+        opened = packed(SocketOpened(socket.id, self._url, attachment))
         await self._caller.call(socket.key, CONNECT, opened, socket.id)
         socket.is_connected = True
         self._ask_if_lost(socket)
@@ -198,7 +193,7 @@ class Edge:
 
     async def _tell_gone(self, socket: EdgeSocket) -> None:
         with suppress(Exception):  # nobody waits for it, and an owner notices by itself
-            await self._caller.call(socket.key, DISCONNECT, _encode(SocketGone(socket.id)))
+            await self._caller.call(socket.key, DISCONNECT, packed(SocketGone(socket.id)))
 
     # --- what owners send ---
 
@@ -252,7 +247,7 @@ class Edge:
         socket.is_asking = True
         received = socket.end.received
         try:
-            said = _encode(SocketResume(socket.id, received))
+            said = packed(SocketResume(socket.id, received))
             answer = await self._caller.call(socket.key, RESUME, said)
         except Exception as error:  # noqa: BLE001  # whatever it is, nobody knows what follows
             logger.warning("a socket of %.100r is closed: %s", socket.key, error)
@@ -265,14 +260,23 @@ class Edge:
             if socket.end.received == received:
                 socket.close(SERVICE_RESTART)
             return  # otherwise it was an old question: more has come meanwhile
-        found = _resumed(answer)
+        found = read_resumed(answer)
         lease = found.journal, found.number
         self._deliver(socket, lease, received + 1, found.frames, found.closing)
 
 
+def _is_of_the_class(error: Exception) -> bool:
+    """Whether a call ended with it because of what the entity's class does, and would again."""
+    if not isinstance(error, TenureError):
+        return True
+    if isinstance(error, ClosedError):
+        return False
+    return isinstance(error, EntityError | UsageError | ValueTypeError)
+
+
 def _encoded_attachment(attachment: object) -> bytes:
     try:
-        data = _encode(attachment)
+        data = packed(attachment)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueTypeError(f"an attachment is what msgpack has: {error}") from None
     if len(data) > ATTACHMENT_BYTES:

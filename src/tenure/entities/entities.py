@@ -18,8 +18,7 @@ from tenure.client.environment import Environment
 from tenure.client.owner import DRAIN_SECONDS, OnRanges
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
-from tenure.entities.host import check_coroutine
-from tenure.entities.options import EntityOptions
+from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, KeyTypeError, UsageError
@@ -88,24 +87,22 @@ class Entities(Generic[E]):
     ) -> None:
         self._kind = EntityKind(entity)
         self._settings = EntitySettings(
-            pool,
-            managers,
-            EntityOptions(
-                idle=idle,
-                limit=limit,
-                turn=turn,
-                wait=wait,
-                most_waiting=most_waiting,
-                deadline=deadline,
-            ),
+            pool=pool,
+            managers=managers,
             store=store,
+            idle=idle,
+            limit=limit,
+            turn=turn,
+            wait=wait,
+            most_waiting=most_waiting,
+            deadline=deadline,
             settle=settle,
             drain=drain,
             listen=listen,
             address=address,
             insecure=insecure,
             on_loss=on_loss,
-            environment=_environment,
+            environment_given=_environment,
             of_owner={**of_owner, "watchdog": watchdog},
         )
         self._station: Station | None = None
@@ -143,10 +140,15 @@ class Entities(Generic[E]):
     ) -> Any:  # noqa: ANN401
         station = self.station
         method = station.kind.method(name)
-        check_coroutine(method, in_threads=self._settings.in_threads)
-        data = method.encode(arguments, named)
-        answer = await station.caller.call(key, name, data, id_)
-        return method.decode_answer(answer)
+        if not (method.is_coroutine or self._settings.in_threads):
+            raise UsageError(
+                f"{method.label} is no coroutine function, and would hold up the event loop: write "
+                f"`async def {name}`. In threads, with `with Entities(...)`, it may be a plain one"
+            )
+        data, taken = method.taken(arguments, named)
+        here = CallHere(taken)
+        answer = await station.caller.call(key, name, data, id_, here)
+        return here.value if answer is here.data else method.decode_answer(answer)
 
     def caller(self, key: str | int, name: str, id_: bytes = b"") -> Callable[..., Any]:
         """A function that calls the method. Raises UsageError where there is no such method."""
@@ -312,7 +314,7 @@ class EntityStub:
                 "attach takes a WebSocket of Starlette or FastAPI, or the web.Request of aiohttp "
                 f"that opens one, not {websocket!r:.100}"
             )
-        from tenure.entities.aiohttp_socket import AiohttpSocket  # noqa: PLC0415  # loads a server
+        from tenure.member.aiohttp_socket import AiohttpSocket  # noqa: PLC0415  # loads a server
 
         socket = AiohttpSocket(websocket)
         await edge.attach(self._key, socket, attachment, until)

@@ -1,7 +1,6 @@
 """One operation on one entity: what it has read and changed, until that is kept, or dropped.
 
-The gate: frames, alarms and calls to other entities leave when the state that they are about is
-kept and the lease was held all the while. So they wait here, and go out together.
+Frames, alarms and calls to other entities wait here, and go out together through the gate.
 """
 
 import asyncio
@@ -9,16 +8,17 @@ from collections.abc import Awaitable, Coroutine, Iterable
 from contextvars import ContextVar
 from datetime import datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tenure.client.entering import Done
-from tenure.client.guard import Guard
+from tenure.client.guard import GuardedBody
 from tenure.client.lease import Lease
 from tenure.errors import UsageError
-from tenure.protocol.entity.envelope import Frame, Push, SetAlarm, TurnChanges
+from tenure.protocol.entity.envelope import Frame, SetAlarm, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall, Place
 
 if TYPE_CHECKING:
+    from tenure.entities.gate import EntityGate
     from tenure.entities.live_entity import LiveEntity
 
 MOST_ALARMS = 1000
@@ -26,22 +26,8 @@ MOST_NAME = 200
 """Characters of an alarm's name."""
 FRAME_BYTES = 1 << 18
 UNREAD: Any = object()
-
-
-class Keeper(Protocol):
-    """Who keeps what a turn has changed."""
-
-    async def keep(self, turn: "EntityTurn", answer: bytes | None) -> None:
-        """Keep it, and let out what waits for that."""
-        ...
-
-    def wall(self) -> float:
-        """Wall time."""
-        ...
-
-    def send_early(self, turn: "EntityTurn", changes: TurnChanges) -> list[Push]:
-        """Let frames out at once."""
-        ...
+NO_NAMES: set[str] = set()
+"""Of most turns. Nothing is added to it."""
 
 
 class EntityTurn:
@@ -50,10 +36,9 @@ class EntityTurn:
     __slots__ = (
         "_copy",
         "_is_repeat",
-        "_keeper",
         "_seen",
         "call",
-        "changes",
+        "gate",
         "guard",
         "is_forgetting",
         "is_over",
@@ -65,20 +50,21 @@ class EntityTurn:
         "live",
         "loop",
         "named_alarms",
+        "pending",
     )
 
     def __init__(
         self,
-        keeper: Keeper,
+        gate: "EntityGate",
         live: "LiveEntity",
         lease: Lease,
-        guard: Guard,
+        guard: GuardedBody,
         call: EntityCall,
         *,
         is_repeat: bool = False,
         is_reading: bool = False,
     ) -> None:
-        self._keeper = keeper
+        self.gate = gate
         self.live = live
         self.lease = lease
         self.guard = guard
@@ -95,11 +81,19 @@ class EntityTurn:
         """Whether the state was read, and may have been changed."""
         self.is_forgetting = False
         """Whether nothing is to be kept of the key when it ends."""
-        self.changes = TurnChanges()
-        self.named_alarms: set[str] = set()
+        self.pending: TurnChanges | None = None
+        """What is to be kept besides the state."""
+        self.named_alarms = NO_NAMES
         """All that it has set or cleared, committed or not."""
         self.latest = 0.0
         self.loop = asyncio.get_running_loop()
+
+    @property
+    def changes(self) -> TurnChanges:
+        """What is to be kept besides the state, to be added to."""
+        if self.pending is None:
+            self.pending = TurnChanges()
+        return self.pending
 
     @property
     def place(self) -> Place:
@@ -153,17 +147,17 @@ class EntityTurn:
     def now(self) -> float:
         """See `Entity.now`."""
         self.check()
-        self.latest = max(self._keeper.wall(), self.live.envelope.latest, self.latest)
+        self.latest = max(self.gate.wall(), self.live.envelope.latest, self.latest)
         return self.latest
 
     def commit(self) -> Awaitable[None]:
         """See `Entity.commit`."""
         self._check_exclusive("commit")
-        return in_its_loop(self.loop, self._keeper.keep(self, None))
+        return in_its_loop(self.loop, self.gate.keep(self, None))
 
     def roll_back(self) -> None:
         """Forget what was changed since the last commit."""
-        self.changes = TurnChanges()
+        self.pending = None
         self.live.state = UNREAD
         self.is_touched = self.is_forgetting = False
 
@@ -210,14 +204,19 @@ class EntityTurn:
                 f"{self.call.key!r:.100} has {MOST_ALARMS} alarms already, and no room for "
                 f"{name!r}: clear_alarm those that are not wanted"
             )
-        self.named_alarms.add(name)
+        self._name_alarm(name)
         self.changes.alarms[name] = SetAlarm(due, due)
 
     def clear_alarm(self, name: str) -> None:
         """See `Entity.clear_alarm`."""
         self._check_exclusive("clear an alarm")
-        self.named_alarms.add(name)
+        self._name_alarm(name)
         self.changes.alarms[name] = None
+
+    def _name_alarm(self, name: str) -> None:
+        if self.named_alarms is NO_NAMES:
+            self.named_alarms = set()
+        self.named_alarms.add(name)
 
     # --- sockets ---
 
@@ -245,7 +244,7 @@ class EntityTurn:
         for each in sockets:
             changes.frames[each] = (*changes.frames.get(each, ()), frame)
         if early and changes.frames:
-            self._keeper.send_early(self, changes)
+            self.gate.send_early(self, changes)
 
     def close(self, socket: bytes, code: int) -> None:
         """See `Socket.close`."""

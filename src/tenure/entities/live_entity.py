@@ -7,7 +7,7 @@ from tenure.client.lease import Lease
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.entity_turn import UNREAD, EntityTurn
-from tenure.entities.stores import EmptyRow
+from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall, KeyLine
 

@@ -6,7 +6,7 @@ means the same wherever its key lives: what is passed is a copy, and of the type
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Union, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, get_type_hints
 
 import msgspec
 
@@ -14,6 +14,8 @@ from tenure.errors import ConfigurationError, UsageError, ValueTypeError
 from tenure.protocol.entity.messages import ARGUMENT_BYTES
 
 F = TypeVar("F", bound=Callable[..., Any])
+Taken: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments, by position and by name."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -25,6 +27,19 @@ def reading(method: F) -> F:
         raise ConfigurationError(f"@reading is for a method of an entity, not {method!r}")
     method.__tenure_reading__ = True  # type: ignore[attr-defined]
     return method
+
+
+class CallHere:
+    """Of a call from this very process, what needs no bytes if it is carried out here."""
+
+    __slots__ = ("data", "taken", "value")
+
+    def __init__(self, taken: Taken) -> None:
+        self.taken: Taken | None = taken
+        """For one attempt; the method may change it."""
+        self.data: bytes | None = None
+        """The answer of the last attempt, and what that says."""
+        self.value: Any = None
 
 
 class EntityMethod:
@@ -71,6 +86,10 @@ class EntityMethod:
 
     def encode(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
         """The arguments of a call, as bytes. Raises UsageError for such as it does not take."""
+        return self.taken(arguments, named)[0]
+
+    def taken(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[bytes, Taken]:
+        """The same, and what they are when they arrive."""
         if len(arguments) > self._few:
             raise UsageError(
                 f"{self.label} takes {self._few} arguments by position, not {len(arguments)}"
@@ -83,13 +102,13 @@ class EntityMethod:
             given.update(named)
         try:
             data = _encode(given)
-            self._decode(data)
+            taken = self.decode(data)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueTypeError(f"{self.label} cannot be called with that: {error}") from None
         self._check_size(data, "arguments")
-        return data
+        return data, taken
 
-    def decode(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def decode(self, data: bytes) -> Taken:
         """The arguments of a call."""
         found = self._decode(data)
         given = {}
@@ -101,23 +120,21 @@ class EntityMethod:
             return (), given
         return tuple(given.pop(name) for name in self._only if name in given), given
 
-    def encode_answer(self, value: Any) -> bytes:  # noqa: ANN401  # whatever the method returns
-        """An answer, as bytes. Raises ValueTypeError for what is not of the declared type."""
-        if value is None:
-            data = NOTHING
-        else:
-            try:
-                data = _encode(value)
-            except (TypeError, ValueError, OverflowError, RecursionError) as error:
-                raise ValueTypeError(f"the answer of {self.label}: {error}") from None
-            self._check_size(data, "an answer")
+    def answered(self, value: Any) -> tuple[bytes, Any]:  # noqa: ANN401  # whatever it returns
+        """An answer, as bytes and as it arrives. Raises ValueTypeError for what is not of the
+        declared type.
+        """
         try:
-            self.decode_answer(data)
+            data = NOTHING if value is None else _encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise ValueTypeError(f"the answer of {self.label}: {error}") from None
+        self._check_size(data, "an answer")
+        try:
+            return data, self.decode_answer(data)
         except ValueError as error:
             raise ValueTypeError(
                 f"{self.label} returned what it does not declare: {error}"
             ) from None
-        return data
 
     def _check_size(self, data: bytes, what: str) -> None:
         if len(data) > ARGUMENT_BYTES:

@@ -1,6 +1,7 @@
 """What `Entities` was given, checked; and the Owner, the Lookup and the store that come of it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.keys import PoolKind
@@ -9,71 +10,73 @@ from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
 from tenure.client.owner import OnRanges, Owner
-from tenure.entities.options import EntityOptions
-from tenure.entities.stores import EntityStore, store_for
+from tenure.entities.stores import EntityStore, MakeStore, store_for
+from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen
 
 if TYPE_CHECKING:
     from tenure.client.owner import Probe
 
 
+@dataclass(kw_only=True)
 class EntitySettings:
-    """Of one `Entities`; it is made anew for a blocking one."""
+    """Of one `Entities`. Raises ConfigurationError for what cannot be used."""
 
-    def __init__(  # noqa: PLR0913  # one for each that users give
-        self,
-        pool: str,
-        managers: str | Sequence[str] | None,
-        options: EntityOptions,
-        *,
-        store: str | None,
-        settle: float,
-        drain: float,
-        listen: str,
-        address: str | None,
-        insecure: bool,
-        on_loss: OnRanges | None,
-        environment: Environment | None,
-        of_owner: Mapping[str, Any],
-    ) -> None:
-        self.pool = checked_name("pool", pool)
-        self._managers = managers
-        self.options = options.checked()
-        self._make_store = None if store is None else store_for(store)
-        self.settle = checked_seconds("settle", settle)
-        self.drain = checked_drain(drain)
-        is_safe = insecure or (environment or environment_here()).credentials.mutual
-        self.listen = checked_listen(listen, address, insecure=is_safe)
-        self.address = None if address is None else checked_address(address)
-        self._insecure = insecure
-        self._on_loss = on_loss
-        self._environment = environment
-        self._of_owner = of_owner
-        self.in_threads = False
-        """Whether `def` methods are called, each in a thread."""
+    pool: str
+    managers: str | Sequence[str] | None
+    store: str | None
+    idle: float
+    """Seconds after which an instance that nobody uses is dropped."""
+    limit: int
+    """How many instances there are at a time, but for those in use."""
+    turn: float
+    """Seconds for a call."""
+    wait: float
+    """Seconds for its turn."""
+    most_waiting: int
+    """For one key."""
+    deadline: float | None
+    """Seconds for all attempts of a call; two holds, and a turn, unless given."""
+    settle: float
+    drain: float
+    listen: str
+    address: str | None
+    insecure: bool
+    on_loss: OnRanges | None
+    environment_given: Environment | None
+    of_owner: Mapping[str, Any]
+    in_threads: bool = False
+    """Whether `def` methods are called, each in a thread."""
+    make_store: MakeStore | None = None
+
+    def __post_init__(self) -> None:
+        checked_name("pool", self.pool)
+        for name in ("idle", "turn", "wait", "settle", *(("deadline",) if self.deadline else ())):
+            setattr(self, name, checked_seconds(name, getattr(self, name)))
+        for name in ("limit", "most_waiting"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ConfigurationError(f"{name} is a number from 1 on, not {value!r}")
+        self.make_store = None if self.store is None else store_for(self.store)
+        self.drain = checked_drain(self.drain)
+        is_safe = self.insecure or self.environment.credentials.mutual
+        self.listen = checked_listen(self.listen, self.address, insecure=is_safe)
+        self.address = None if self.address is None else checked_address(self.address)
 
     @property
     def environment(self) -> Environment:
         """Of the Owner, of the Lookup, and of what runs between them: each has one of its own."""
-        return self._environment or environment_here()
-
-    @property
-    def kind(self) -> PoolKind:
-        """Of the pool."""
-        found: PoolKind = self._of_owner.get("kind", "hashed")
-        return found
+        return self.environment_given or environment_here()
 
     async def open_store(self) -> EntityStore | None:
         """The store, if there is to be one. Raises StoreFailed, and ConfigurationError."""
-        return None if self._make_store is None else await self._make_store(self.pool, self.kind)
+        kind: PoolKind = self.of_owner.get("kind", "hashed")
+        return None if self.make_store is None else await self.make_store(self.pool, kind)
 
     def lookup(self) -> Lookup:
         """A Lookup, to be entered."""
         return Lookup(
-            self._managers,
-            pool=self.pool,
-            on_loss=self._on_loss,
-            _environment=self.environment,
+            self.managers, pool=self.pool, on_loss=self.on_loss, _environment=self.environment
         )
 
     def owner(
@@ -88,15 +91,15 @@ class EntitySettings:
         """An Owner, to be entered."""
         host = self.listen.rpartition(":")[0]
         return Owner(
-            self._managers,
+            self.managers,
             pool=self.pool,
             address=address,
             hand_off=hand_off,
             hand_off_listen=f"{host}:0",
-            hand_off_insecure=self._insecure,
+            hand_off_insecure=self.insecure,
             on_grant=on_grant,
             lookup=lookup,
-            probe=probe if self._of_owner.get("watchdog") else None,
+            probe=probe if self.of_owner.get("watchdog") else None,
             _environment=self.environment,
-            **self._of_owner,
+            **self.of_owner,
         )

@@ -27,6 +27,10 @@ class BlockingDriver(Protocol):
         """The first row; None where there is none."""
         ...
 
+    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
+        """All rows."""
+        ...
+
 
 class AwaitedDriver(Protocol):
     """A driver that is awaited."""

@@ -14,17 +14,26 @@ from tenure.fencing.admission import Row
 from tenure.fencing.database import DatabaseFence
 
 
-class _Psycopg:
+class PsycopgDriver:
+    """A connection of psycopg."""
+
     def __init__(self, connection: Any) -> None:  # noqa: ANN401  # of the driver's own
         self._connection = connection
 
     def transaction(self) -> AbstractContextManager[object]:
+        """See `BlockingDriver`."""
         open_one: AbstractContextManager[object] = self._connection.transaction()
         return open_one
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
+        """See `BlockingDriver`."""
         cursor = self._connection.execute(statement.replace("?", "%s"), values)
         return cursor.fetchone() if cursor.description else None
+
+    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
+        """See `BlockingDriver`."""
+        found: list[Row] = self._connection.execute(query.replace("?", "%s"), values).fetchall()
+        return found
 
 
 class _AsyncPsycopg:
@@ -76,7 +85,7 @@ class PostgresFence(DatabaseFence):
     )
     _lock_read = " FOR SHARE"
     _lock_write = " FOR UPDATE"
-    _blocking = {"psycopg.Connection": _Psycopg}  # noqa: RUF012  # never changed
+    _blocking = {"psycopg.Connection": PsycopgDriver}  # noqa: RUF012  # never changed
     _awaited = {  # noqa: RUF012  # never changed
         "psycopg.AsyncConnection": _AsyncPsycopg,
         "asyncpg.Connection": _Asyncpg,

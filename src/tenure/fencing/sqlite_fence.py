@@ -11,12 +11,15 @@ BEGIN = "BEGIN IMMEDIATE"
 """A transaction that reads before it takes the lock fails where another one writes in between."""
 
 
-class _Sqlite3:
+class Sqlite3Driver:
+    """A connection of sqlite3."""
+
     def __init__(self, connection: Any) -> None:  # noqa: ANN401  # of the driver's own
         self._connection = connection
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        """See `BlockingDriver`."""
         connection = self._connection
         if connection.in_transaction:
             yield
@@ -30,7 +33,13 @@ class _Sqlite3:
         connection.commit()
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
+        """See `BlockingDriver`."""
         return self._connection.execute(statement, values).fetchone()
+
+    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
+        """See `BlockingDriver`."""
+        found: list[Row] = self._connection.execute(query, values).fetchall()
+        return found
 
 
 class _Aiosqlite:
@@ -77,5 +86,5 @@ class SqliteFence(DatabaseFence):
             "journal TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (pool, key)) WITHOUT ROWID"
         ),
     )
-    _blocking = {"sqlite3.Connection": _Sqlite3}  # noqa: RUF012  # never changed
+    _blocking = {"sqlite3.Connection": Sqlite3Driver}  # noqa: RUF012  # never changed
     _awaited = {"aiosqlite.Connection": _Aiosqlite}  # noqa: RUF012  # never changed

@@ -17,12 +17,12 @@ from aiohttp import ClientError, WSMsgType, web
 
 from tenure.client.refusals import refusal
 from tenure.errors import LeaseLost
+from tenure.member.aiohttp_socket import AnySocket, receive_frame, send_frame
 from tenure.member.asgi import RELAYED, SERVED, Message, Receive, Scope, Send, text_of
 from tenure.member.listener import CLOSE_SECONDS
 from tenure.member.member import KEY, MEMBER, PRIVATE
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
-AnySocket: TypeAlias = "web.WebSocketResponse[Any]"
 
 EXCHANGE = "tenure.exchange"
 """In the scope: where the request came from, and its handler."""
@@ -159,12 +159,7 @@ class Exchange:
             self._has_connected = True
             return {"type": "websocket.connect"}
         assert self.socket is not None
-        message = await self.socket.receive()
-        if message.type is WSMsgType.TEXT:
-            return {"type": "websocket.receive", "text": message.data}
-        if message.type is WSMsgType.BINARY:
-            return {"type": "websocket.receive", "bytes": message.data}
-        return {"type": "websocket.disconnect", "code": self.socket.close_code}
+        return await receive_frame(self.socket)
 
     # --- what Relay sends ---
 
@@ -178,7 +173,9 @@ class Exchange:
         elif kind == "websocket.accept":
             await self._accept(message["subprotocol"])
         elif kind == "websocket.send":
-            await self._send_frame(message)
+            assert self.socket is not None
+            with suppress(ConnectionError):  # the next message that is received says so
+                await send_frame(self.socket, message)
         elif kind.endswith(".start"):
             self._start = message
         else:
@@ -203,15 +200,6 @@ class Exchange:
         )
         await socket.prepare(self.request)
         self.socket = socket
-
-    async def _send_frame(self, message: Message) -> None:
-        assert self.socket is not None
-        text = message.get("text")
-        with suppress(ConnectionError):  # the next message that is received says so
-            if text is not None:
-                await self.socket.send_str(text)
-            else:
-                await self.socket.send_bytes(message["bytes"])
 
     async def _send_body(self, part: bytes, *, more: bool) -> None:
         status = self._start["status"]

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from tenure.routing.finder import Finder, Watching
 from tenure.routing.outstanding import Outstanding
 from tenure.routing.trying import InDoubt, Wanted
+from tenure.runtime.task_limits import TaskLimit
 
 LOOKS_AFTER_SECONDS = 0.5
 """Most requests are answered by then, and cost no look."""
@@ -57,15 +58,12 @@ class Lookout:
             self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
 
 
-class AttemptLimit:
+class AttemptLimit(TaskLimit):
     """`with`, around one attempt in a task: ends it by TimeoutError. Raises Overloaded."""
 
     _began: float
     _timer: asyncio.TimerHandle | None = None
     _watch: Watching | None = None
-    _task: "asyncio.Task[Any] | None" = None
-    """While it is under way."""
-    _has_ended_it = False
 
     def __init__(
         self,
@@ -75,6 +73,7 @@ class AttemptLimit:
         deadline: float | None,
         seconds: Callable[[], float] | None = None,
     ) -> None:
+        super().__init__(lookout.loop)
         self._lookout = lookout
         self._wanted = wanted
         self._address = address
@@ -85,15 +84,12 @@ class AttemptLimit:
 
     def __enter__(self) -> Self:
         lookout = self._lookout
-        loop = lookout.loop
-        task = asyncio.current_task(loop)
-        assert task is not None
         lookout.outstanding.begin(self._address)
-        self._task, self._cancelling = task, task.cancelling()
-        now, deadline = loop.time(), self._deadline
+        super().__enter__()
+        now, deadline = self._loop.time(), self._deadline
         self._began = now
         if deadline is not None and deadline < now + LOOKS_AFTER_SECONDS:
-            self._timer = loop.call_at(deadline, self._end_it)
+            self._timer = self._loop.call_at(deadline, self.end_it)
         else:
             lookout.add(self, now)
         return self
@@ -104,7 +100,6 @@ class AttemptLimit:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        task, self._task = self._task, None
         lookout = self._lookout
         lookout.outstanding.end(self._address)
         lookout.remove(self)
@@ -112,12 +107,7 @@ class AttemptLimit:
             self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        if self._has_ended_it:
-            assert task is not None
-            # As `asyncio.timeout` does: what others have cancelled stays cancelled.
-            is_ours = task.uncancel() <= self._cancelling
-            if is_ours and isinstance(error, asyncio.CancelledError):
-                raise TimeoutError from error
+        super().__exit__(kind, error, trace)
 
     @property
     def deadline(self) -> float | None:
@@ -128,30 +118,25 @@ class AttemptLimit:
 
     def ended_it(self) -> InDoubt | None:
         """What came of the attempt where this has ended it; None where it did not."""
-        if not self._has_ended_it:
+        if not self.has_ended_it:
             return None
         deadline = self.deadline
-        is_late = deadline is not None and self._lookout.loop.time() >= deadline
+        is_late = deadline is not None and self._loop.time() >= deadline
         why = "the deadline has come" if is_late else "the key is elsewhere by now"
         return InDoubt(f"it had not answered when it was given up, because {why}")
 
     def watch_key(self) -> None:
         """It takes long: end it at the deadline, or when its key is elsewhere."""
         if self.deadline is not None:
-            self._timer = self._lookout.loop.call_at(self.deadline, self._end_it)
+            self._timer = self._loop.call_at(self.deadline, self.end_it)
         if self._wanted.is_repeatable:
             self._watch = self._lookout.lookup.watch(self._wanted.key, self._on_change)
             self._end_it_if_moved()
 
     def _on_change(self, _: object) -> None:
         with suppress(RuntimeError):  # the loop is closed, and the attempt is gone with it
-            self._lookout.loop.call_soon_threadsafe(self._end_it_if_moved)
+            self._loop.call_soon_threadsafe(self._end_it_if_moved)
 
     def _end_it_if_moved(self) -> None:
         if self._lookout.lookup.find(self._wanted.key) not in (None, self._address):
-            self._end_it()
-
-    def _end_it(self) -> None:
-        if self._task is not None and not self._has_ended_it:
-            self._has_ended_it = True
-            self._task.cancel()
+            self.end_it()

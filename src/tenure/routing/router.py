@@ -9,6 +9,7 @@ from time import monotonic
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError, UsageError
 from tenure.routing.attempt_limit import AttemptLimit, Lookout
@@ -106,19 +107,7 @@ class Router:
         else:
             trying.begin(first[0])
             step = trying.after(first[1], loop.time(), found, has_body=has_body(first[1]))
-        while True:
-            match step:
-                case Send(address):
-                    came = await attempt(address, trying.deadline)
-                    if not isinstance(came, Attempted):
-                        return came
-                    found = self.lookup.find(wanted.key)
-                    step = trying.after(came, loop.time(), found, has_body=has_body(came))
-                case Pause(seconds, not_at):
-                    await wait_for(self.lookup.moved(wanted.key, not_at, seconds))
-                    step = trying.resume(loop.time(), self.lookup.find(wanted.key))
-                case Fail(error):
-                    raise error
+        return await pursued(self.lookup, wanted.key, trying, step, attempt, has_body)
 
     def ask_blocking(
         self,
@@ -166,6 +155,31 @@ class Router:
             except ConfigurationError as error:
                 raise UsageError(f"an owner cannot be reached by routing: {error}") from None
         return found
+
+
+async def pursued(
+    lookup: Finder,
+    key: UserKey,
+    trying: Trying,
+    step: Step,
+    attempt: Callable[[str, float], Awaitable[Answer | Attempted]],
+    has_body: Callable[[Attempted], bool] = lambda _: True,
+) -> Answer:
+    """What the owner of `key` answers, from `step` on: each is carried out, until one says so."""
+    loop = asyncio.get_running_loop()
+    while True:
+        match step:
+            case Send(address):
+                came = await attempt(address, trying.deadline)
+                if not isinstance(came, Attempted):
+                    return came
+                found = lookup.find(key)
+                step = trying.after(came, loop.time(), found, has_body=has_body(came))
+            case Pause(seconds, not_at):
+                await wait_for(lookup.moved(key, not_at, seconds))
+                step = trying.resume(loop.time(), lookup.find(key))
+            case Fail(error):
+                raise error
 
 
 def parse(url: str, what: str) -> Origin:

@@ -5,7 +5,18 @@ from typing import Final
 import msgspec
 
 from tenure.base.keys import KEY_BYTES
-from tenure.protocol.entity.messages import ARGUMENT_BYTES, MOST_CHAIN, EntityAsk, EntityMessage
+from tenure.protocol.entity.messages import (
+    ARGUMENT_BYTES,
+    MOST_CHAIN,
+    EntityAsk,
+    EntityMessage,
+    PushedFrames,
+    Resumed,
+    SocketFrame,
+    SocketGone,
+    SocketOpened,
+    SocketResume,
+)
 from tenure.wire.frame import Bytes, Reader, framed
 from tenure.wire.limits import HAND_OFF_BYTES
 
@@ -36,3 +47,14 @@ def _check(message: EntityMessage, _: int) -> None:
 
 
 _read: Reader[EntityMessage] = Reader(msgspec.msgpack.Decoder(EntityMessage), MOST_BYTES, _check)
+
+# --- what calls about sockets carry ---
+
+packed = msgspec.msgpack.Encoder().encode
+read_opened = msgspec.msgpack.Decoder(SocketOpened).decode
+read_frame = msgspec.msgpack.Decoder(SocketFrame).decode
+read_gone = msgspec.msgpack.Decoder(SocketGone).decode
+read_resume = msgspec.msgpack.Decoder(SocketResume).decode
+read_resumed = msgspec.msgpack.Decoder(Resumed).decode
+read_pushed = msgspec.msgpack.Decoder(PushedFrames).decode
+read_received = msgspec.msgpack.Decoder(dict[bytes, int]).decode

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from tenure import Entities, Entity, reading
+from tenure.base.keys import hashed_key
 from tenure.client.environment import Environment
+from tenure.protocol.lease.steering_events import PinKey
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 from tests.patience import DEADLINE_SECONDS
@@ -119,6 +121,12 @@ class Stage:
 
     def owner_of(self, key: str) -> Entities[Any] | None:
         return next((each for each in self.members if each.station.owner.check(key)), None)
+
+    async def move(self, key: str, to: Entities[Any]) -> None:
+        """Have the key handed over."""
+        pin = PinKey(pool="counters", key=hashed_key(key), owner=to.station.owner.name)
+        self.cluster.ask(pin)
+        await self.until(lambda: self.owner_of(key) is to)
 
     def key_of(self, member: Entities[Any], prefix: str = "key") -> str:
         """One that this member has."""

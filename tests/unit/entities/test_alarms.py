@@ -150,7 +150,7 @@ async def test_time_never_goes_back_for_a_key() -> None:
         (clocks,) = stage.members
         first = await clocks["a"].set_in("x", 1000)
         host = clocks.station.host
-        host.wall = lambda: first - 500
+        host.gate.wall = lambda: first - 500
         assert await clocks["a"].set_in("x", 1000) == first
         assert await clocks["b"].set_in("x", 1000) == first - 500
 

@@ -19,8 +19,8 @@ from tenure import (
     ValueTypeError,
     reading,
 )
-from tenure.entities.failures import error_of, failure_of
 from tenure.testing.clock import come_to_rest
+from tenure.transport.failures import error_of, failure_of
 from tests.unit.entities.stage import Count, Counter, on_stage
 
 pytestmark = pytest.mark.asyncio

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from tenure.client.lease import Lease
-from tenure.entities.agenda import Agenda
 from tenure.entities.caller import Caller
 from tenure.entities.entity_turn import EntityTurn
-from tenure.entities.host import EntityHost
+from tenure.entities.gate import EntityGate
 from tenure.entities.live_entity import LiveEntity
 from tenure.protocol.entity import envelope
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, SocketEntry
 from tenure.protocol.entity.key_line import Begin, EntityCall, KeyLine
 from tenure.protocol.entity.socket_end import SocketEnd
+from tenure.runtime.agenda import Agenda
 from tests.unit.entities.hunt import Hunt
 
 pytestmark = pytest.mark.asyncio
@@ -85,10 +85,10 @@ def rings_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def not_put(patch: pytest.MonkeyPatch) -> None:
-    def put(self: EntityHost, turn: EntityTurn, new: Envelope) -> None:
+    def put(self: EntityGate, turn: EntityTurn, new: Envelope) -> None:
         turn.live.envelope = new
 
-    patch.setattr(EntityHost, "_put", put)
+    patch.setattr(EntityGate, "_put", put)
 
 
 def no_answers(answers: object, size: int, call: bytes, new: KeptAnswer) -> tuple[tuple[()], int]:

@@ -94,8 +94,8 @@ async def test_what_is_forgotten_leaves_nothing_and_begins_anew(
             await stage.done(notes["a"].drop_and_fail())
         assert await stage.done(notes["a"].read()) == "one"
         await stage.done(notes["a"].drop())
-        assert "a" not in notes.station.host.envelopes
-        assert len(notes.station._agenda) == 0
+        assert "a" not in notes.station.host.gate.envelopes
+        assert len(notes.station._alarms.agenda) == 0
         assert await stage.done(notes["a"].read()) == ""
         await stage.done(notes["a"].write("two"))
         assert await stage.done(notes["a"].read()) == "two"

@@ -42,8 +42,8 @@ async def test_the_answers_of_the_last_calls_are_kept_for_some_minutes() -> None
         assert await again(stage, 0, "a", str(count - MOST_ANSWERS)) == count - MOST_ANSWERS + 1
         assert await again(stage, 0, "a", "0") == count + 1, "it was too long ago"
         host = stage.members[0].station.host
-        later = host.wall() + ANSWER_SECONDS + 1
-        host.wall = lambda: later
+        later = host.gate.wall() + ANSWER_SECONDS + 1
+        host.gate.wall = lambda: later
         await again(stage, 0, "a", "new")
         (live,) = host._live.values()
         assert len(live.envelope.answers) == 1

@@ -115,6 +115,30 @@ async def test_a_socket_stays_open_when_its_key_moves_and_nothing_is_lost_or_dou
             client.leave()
 
 
+async def test_an_edge_that_answers_late_brings_nothing_old_back() -> None:
+    """The key has gone and come back meanwhile, and what was kept elsewhere counts."""
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        (ann, _), (bob, _) = await of_all(stage, key, "ann", "bob")
+        ann.send("first")
+        await stage.until(lambda: ann.received and bob.received)
+        await stage.move(key, two)
+        ann.send("second")
+        await stage.until(lambda: len(ann.received) == len(bob.received) == 2)
+        await stage.move(key, one)
+        (live,) = [each for each in one.station.host._live.values() if each.key == key]
+        received = dict.fromkeys(live.envelope.sockets, 1)
+        one.station.host.confirm(key, received)
+        ann.send("third")
+        await stage.until(lambda: len(ann.received) == len(bob.received) == 3)
+        carol, _ = attached(two, key, "carol")
+        await stage.until(lambda: len(carol.received) == 3)
+        assert carol.received == ["ann: first", "ann: second", "ann: third"]
+        for client in (ann, bob, carol):
+            client.leave()
+
+
 async def test_without_a_store_a_crash_closes_the_sockets_with_1012() -> None:
     async with on_stage(2, kind=Room) as stage:
         one, two = stage.members

@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +11,8 @@ import pytest
 from tenure import ConfigurationError, Entity, Fenced, StoreFailed, ValueTypeError
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
-from tenure.entities.stores import EmptyRow, EntityStore, store_for
+from tenure.entities.stores import EntityStore, store_for
+from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope, SetAlarm
 from tests.unit.entities.stage import Counter, on_stage
 
@@ -76,9 +76,9 @@ async def test_alarms_are_found_by_range(store_url: str) -> None:
         await store.load(i << 56, lease(1))
         alarms = {"run": SetAlarm(float(i), float(i))} if i % 2 else {}
         await store.save(i << 56, lease(1), Envelope(1, 7, b"", 0.0, (), alarms, step=2))
-    assert len(await store.alarms_within([WHOLE])) == 10
+    assert len(await store.due_within([WHOLE])) == 10
     part = KeyRange(bytes([4]), bytes([8]))
-    assert sorted(await store.alarms_within([part])) == [(5 << 56, 5.0), (7 << 56, 7.0)]
+    assert sorted(await store.due_within([part])) == [(5 << 56, 5.0), (7 << 56, 7.0)]
     await store.close()
 
 
@@ -136,12 +136,7 @@ async def test_a_store_that_is_full_is_told_and_nothing_is_half_kept(tmp_path: P
 
 
 def rows(store: EntityStore) -> Awaitable[int]:
-    def count(cursor: Any) -> int:  # noqa: ANN401  # of the driver's own
-        cursor.execute("SELECT count(*) FROM tenure_entity")
-        found: int = cursor.fetchone()[0]
-        return found
-
-    return store._do(count)  # type: ignore[attr-defined,no-any-return]
+    return store._do(lambda it: int(it.first("SELECT count(*) FROM tenure_entity", ())[0]))
 
 
 async def test_a_store_does_not_grow_by_keys_of_which_nothing_is_kept(store_url: str) -> None:

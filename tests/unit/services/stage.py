@@ -53,7 +53,7 @@ class ServiceStage:
     def turn_wall(self, seconds: float) -> None:
         """The clock on the wall, which entities see, is set."""
         self.wall += seconds
-        self.service.entities.station.host.wall = lambda: self.wall
+        self.service.entities.station.host.gate.wall = lambda: self.wall
 
 
 @asynccontextmanager

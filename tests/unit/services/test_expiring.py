@@ -37,7 +37,8 @@ async def test_what_nobody_refreshes_goes_and_never_early(
         assert gone.body["gone_at"] >= made.body["expires"]
         await until(stage, path, 404)
         key = path.rpartition("/")[2]
-        assert key not in stage.service.entities.station.host.envelopes, "nothing is left of it"
+        gate = stage.service.entities.station.host.gate
+        assert key not in gate.envelopes, "nothing is left of it"
         assert (await stage.ask("PUT", path, body)).status == 201
 
 
@@ -57,10 +58,10 @@ async def test_a_clock_that_jumps_ends_nothing_early() -> None:
     async with on_service_stage("documents") as stage:
         await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}, "ttl": 1000})
         station = stage.service.entities.station
-        wall = station.host.wall
-        station.host.wall = station._agenda._wall = lambda: wall() + YEAR
-        station._agenda._wake()
-        while station._agenda._ringing:
+        wall = station.host.gate.wall
+        station.host.gate.wall = station._alarms.agenda._wall = lambda: wall() + YEAR
+        station._alarms.agenda._wake()
+        while station._alarms.agenda._ringing:
             await come_to_rest()
         assert (await stage.ask("GET", "/documents/d")).status == 200
-        assert len(station._agenda) == 1, "it rings again"
+        assert len(station._alarms.agenda) == 1, "it rings again"

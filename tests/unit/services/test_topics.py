@@ -196,9 +196,9 @@ async def test_a_topic_that_nobody_subscribes_to_any_more_is_forgotten() -> None
         member = await enter(stage, inboxes)
         await stage.spread()
         there = await stage.done(member["t"].subscribe("bob", TTL))
-        assert "t" in member.station.host.envelopes
+        assert "t" in member.station.host.gate.envelopes
         await stage.done(member["t"].unsubscribe(there.id))
-        assert "t" not in member.station.host.envelopes
+        assert "t" not in member.station.host.gate.envelopes
         await stage.done(member["nobody"].figures())
         assert await publish(stage, member, "nobody", b"1") == 0
 

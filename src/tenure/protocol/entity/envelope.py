@@ -158,7 +158,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
 
     def after(
         self,
-        changes: TurnChanges,
+        changes: TurnChanges | None,
         state: bytes,
         lease: tuple[int, int],
         latest: float,
@@ -169,7 +169,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         """
         sockets, pushes = self._sockets_after(changes) if changes else (self.sockets, [])
         alarms = self.alarms
-        if changes.alarms:
+        if changes and changes.alarms:
             merged = {**alarms, **changes.alarms}
             alarms = {name: each for name, each in merged.items() if each is not None}
         answers, size = self.answers, self.answers_bytes
@@ -215,8 +215,8 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
 def with_answer(answers: Answers, size: int, call: bytes, new: KeptAnswer) -> tuple[Answers, int]:
     """The answers with one more, without those that are too old or too many; and their size."""
     size += new.size
-    if new.data is not None and any(call in some for some in answers):  # while it was under way
-        answers = tuple({id_: it for id_, it in some.items() if id_ != call} for some in answers)
+    if new.data is not None:
+        answers = _without(answers, call)  # which is there if it has committed a part before
     if answers and len(answers[-1]) < TOGETHER:
         answers = (*answers[:-1], {**answers[-1], call: new})
     else:
@@ -230,3 +230,10 @@ def with_answer(answers: Answers, size: int, call: bytes, new: KeptAnswer) -> tu
         size -= sum(it.size for it in answers[0].values())
         answers = answers[1:]
     return answers, size
+
+
+def _without(answers: Answers, call: bytes) -> Answers:
+    for some in answers:
+        if call in some:
+            return tuple({id_: it for id_, it in each.items() if id_ != call} for each in answers)
+    return answers

@@ -42,6 +42,9 @@ class TooMany(NamedTuple):
     why: str
 
 
+BEGIN, WAIT = Begin(), Wait()
+
+
 class KeyLine:
     """The call that has the turn with one key, and the calls that wait."""
 
@@ -60,11 +63,11 @@ class KeyLine:
         """A turn for `call`."""
         if self.running is None:
             self._begin(now, call)
-            return Begin()
+            return BEGIN
         if len(self._waiting) >= self._most:
             return TooMany(f"{len(self._waiting)} calls wait for {self.holder(now)}")
         self._waiting.append(call)
-        return Wait()
+        return WAIT
 
     def leave(self, call: EntityCall) -> None:
         """It waits no more. It has no turn."""

@@ -3,7 +3,7 @@
 Either side asks: a caller the owner of a key, and an owner the process that has its sockets.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -43,3 +43,58 @@ class EntityFailure(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 EntityMessage: TypeAlias = EntityAsk | EntityReply | EntityFailure
+
+# --- what edges and owners say to each other about sockets, as calls ---
+
+CONNECT, MESSAGE, DISCONNECT, RESUME = ".connect", ".message", ".disconnect", ".resume"
+FRAMES = ".frames"
+"""From an owner to an edge."""
+
+
+class SocketOpened(msgspec.Struct, array_like=True):
+    """An edge has accepted a socket."""
+
+    id: bytes
+    edge: str
+    attachment: bytes
+
+
+class SocketFrame(msgspec.Struct, array_like=True):
+    """Its client has sent something, which has this number."""
+
+    id: bytes
+    number: int
+    frame: Any
+
+
+class SocketGone(msgspec.Struct, array_like=True):
+    """Its client has gone."""
+
+    id: bytes
+
+
+class SocketResume(msgspec.Struct, array_like=True):
+    """The edge has everything up to this number, and wants what follows."""
+
+    id: bytes
+    received: int
+
+
+class Resumed(msgspec.Struct, array_like=True):
+    """What follows."""
+
+    number: int
+    """Of the lease."""
+    frames: tuple[Any, ...]
+    closing: int
+    journal: int = 0
+    """Of the lease."""
+
+
+class PushedFrames(msgspec.Struct, array_like=True):
+    """Frames for several sockets: id, number of the first frame, and a code to close with, or 0."""
+
+    number: int
+    frames: tuple[Any, ...]
+    sockets: tuple[tuple[bytes, int, int], ...]
+    journal: int = 0

@@ -5,16 +5,17 @@ from typing import Any
 import msgspec
 
 from tenure.client.lease import Lease
-from tenure.entities.agenda import Agenda
 from tenure.entities.caller import Caller
 from tenure.entities.entity_turn import EntityTurn
-from tenure.entities.host import EntityHost
+from tenure.entities.gate import EntityGate
 from tenure.entities.live_entity import LiveEntity
-from tenure.entities.stores import SqlStore
 from tenure.errors import Fenced
+from tenure.fencing.database import BlockingDriver
+from tenure.fencing.fenced_rows import FencedRows
 from tenure.protocol.entity.envelope import Envelope, Frame, SocketEntry
 from tenure.protocol.entity.key_line import Begin, EntityCall, KeyLine
 from tenure.protocol.entity.socket_end import SocketEnd
+from tenure.runtime.agenda import Agenda
 
 EARLY_SECONDS = 2.0
 _arm, _due_alarm = Agenda.arm, Envelope.due_alarm
@@ -47,7 +48,7 @@ async def under_a_new_id(self: Caller, call: EntityCall, address: str, deadline:
     return await _attempt(self, call, address, deadline)
 
 
-def not_for_the_hand_off(self: EntityHost, turn: EntityTurn, new: Envelope) -> None:
+def not_for_the_hand_off(self: EntityGate, turn: EntityTurn, new: Envelope) -> None:
     """It is kept, and not where a hand-off takes it from."""
     del self
     turn.live.envelope = new
@@ -102,32 +103,33 @@ def due_early(self: Envelope, now: float) -> str | None:
 
 def wall_time(self: EntityTurn) -> float:
     """Whatever the clock of this host says."""
-    self.latest = self._keeper.wall()
+    self.latest = self.gate.wall()
     return self.latest
 
 
-async def saved_unfenced(self: SqlStore, key: str | int, lease: Lease, envelope: Envelope) -> None:
+async def saved_unfenced(
+    self: FencedRows, key: str | int, lease: Lease, step: int, data: bytes, due: float | None
+) -> None:
     """An older lease writes too."""
     del lease
-    kept, alarm = msgspec.msgpack.encode(envelope), envelope.next_alarm()
-    values = envelope.step, kept, alarm, msgspec.msgpack.encode(key)
+    values = step, data, due, msgspec.msgpack.encode(key)
     statement = "UPDATE tenure_entity SET step = ?, data = ?, alarm = ? WHERE key = ?"
-    await self._do(lambda cursor: cursor.execute(statement, values))
+    await self._do(lambda driver: driver.first(statement, values))
 
 
-async def saved_over_any(self: SqlStore, key: str | int, lease: Lease, envelope: Envelope) -> None:
+async def saved_over_any(
+    self: FencedRows, key: str | int, lease: Lease, step: int, data: bytes, due: float | None
+) -> None:
     """What was given up is written too, when its time comes."""
-    values = lease.number, envelope.step, msgspec.msgpack.encode(envelope), envelope.next_alarm()
-    of_row = msgspec.msgpack.encode(key), lease.number
+    values = lease.number, step, data, due, msgspec.msgpack.encode(key), lease.number
     statement = (
         "UPDATE tenure_entity SET number = ?, step = ?, data = ?, alarm = ? "
-        "WHERE key = ? AND number <= ?"
+        "WHERE key = ? AND number <= ? RETURNING step"
     )
 
-    def save(cursor: Any) -> None:
-        self._check_history(cursor, lease, may_begin=False)
-        cursor.execute(statement, (*values, *of_row))
-        if not cursor.rowcount:
+    def save(driver: BlockingDriver) -> None:
+        self._check_history(driver, lease, may_begin=False)
+        if driver.first(statement, values) is None:
             raise Fenced("a newer lease")
 
     await self._do(save)

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tenure.entities.agenda import Agenda
+from tenure.entities.alarms import Alarms
 from tenure.entities.caller import Caller
 from tenure.entities.edge import Edge
 from tenure.entities.entity_turn import EntityTurn
-from tenure.entities.host import EntityHost
+from tenure.entities.gate import EntityGate
 from tenure.entities.live_entity import LiveEntity
-from tenure.entities.station import Station
-from tenure.entities.stores import SqlStore
+from tenure.fencing.fenced_rows import FencedRows
 from tenure.protocol.entity.envelope import Envelope, SocketEntry
 from tenure.protocol.entity.key_line import KeyLine
 from tenure.protocol.entity.socket_end import SocketEnd
+from tenure.runtime.agenda import Agenda
 from tenure.sim.entity import breaks
 from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.kernel.canaries import RuleLeftOut, called
@@ -66,7 +66,7 @@ CANARIES = (
     EntityCanary(
         "not-in-reach",
         "what is kept is where a hand-off takes it from",
-        ((EntityHost, "_put", breaks.not_for_the_hand_off),),
+        ((EntityGate, "_put", breaks.not_for_the_hand_off),),
     ),
     EntityCanary(
         "old-instance",
@@ -107,7 +107,7 @@ CANARIES = (
     EntityCanary(
         "alarms-left-behind",
         "the next owner rings what is set",
-        ((Station, "_on_grant", breaks.nothing_async),),
+        ((Alarms, "on_grant", breaks.nothing_async),),
     ),
     EntityCanary(
         "time-goes-back", "now() never goes back", ((EntityTurn, "now", breaks.wall_time),)
@@ -115,18 +115,18 @@ CANARIES = (
     EntityCanary(
         "answered-before-stored",
         "what is answered is stored",
-        ((EntityHost, "_store", breaks.nothing_async),),
+        ((EntityGate, "_save", breaks.nothing_async),),
     ),
     EntityCanary(
         "unfenced-store",
         "the store refuses an older lease",
-        ((SqlStore, "save", breaks.saved_unfenced),),
+        ((FencedRows, "save_row", breaks.saved_unfenced),),
         mix=("pause past the term", "store slow", "store late"),
     ),
     EntityCanary(
         "late-store",
         "what a store does late changes nothing",
-        ((SqlStore, "save", breaks.saved_over_any),),
+        ((FencedRows, "save_row", breaks.saved_over_any),),
         mix=("store late",),
     ),
     EntityCanary(

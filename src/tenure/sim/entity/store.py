@@ -4,15 +4,16 @@ library. It is never lost. It is slow, fails, and does what it was asked while i
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
-from tenure.entities.databases import SqliteDatabase
-from tenure.entities.stores import SqlStore
+from tenure.entities.stores import EntityStore
 from tenure.errors import StoreFailed, TenureError
+from tenure.fencing.database import BlockingDriver
+from tenure.fencing.databases import SqliteDatabase
 from tenure.sim.app.site import ClientHost
 from tenure.sim.kernel.faults import Fault, FaultDice
 
@@ -31,20 +32,13 @@ class SimDatabase(SqliteDatabase):
 
     def __init__(self) -> None:
         super().__init__(":memory:")
-        self._shared = sqlite3.connect(":memory:", isolation_level=None)
-
-    @contextmanager
-    def transaction(self) -> Iterator[Any]:
-        """See `Database`."""
-        self._connection = self._shared
-        with super().transaction() as cursor:
-            yield cursor
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
 
     def drop(self) -> None:
         """See `Database`. What is in memory would be gone with it."""
 
 
-class SimStore(SqlStore):
+class SimStore(EntityStore):
     """The store, as one process has it."""
 
     def __init__(
@@ -53,7 +47,7 @@ class SimStore(SqlStore):
         super().__init__(database, pool, kind)
         self._process = process
 
-    async def _do(self, what: Callable[[Any], T]) -> T:
+    async def _do(self, what: Callable[[BlockingDriver], T]) -> T:
         faults: FaultDice = self._process.site.faults
         late_ns = faults.span(0.01, 0.3) if faults.strikes(STORE_SLOW) else 0
         await asyncio.sleep((LATENCY_NS + late_ns) / SECOND_NS)
@@ -63,16 +57,16 @@ class SimStore(SqlStore):
             site = self._process.site
             site.at(site.now + faults.span(0.01, 2.5), self._do_late, what)
             raise StoreFailed("the store failed, and does it later")
-        with self._database.transaction() as cursor:
-            found = what(cursor)
+        with self._database.transaction() as driver:
+            found = what(driver)
         await asyncio.sleep(LATENCY_NS / SECOND_NS)
         if faults.strikes(STORE_ANSWER_LOST):
             raise StoreFailed("the store failed, and has kept it")
         return found
 
-    def _do_late(self, what: Callable[[Any], object]) -> None:
-        with suppress(TenureError), self._database.transaction() as cursor:
-            what(cursor)
+    def _do_late(self, what: Callable[[BlockingDriver], object]) -> None:
+        with suppress(TenureError), self._database.transaction() as driver:
+            what(driver)
 
     async def close(self) -> None:
         """See `EntityStore`."""

@@ -45,7 +45,7 @@ async def program(process: Any) -> None:
         enter_timeout=10 * site.term,
     )
     if site.database is not None:
-        entities._settings._make_store = site.opener(process)  # noqa: SLF001  # for a URL
+        entities._settings.make_store = site.opener(process)  # noqa: SLF001  # for a URL
     process.entities = entities
     async with entities:
         await process.serve(LedgerUsers(process), left)

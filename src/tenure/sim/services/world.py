@@ -120,7 +120,7 @@ async def program(process: Any) -> None:
     store = "sqlite:simulated" if site.database else None
     process.documents = Entities(Document, DOCUMENTS, store=store, on_loss=on_loss, **options)
     if site.database is not None:
-        process.documents._settings._make_store = site.opener(process)  # noqa: SLF001  # for a URL
+        process.documents._settings.make_store = site.opener(process)  # noqa: SLF001  # for a URL
     async with process.topics, pools.entered(), process.queues, process.documents:
         await process.serve(ServicesUsers(process), left)
         await fan_out.close()

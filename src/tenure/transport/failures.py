@@ -10,26 +10,10 @@ from contextlib import suppress
 import msgspec
 
 from tenure import errors
-from tenure.errors import (
-    ClosedError,
-    EntityError,
-    NotOwner,
-    TenureError,
-    UsageError,
-    ValueTypeError,
-)
+from tenure.errors import EntityError, NotOwner, TenureError
 from tenure.protocol.entity.messages import ARGUMENT_BYTES, EntityFailure
 
 TEXT_CHARACTERS = 4000
-
-
-def is_of_the_class(error: Exception) -> bool:
-    """Whether a call ended with it because of what the entity's class does, and would again."""
-    if not isinstance(error, TenureError):
-        return True
-    if isinstance(error, ClosedError):
-        return False
-    return isinstance(error, EntityError | UsageError | ValueTypeError)
 
 
 def failure_of(seq: int, error: BaseException) -> EntityFailure:

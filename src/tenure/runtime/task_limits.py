@@ -1,33 +1,31 @@
-"""How long a turn may take: one timer for all of them.
+"""How long a task may take for something, without a timer for each.
 
-`asyncio.timeout` makes an object and a timer for each, which costs more than all else of a short
-turn. Turns of one kind of entity may all take equally long, so the one that began first is the next
-to be over its time: a timer for that one is enough, and most turns never see it.
+`asyncio.timeout` makes an object and a timer each time, which costs more than all else of something
+short. Where all may take equally long, the one that began first is the next to be over its time: a
+timer for that one is enough, and most never see it.
 """
 
 import asyncio
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
-from tenure.protocol.entity.key_line import EntityCall
+T = TypeVar("T")
 
 
-class TurnLimit:
-    """`with`, around what a turn runs in its task: ends it by TimeoutError."""
+class TaskLimit:
+    """`with`, around what is limited in its task: `end_it` ends that by TimeoutError."""
 
-    __slots__ = ("_cancelling", "_limits", "_task", "began", "call", "has_ended_it")
+    __slots__ = ("_cancelling", "_loop", "_task", "has_ended_it")
 
-    def __init__(self, limits: "TurnLimits", call: EntityCall, began: float) -> None:
-        self._limits = limits
-        self.call = call
-        self.began = began
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self.has_ended_it = False
         self._task: asyncio.Task[Any] | None = None
         """While it may be ended."""
         self._cancelling = 0
 
     def __enter__(self) -> Self:
-        task = self._task = asyncio.current_task(self._limits.loop)
+        task = self._task = asyncio.current_task(self._loop)
         assert task is not None
         self._cancelling = task.cancelling()
         return self
@@ -52,42 +50,53 @@ class TurnLimit:
             self._task.cancel()
 
 
-class TurnLimits:
-    """The limits of all turns that run in one event loop, the oldest first."""
+class EqualLimit(TaskLimit, Generic[T]):
+    """One of `EqualLimits`: what it limits, and since when."""
+
+    __slots__ = ("began", "what")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, what: T) -> None:
+        super().__init__(loop)
+        self.what = what
+        self.began = loop.time()
+
+
+class EqualLimits(Generic[T]):
+    """The limits of all that runs in one event loop and may take equally long, the oldest first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        self.loop = loop
+        self._loop = loop
         self._seconds = seconds
-        self._under_way: dict[TurnLimit, None] = {}
+        self._under_way: dict[EqualLimit[T], None] = {}
         self._is_looking = False
 
     def __len__(self) -> int:
         return len(self._under_way)
 
     @property
-    def oldest(self) -> TurnLimit | None:
-        """That of the turn that has run for longest."""
+    def oldest(self) -> EqualLimit[T] | None:
+        """That of what has run for longest."""
         return next(iter(self._under_way), None)
 
-    def begin(self, call: EntityCall) -> TurnLimit:
-        """A turn runs, until `end`."""
-        limit = TurnLimit(self, call, self.loop.time())
+    def begin(self, what: T) -> EqualLimit[T]:
+        """It runs, until `end`."""
+        limit = EqualLimit(self._loop, what)
         self._under_way[limit] = None
         if not self._is_looking:
             self._is_looking = True
-            self.loop.call_at(limit.began + self._seconds, self._look)
+            self._loop.call_at(limit.began + self._seconds, self._look)
         return limit
 
-    def end(self, limit: TurnLimit) -> None:
+    def end(self, limit: EqualLimit[T]) -> None:
         """It runs no more."""
         del self._under_way[limit]
 
     def _look(self) -> None:
         """End those whose time is over; come again for the next."""
-        latest = self.loop.time() - self._seconds
+        latest = self._loop.time() - self._seconds
         for limit in self._under_way:
             if limit.began > latest:
-                self.loop.call_at(limit.began + self._seconds, self._look)
+                self._loop.call_at(limit.began + self._seconds, self._look)
                 return
             limit.end_it()
         self._is_looking = False

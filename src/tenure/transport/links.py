@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from tenure.entities.failures import error_of, failure_of
 from tenure.errors import LeaseLost, ProtocolError, TenureError
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import EntityAsk, EntityFailure, EntityMessage, EntityReply
 from tenure.transport.channels import Channel, ChannelLost, Channels
+from tenure.transport.failures import error_of, failure_of
 from tenure.wire.entity import decode, encode
 
 Gate: TypeAlias = Callable[[], bool]

@@ -1,23 +1,20 @@
-"""Turns that take too long are ended, the oldest first, by one timer for all of them."""
+"""What takes too long is ended, the oldest first, by one timer for all of them."""
 
 import asyncio
 
 import pytest
 
-from tenure.entities.turn_limits import TurnLimits
-from tenure.protocol.entity.key_line import EntityCall
+from tenure.runtime.task_limits import EqualLimits
 
 pytestmark = pytest.mark.asyncio
 
 SOON = 0.02
 
 
-def call(key: str) -> EntityCall:
-    return EntityCall(key, b"", "method", b"")
-
-
-async def limited(limits: TurnLimits, key: str, ended: list[str], come: asyncio.Event) -> None:
-    limit = limits.begin(call(key))
+async def limited(
+    limits: EqualLimits[str], key: str, ended: list[str], come: asyncio.Event
+) -> None:
+    limit = limits.begin(key)
     try:
         with limit:
             await come.wait()
@@ -29,7 +26,7 @@ async def limited(limits: TurnLimits, key: str, ended: list[str], come: asyncio.
 
 async def test_the_oldest_is_ended_first_and_each_in_its_time() -> None:
     limits, ended, never = (
-        TurnLimits(asyncio.get_running_loop(), SOON),
+        EqualLimits[str](asyncio.get_running_loop(), SOON),
         list[str](),
         asyncio.Event(),
     )
@@ -43,7 +40,7 @@ async def test_the_oldest_is_ended_first_and_each_in_its_time() -> None:
 
 async def test_what_ends_by_itself_is_left_alone_and_the_next_has_a_limit_too() -> None:
     ended: list[str] = []
-    limits, come = TurnLimits(asyncio.get_running_loop(), SOON), asyncio.Event()
+    limits, come = EqualLimits[str](asyncio.get_running_loop(), SOON), asyncio.Event()
     come.set()
     await limited(limits, "quick", ended, come)
     await limited(limits, "slow", ended, asyncio.Event())
@@ -53,7 +50,7 @@ async def test_what_ends_by_itself_is_left_alone_and_the_next_has_a_limit_too() 
 
 async def test_who_is_cancelled_by_somebody_else_stays_cancelled() -> None:
     ended: list[str] = []
-    limits, never = TurnLimits(asyncio.get_running_loop(), 60), asyncio.Event()
+    limits, never = EqualLimits[str](asyncio.get_running_loop(), 60), asyncio.Event()
     task = asyncio.create_task(limited(limits, "a", ended, never))
     await asyncio.sleep(0)
     oldest = limits.oldest
@@ -66,8 +63,8 @@ async def test_who_is_cancelled_by_somebody_else_stays_cancelled() -> None:
 
 
 async def test_what_is_kept_after_its_body_is_not_ended_any_more() -> None:
-    limits = TurnLimits(asyncio.get_running_loop(), SOON)
-    limit = limits.begin(call("a"))
+    limits = EqualLimits[str](asyncio.get_running_loop(), SOON)
+    limit = limits.begin("a")
     with limit:
         pass
     await asyncio.sleep(2 * SOON)

@@ -1,8 +1,7 @@
-"""When something is to be done with which key: the alarms of all entities here, in one order.
+"""When something is to be done with which key, by wall time, in one order for all keys.
 
-Alarms are for wall time, and the timers of a process go by a clock that is never set. So nobody
-sleeps for long, and whoever wakes up looks at the wall again: an alarm does not ring early because
-a clock was set.
+The wall may be set, and the clock by which the timers of a process go is not. So nobody sleeps for
+long, and whoever wakes up looks at the wall again: nothing rings early because a clock was set.
 """
 
 import asyncio
@@ -11,8 +10,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from tenure.base.instants import MICROSECOND_NS, Instant, seconds
-from tenure.client.environment import Environment
-from tenure.runtime.clock import Timer
+from tenure.runtime.clock import Clock, Timer, Timers
 
 LONGEST_SLEEP = 30.0
 LATER = 1.0
@@ -23,11 +21,15 @@ class Agenda:
     """Rings for keys, in the running loop."""
 
     def __init__(
-        self, environment: Environment, ring: Callable[[str | int], Awaitable[None]]
+        self,
+        clock: Clock,
+        wall: Callable[[], float],
+        timers: Timers,
+        ring: Callable[[str | int], Awaitable[None]],
     ) -> None:
-        self._clock = environment.clock
-        self._wall = environment.wall
-        self._timers = environment.timers()
+        self._clock = clock
+        self._wall = wall
+        self._timers = timers
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._order = count()

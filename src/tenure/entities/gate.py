@@ -1,0 +1,139 @@
+"""The gate: what an operation has changed is kept, and only then is anything let out.
+
+Answers, frames, alarms and calls to other entities leave when the state that they are about is
+where a hand-off takes it from, durable under the number of the lease where there is a store, and
+the lease was held all the while. What goes wrong before that leaves the envelope as it was.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from tenure.client.lease import Lease
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.entity_turn import UNREAD, EntityTurn
+from tenure.entities.envelopes import Envelopes
+from tenure.entities.live_entity import NOTHING_KEPT, LiveEntity
+from tenure.entities.stores import EntityStore
+from tenure.errors import Fenced, LeaseLost
+from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
+
+LetOut: TypeAlias = Callable[[LiveEntity, Lease, list[Push]], None]
+"""Sends frames to their edges, while the lease is held."""
+Arm: TypeAlias = Callable[[str | int, float | None], None]
+"""Has the first alarm of a key ring at this time."""
+
+
+class EntityGate:
+    """Of all entities of one process."""
+
+    def __init__(
+        self,
+        kind: EntityKind,
+        envelopes: Envelopes,
+        store: EntityStore | None,
+        wall: Callable[[], float],
+        let_out: LetOut,
+        arm: Arm,
+    ) -> None:
+        self._kind = kind
+        self.envelopes = envelopes
+        self.store = store
+        self.wall = wall
+        self._let_out = let_out
+        self.arm = arm
+
+    async def load(self, key: str | int, lease: Lease) -> Envelope:
+        """What is kept of the key, of an unbroken time up to `lease`. Raises LeaseLost where a
+        newer lease has been there, and StoreFailed.
+        """
+        if self.store is None:
+            return self.envelopes.counting(key, lease)
+        try:
+            return await self.store.load(key, lease)
+        except Fenced as error:
+            raise self.envelopes.guards.lease_lost(key, lease) from error
+
+    async def keep(self, turn: EntityTurn, answer: bytes | None) -> None:
+        """Keep what the turn has changed, with its answer if it has come to its end; let out what
+        waits for that. Raises LeaseLost where the lease was not held all the while.
+        """
+        live, before, changes = turn.live, turn.live.envelope, turn.pending
+        if turn.is_forgetting and answer is not None:
+            await self._forget(turn)
+            return
+        state = before.state
+        if turn.is_touched:
+            state = self._kind.encode(live.key, turn.live.state)
+        is_changed = bool(changes) or state != before.state
+        kept = None
+        if turn.keeps_answer and (answer is not None or is_changed):
+            kept = turn.call.id, KeptAnswer(self.wall(), answer)
+        if is_changed or kept is not None:
+            lease = turn.lease.number, turn.lease.journal
+            new, pushes = before.after(changes, state, lease, turn.latest, kept)
+            if self.store is not None and is_changed:
+                new = msgspec.structs.replace(new, step=new.step + 1)
+                await self._save(self.store, turn, new)
+            self._put(turn, new)
+            if changes:
+                turn.pending = None
+                self._let_out(live, turn.lease, pushes)
+                self.arm(live.key, new.next_alarm())
+        elif not turn.guard.has_lasted():
+            raise self._lost(turn)
+
+    async def _save(self, store: EntityStore, turn: EntityTurn, new: Envelope) -> None:
+        if not turn.guard.has_lasted():
+            raise self._lost(turn)
+        try:
+            await store.save(turn.live.key, turn.lease, new)
+        except BaseException as error:
+            turn.live.drop()  # it may have been stored, or not
+            if isinstance(error, Fenced):
+                raise self._lost(turn) from error
+            raise
+
+    async def _forget(self, turn: EntityTurn) -> None:
+        """See `Entity.forget`."""
+        live, lease = turn.live, turn.lease
+        if self.store is not None:
+            empty = Envelope(lease.number, lease.journal, step=live.envelope.step + 1)
+            await self._save(self.store, turn, empty)
+            self._put(turn, empty)
+        else:
+            self._put(turn, NOTHING_KEPT)
+            with self.envelopes.lock:
+                self.envelopes.pop(live.key, None)
+        live.state = UNREAD
+        self.arm(live.key, None)
+
+    def _put(self, turn: EntityTurn, new: Envelope) -> None:
+        live = turn.live
+        with self.envelopes.lock:
+            if not turn.guard.has_lasted():
+                live.drop()
+                raise self._lost(turn)
+            live.keep(new)
+            if self.store is None:
+                self.envelopes[live.key] = new
+
+    def _lost(self, turn: EntityTurn) -> LeaseLost:
+        return self.envelopes.guards.lease_lost(turn.live.key, turn.lease)
+
+    def send_early(self, turn: EntityTurn, changes: TurnChanges) -> None:
+        """See `Socket.send`: numbered and let out, while the lease is held, and nothing else."""
+        before = turn.live.envelope
+        lease = turn.lease.number, turn.lease.journal
+        new, pushes = before.after(changes, before.state, lease, 0.0, None)
+        self._put(turn, new)
+        self._let_out(turn.live, turn.lease, pushes)
+
+    def confirm(self, live: LiveEntity, received: Mapping[bytes, int]) -> None:
+        """Edges have frames up to these numbers."""
+        with self.envelopes.lock:
+            before, live.envelope = live.envelope, live.envelope.confirmed(received)
+            # An edge may answer late, when the key has gone and come back with a newer envelope.
+            if self.envelopes.get(live.key) is before:
+                self.envelopes[live.key] = live.envelope

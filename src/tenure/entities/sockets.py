@@ -1,0 +1,66 @@
+"""What an owner does about the sockets of its entities, which end in other processes, at an edge.
+
+Frames of a client are calls that are numbered instead of having an answer: the entity knows the
+last that it has handled, so that a repeat does nothing.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from tenure.entities.entity import Socket
+from tenure.entities.entity_turn import EntityTurn
+from tenure.entities.methods import NOTHING
+from tenure.protocol.entity.envelope import SocketEntry
+from tenure.protocol.entity.messages import CONNECT, DISCONNECT, MESSAGE, Resumed
+from tenure.wire.entity import packed, read_frame, read_gone, read_opened, read_resume
+
+UNKNOWN = NOTHING
+"""The answer where the entity does not know the socket."""
+DONE = packed(True)  # noqa: FBT003
+
+
+async def _connect(turn: EntityTurn) -> bytes:
+    said = read_opened(turn.call.data)
+    turn.changes.opened[said.id] = SocketEntry(said.edge, said.attachment)
+    await turn.live.seen_by(turn).on_connect(Socket(turn, said.id))
+    return DONE
+
+
+async def _message(turn: EntityTurn) -> bytes:
+    said = read_frame(turn.call.data)
+    entry = turn.live.envelope.sockets.get(said.id)
+    if entry is None or entry.closing or said.number > entry.received + 1:
+        return UNKNOWN
+    if said.number == entry.received + 1:
+        await turn.live.seen_by(turn).on_message(Socket(turn, said.id), said.frame)
+        turn.changes.received = said.id, said.number
+        turn.keeps_answer = False  # its number says as much
+        turn.live.heard[said.id] = turn.loop.time()
+    return DONE
+
+
+async def _disconnect(turn: EntityTurn) -> bytes:
+    said = read_gone(turn.call.data)
+    if said.id in turn.live.envelope.sockets:
+        await turn.live.seen_by(turn).on_disconnect(Socket(turn, said.id))
+        turn.changes.gone = said.id
+    return NOTHING
+
+
+TURNS: dict[str, Callable[[EntityTurn], Awaitable[bytes]]] = {
+    CONNECT: _connect,
+    MESSAGE: _message,
+    DISCONNECT: _disconnect,
+}
+
+
+async def resumed(turn: EntityTurn) -> bytes:
+    """What follows the last frame that an edge has. What it has is confirmed by the question."""
+    said = read_resume(turn.call.data)
+    entry = turn.live.envelope.sockets.get(said.id)
+    frames = None if entry is None else entry.after(said.received)
+    if entry is None or frames is None:
+        return UNKNOWN
+    turn.live.heard[said.id] = turn.loop.time()
+    turn.gate.confirm(turn.live, {said.id: said.received})
+    lease = turn.lease
+    return packed(Resumed(lease.number, frames, entry.closing, lease.journal))

@@ -1,0 +1,313 @@
+"""Turns with the entities of this process, one at a time for each key, and readings beside.
+
+A call waits in its key's line, holds the lease as a guard does, and runs its method. What it has
+changed then goes through the gate, or is taken back. An instance begins with the first call under a
+lease, and is dropped when nobody uses it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeAlias
+
+from tenure.client.guard import Found, Guard, GuardedBody, Guards
+from tenure.client.lease import Lease
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.entity_turn import CURRENT, EntityTurn
+from tenure.entities.gate import EntityGate
+from tenure.entities.live_entity import LiveEntity
+from tenure.entities.methods import NOTHING, CallHere, EntityMethod
+from tenure.entities.settings import EntitySettings
+from tenure.entities.sockets import TURNS, resumed
+from tenure.errors import Busy, StoreFailed, TurnTooLong
+from tenure.fencing.fenced_rows import EmptyRow
+from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
+from tenure.protocol.entity.messages import RESUME
+from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
+from tenure.runtime.task_limits import EqualLimit, EqualLimits
+
+TIDIED_AT_ONCE = 200
+ACTIVATION = "on_activate"
+Body: TypeAlias = Callable[[EntityTurn], Awaitable[bytes]]
+
+
+class EntityHost:
+    """The entities of one process."""
+
+    def __init__(self, kind: EntityKind, settings: EntitySettings, gate: EntityGate) -> None:
+        self.pool = settings.pool
+        self.kind = kind
+        self._settings = settings
+        self.gate = gate
+        self._live: OrderedDict[str | int, LiveEntity] = OrderedDict()
+        self._empty: list[EmptyRow] = []
+        """Of instances that were dropped."""
+        self._loop = asyncio.get_running_loop()
+        self._calls = 0
+        """Turns that run, and calls that wait for one."""
+        self._turns = EqualLimits[EntityCall](self._loop, settings.turn)
+        self._readings = EqualLimits[EntityCall](self._loop, settings.turn)
+
+    @property
+    def _guards(self) -> Guards:
+        return self.gate.envelopes.guards
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    # --- calls ---
+
+    def found(self, key: str | int) -> Found:
+        """See `Guards.found`."""
+        return self._guards.found(key)
+
+    def perform(
+        self, call: EntityCall, here: CallHere | None = None, found: Found | None = None
+    ) -> Coroutine[Any, Any, bytes]:
+        """Carry out what was asked of a key: a call, or something about a socket. Raises NotOwner
+        where the key is not held, and nothing was begun.
+        """
+        of_socket = TURNS.get(call.method)
+        if of_socket is not None:
+            return self.take_turn(call, of_socket, found)
+        if call.method == RESUME:
+            return self.read(call, resumed)
+        method = self.kind.method(call.method)
+        body = partial(self._invoke, method, here)
+        return self.read(call, body) if method.is_reading else self.take_turn(call, body, found)
+
+    async def _invoke(self, method: EntityMethod, here: CallHere | None, turn: EntityTurn) -> bytes:
+        taken = None
+        if here is not None:
+            taken, here.taken = here.taken, None
+        arguments, named = taken or method.decode(turn.call.data)
+        view = turn.live.seen_by(turn)
+        if method.is_coroutine:
+            value = await method.function(view, *arguments, **named)
+        else:
+            value = await self._in_thread(partial(method.function, view, *arguments, **named))
+        data, value = method.answered(value)
+        if here is not None:
+            here.data, here.value = data, value
+        return data
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401  # the user's
+        running = self._loop.run_in_executor(None, copy_context().run, work)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait({running})  # a thread cannot be stopped: the turn lasts as long
+            raise
+
+    async def take_turn(self, call: EntityCall, body: Body, found: Found | None = None) -> bytes:
+        """Run `body` when it is its turn. `found` is what was found of the key just now."""
+        live = self._live.get(call.key) or self._add(call.key)
+        step = live.line.ask(self._loop.time(), call)
+        if isinstance(step, TooMany):
+            raise Busy(step.why)
+        self._calls += 1
+        try:
+            if step is WAIT:
+                await self._wait(live, call)
+                found = None
+            guard = GuardedBody(self._guards, call.key, finish=True)
+            lease = guard.begin(asyncio.current_task(self._loop), found)
+            try:
+                answer = await self._answer(live, guard, lease, call, body)
+            except BaseException as error:
+                guard.leave(error, has_lasted=True)
+                raise
+            guard.leave(None, has_lasted=True)  # which was asked for in the same step as this
+            return answer
+        finally:
+            self._calls -= 1
+            self._end(live, call)
+
+    async def _answer(
+        self, live: LiveEntity, guard: GuardedBody, lease: Lease, call: EntityCall, body: Body
+    ) -> bytes:
+        if not live.is_active(lease):
+            await self._activate(live, guard, lease)
+        kept = live.envelope.answer_to(call.id) if call.id else None
+        if kept is not None and kept.data is not None:
+            return kept.data
+        turn = EntityTurn(self.gate, live, lease, guard, call, is_repeat=kept is not None)
+        return await self._in_turn(turn, body)
+
+    async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
+        before = CURRENT.get()
+        CURRENT.set(turn)
+        limit = self._turns.begin(turn.call)
+        try:
+            with limit:
+                answer = await body(turn)
+            await self.gate.keep(turn, answer)
+        except BaseException as error:
+            turn.roll_back()
+            if isinstance(error, TimeoutError):
+                raise self._too_long(turn.call, limit, error) from error
+            raise
+        finally:
+            turn.is_over = True
+            CURRENT.set(before)
+            self._turns.end(limit)
+        return answer
+
+    def _too_long(
+        self, call: EntityCall, limit: EqualLimit[EntityCall], error: TimeoutError
+    ) -> Exception:
+        """What to raise: a method may have raised TimeoutError by itself."""
+        if not limit.has_ended_it:
+            return error
+        return TurnTooLong(
+            f"{call.method} of {self.pool} {call.key!r:.100} has run for {self._settings.turn:g} "
+            "s, and what it had not committed was taken back. Let it do less, or give it longer "
+            "with turn="
+        )
+
+    async def _wait(self, live: LiveEntity, call: EntityCall) -> None:
+        come = live.waiting[call] = self._loop.create_future()
+        try:
+            async with asyncio.timeout(self._settings.wait):
+                await come
+        except TimeoutError:
+            if not come.done() or come.cancelled():
+                raise Busy(
+                    f"{call.method} did not get its turn within {self._settings.wait:g} s with "
+                    f"{live.line.holder(self._loop.time())}"
+                ) from None
+
+    def _end(self, live: LiveEntity, call: EntityCall) -> None:
+        if live.line.running is not call:
+            live.waiting.pop(call, None)
+            live.line.leave(call)
+            return
+        now = live.used_at = self._loop.time()
+        self._live.move_to_end(live.key)
+        while (following := live.line.end(now)) is not None:
+            come = live.waiting.pop(following)
+            if not come.done():  # otherwise it has waited too long, and is about to leave
+                come.set_result(None)
+                return
+
+    async def read(self, call: EntityCall, body: Body) -> bytes:
+        """Run `body` beside the turns, on what was kept last."""
+        guard = Guard(self._guards, call.key)
+        async with guard as lease:
+            live = self._live.get(call.key)
+            if live is None or not live.is_active(lease):
+                await self.take_turn(EntityCall(call.key, b"", ACTIVATION, b""), _nothing)
+                live = self._live[call.key]
+            live.readings += 1
+            turn = EntityTurn(self.gate, live, lease, guard, call, is_reading=True)
+            before = CURRENT.get()
+            CURRENT.set(turn)
+            limit = self._readings.begin(call)
+            try:
+                with limit:
+                    return await body(turn)
+            except TimeoutError as error:
+                raise self._too_long(call, limit, error) from error
+            finally:
+                self._readings.end(limit)
+                turn.is_over = True
+                CURRENT.set(before)
+                live.readings -= 1
+                live.used_at = self._loop.time()
+
+    # --- instances ---
+
+    def _add(self, key: str | int) -> LiveEntity:
+        live = LiveEntity(key, self.pool, self.kind, self._settings.most_waiting)
+        self._live[key] = live
+        if len(self._live) > self._settings.limit:
+            idle = next((each for each in self._live.values() if each.is_idle), live)
+            if idle is not live:
+                self._drop(idle)
+        return live
+
+    async def _activate(self, live: LiveEntity, guard: GuardedBody, lease: Lease) -> None:
+        live.begin(await self.gate.load(live.key, lease))
+        live.decoded()  # which raises for what cannot be read
+        if self.kind.handles[ACTIVATION]:
+            call = EntityCall(live.key, b"", ACTIVATION, b"")
+            await self._in_turn(EntityTurn(self.gate, live, lease, guard, call), _on_activate)
+        if not guard.has_lasted():
+            raise self._guards.lease_lost(live.key, lease)
+        live.activated(lease)
+        self.gate.arm(live.key, live.envelope.next_alarm())
+
+    def passivate(self, before: float) -> None:
+        """Drop the instances that nobody has used since `before`."""
+        for live in [each for each in self._live.values() if each.is_idle]:
+            if live.used_at < before:
+                self._drop(live)
+
+    def _drop(self, live: LiveEntity) -> None:
+        del self._live[live.key]
+        row = live.empty_row
+        if row is not None and self.gate.store is not None:
+            self._empty.append(row)
+
+    @property
+    def has_empty_rows(self) -> bool:
+        """Whether there is something to tidy."""
+        return bool(self._empty)
+
+    async def tidy(self) -> None:
+        """Have the store keep no rows of keys that were only asked for, some at a time."""
+        while self._empty and self.gate.store is not None:
+            rows, self._empty = self._empty[:TIDIED_AT_ONCE], self._empty[TIDIED_AT_ONCE:]
+            with suppress(StoreFailed):  # such a row stays until the key is used and left again
+                await self.gate.store.forget(rows)
+
+    def confirm(self, key: str | int, received: dict[bytes, int]) -> None:
+        """Edges have frames of the key up to these numbers."""
+        live = self._live.get(key)
+        if live is not None:
+            self.gate.confirm(live, received)
+
+    def arm_again(self, key: str | int) -> None:
+        """An alarm has rung: the agenda has none of the key."""
+        live = self._live.get(key)
+        if live is not None:
+            self.gate.arm(key, live.envelope.next_alarm())
+
+    def silent_sockets(self, seconds: float) -> list[tuple[str | int, bytes]]:
+        """The sockets whose edges have not been heard for so long, with their keys."""
+        now = self._loop.time()
+        return [
+            (live.key, each)
+            for live in self._live.values()
+            if live.envelope.sockets
+            for each in live.silent_sockets(now, seconds)
+        ]
+
+    # --- what is shown of it ---
+
+    def report(self, alarms: int) -> EntityReport:
+        """How many there are, and which turn has run for longest."""
+        longest = self._turns.oldest
+        return EntityReport(
+            kind=self.kind.name[:SHOWN_CHARACTERS],
+            instances=len(self._live),
+            turns=len(self._turns),
+            waiting=self._calls - len(self._turns),
+            alarms=alarms,
+            longest=f"{longest.what.method} of {longest.what.key!r:.100}"[:SHOWN_CHARACTERS]
+            if longest
+            else "",
+            longest_seconds=round(self._loop.time() - longest.began, 1) if longest else 0.0,
+        )
+
+
+async def _nothing(_: EntityTurn) -> bytes:
+    return NOTHING
+
+
+async def _on_activate(turn: EntityTurn) -> bytes:
+    await turn.live.seen_by(turn).on_activate()
+    return NOTHING

@@ -1,0 +1,119 @@
+"""The databases that keep entities: where they differ. Each is used by one thread."""
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+from tenure.errors import ConfigurationError
+from tenure.fencing.database import BlockingDriver
+from tenure.fencing.postgres_fence import PsycopgDriver
+from tenure.fencing.sqlite_fence import Sqlite3Driver
+
+CONNECT_SECONDS = 5
+_POOL = (
+    "CREATE TABLE IF NOT EXISTS tenure_entity_pool (one INTEGER PRIMARY KEY, pool TEXT NOT NULL, "
+    "kind TEXT NOT NULL, journal TEXT NOT NULL, past TEXT NOT NULL)"
+)
+_ALARMS = (
+    "CREATE INDEX IF NOT EXISTS tenure_entity_alarms ON tenure_entity (place) "
+    "WHERE alarm IS NOT NULL"
+)
+
+
+class Database(ABC):
+    """One of them. It connects when it is first used, and anew after it was dropped."""
+
+    tables: ClassVar[tuple[str, ...]]
+    shared: ClassVar[str] = ""
+    """What makes a SELECT keep others from changing what it has read."""
+    alone: ClassVar[str] = ""
+    errors: type[Exception]
+    """What the driver raises."""
+    driver: type[Sqlite3Driver | PsycopgDriver]
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._connection: Any = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[BlockingDriver]:
+        """Kept at the end of the block, or nothing of it."""
+        if self._connection is None:
+            self._connection = self._connect()
+        driver: BlockingDriver = self.driver(self._connection)
+        with driver.transaction():
+            yield driver
+
+    @abstractmethod
+    def _connect(self) -> Any:  # noqa: ANN401  # of the driver's own
+        """A new connection."""
+
+    def drop(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(self.errors):
+                connection.close()
+
+
+class SqliteDatabase(Database):
+    """A file. A transaction that may write has it for itself."""
+
+    tables: ClassVar[tuple[str, ...]] = (
+        _POOL,
+        (
+            "CREATE TABLE IF NOT EXISTS tenure_entity (key BLOB PRIMARY KEY, place BLOB NOT NULL, "
+            "number INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL, alarm REAL) "
+            "WITHOUT ROWID"
+        ),
+        _ALARMS,
+    )
+    errors = sqlite3.Error
+    driver = Sqlite3Driver
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"sqlite:{path}")
+        self._path = path
+
+    def _connect(self) -> Any:  # noqa: ANN401
+        connection = sqlite3.connect(self._path, timeout=CONNECT_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+
+class PostgresDatabase(Database):
+    """A database of PostgreSQL, by psycopg."""
+
+    tables: ClassVar[tuple[str, ...]] = (
+        "SELECT pg_advisory_xact_lock(6018927115)",  # two that create one table fail otherwise
+        _POOL,
+        (
+            "CREATE TABLE IF NOT EXISTS tenure_entity (key BYTEA PRIMARY KEY, "
+            "place BYTEA NOT NULL, number BIGINT NOT NULL, step BIGINT NOT NULL, "
+            "data BYTEA NOT NULL, alarm DOUBLE PRECISION)"
+        ),
+        _ALARMS,
+    )
+    shared: ClassVar[str] = " FOR SHARE"
+    alone: ClassVar[str] = " FOR UPDATE"
+    driver = PsycopgDriver
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg  # noqa: PLC0415  # only who stores there needs it
+        except ImportError:
+            raise ConfigurationError(
+                "a store in PostgreSQL needs psycopg, which is not installed: "
+                "pip install 'tenure[postgres]'"
+            ) from None
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+        super().__init__(f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}")
+        self.errors = psycopg.Error
+        self._connect_to = psycopg.connect
+        self._url = url
+
+    def _connect(self) -> Any:  # noqa: ANN401
+        return self._connect_to(self._url, connect_timeout=CONNECT_SECONDS)

@@ -1,0 +1,187 @@
+"""Rows that outlive the process of their owner: bytes by key, of one pool in one database.
+
+A row is kept under the number of the lease of whoever writes it, and refuses whoever has an older
+one: loading raises the number, so an earlier owner that was stopped in the middle
+cannot write once the next one has begun. Numbers of two journals cannot be compared. A manager that
+begins a new one waits until nobody can hold a lease of the one before, so the first lease of a new
+journal ends the old one for good.
+
+Loading a key of which nothing is kept makes a row, which refuses older leases. It goes when nobody
+uses the key any more, so that a store does not grow by what was only asked for.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from tenure.base.keys import PoolKind, key_function
+from tenure.base.ranges import KeyRange
+from tenure.client.lease import Lease
+from tenure.errors import ConfigurationError, Fenced, StoreFailed
+from tenure.fencing.database import BlockingDriver
+
+if TYPE_CHECKING:
+    from tenure.fencing.databases import Database
+
+T = TypeVar("T")
+Key: TypeAlias = str | int
+HISTORY = "SELECT journal, past FROM tenure_entity_pool"
+SAVE = (
+    "UPDATE tenure_entity SET number = ?, step = ?, data = ?, alarm = ? "
+    "WHERE key = ? AND number <= ? AND step = ? RETURNING step"
+)
+FORGET = "DELETE FROM tenure_entity WHERE key = ? AND number = ? AND step = ?"
+DUE = "SELECT key, alarm FROM tenure_entity WHERE alarm IS NOT NULL AND place >= ?"
+_encode = msgspec.msgpack.Encoder().encode
+_key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
+
+
+class EmptyRow(NamedTuple):
+    """A row that a store has because a key was loaded, or forgotten."""
+
+    key: Key
+    number: int
+    """Of the lease under which it was last loaded or saved."""
+    step: int
+
+
+class FencedRows:
+    """Those of one pool. One thread talks to the database."""
+
+    def __init__(self, database: "Database", pool: str, kind: PoolKind) -> None:
+        self._database = database
+        self._pool = pool
+        self._kind = kind
+        self._place = key_function(kind)
+        self._thread = ThreadPoolExecutor(1, "tenure store")
+
+    async def _do(self, what: Callable[[BlockingDriver], T]) -> T:
+        """In one transaction. Raises StoreFailed where the database does."""
+
+        def work() -> T:
+            try:
+                with self._database.transaction() as driver:
+                    return what(driver)
+            except self._database.errors as error:
+                self._database.drop()
+                raise StoreFailed(
+                    f"the store of {self._pool!r}, {self._database.name}, failed, and may have "
+                    f"kept the last change or not: {error}"
+                ) from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def open(self) -> None:
+        """Create what is missing. Raises ConfigurationError where it is another pool's."""
+
+        def look(driver: BlockingDriver) -> tuple[str, str]:
+            for each in self._database.tables:
+                driver.first(each, ())
+            driver.first(
+                "INSERT INTO tenure_entity_pool VALUES (1, ?, ?, '', '') ON CONFLICT DO NOTHING",
+                (self._pool, self._kind),
+            )
+            found: tuple[str, str] = driver.first("SELECT pool, kind FROM tenure_entity_pool", ())
+            return found
+
+        pool, kind = await self._do(look)
+        if (pool, kind) != (self._pool, self._kind):
+            raise ConfigurationError(
+                f"the store {self._database.name} has the entities of the pool {pool!r}, which is "
+                f"{kind}, and cannot keep those of {self._pool!r}, which is {self._kind}: give "
+                "each pool a file or a database of its own"
+            )
+
+    async def load_row(self, key: Key, lease: Lease) -> tuple[int, bytes]:
+        """The step of the key's row, and what is kept there, which from here on no older lease
+        changes. Raises Fenced where `lease` is older itself, and StoreFailed.
+        """
+        name, place = _encode(key), self._place(key)
+
+        def load(driver: BlockingDriver) -> tuple[int, bytes]:
+            self._check_history(driver, lease, may_begin=True)
+            driver.first(
+                "INSERT INTO tenure_entity VALUES (?, ?, 0, 0, ?, NULL) ON CONFLICT DO NOTHING",
+                (name, place, b""),
+            )
+            row = driver.first(
+                "UPDATE tenure_entity SET number = ?, step = step + 1 "
+                "WHERE key = ? AND number <= ? RETURNING step, data",
+                (lease.number, name, lease.number),
+            )
+            if row is None:
+                raise _fenced(key, lease, "a newer lease")
+            step, data = row
+            return step, bytes(data)
+
+        return await self._do(load)
+
+    async def save_row(
+        self, key: Key, lease: Lease, step: int, data: bytes, due: float | None
+    ) -> None:
+        """Keep it, over the step before, and durable when this returns; `due` is when somebody is
+        to look at it again. Raises Fenced, and StoreFailed.
+        """
+        values = lease.number, step, data, due, _encode(key), lease.number, step - 1
+
+        def save(driver: BlockingDriver) -> None:
+            self._check_history(driver, lease, may_begin=False)
+            if driver.first(SAVE, values) is None:
+                raise _fenced(key, lease, "a newer lease")
+
+        await self._do(save)
+
+    async def forget(self, rows: Iterable[EmptyRow]) -> None:
+        """Keep no row of these keys, of which nothing is kept, unless somebody has used them since.
+        An older lease writes nothing where there is no row. Raises StoreFailed.
+        """
+        gone = [(_encode(each.key), each.number, each.step) for each in rows]
+
+        def forget(driver: BlockingDriver) -> None:
+            for each in gone:
+                driver.first(FORGET, each)
+
+        await self._do(forget)
+
+    def _check_history(self, driver: BlockingDriver, lease: Lease, *, may_begin: bool) -> None:
+        journal = f"{lease.journal:016x}"
+        present, past = driver.first(HISTORY + self._database.shared, ())
+        if present == journal:
+            return
+        if not may_begin or journal in past.split():
+            raise _fenced(lease.key, lease, "a lease of a later journal")
+        present, past = driver.first(HISTORY + self._database.alone, ())
+        if present != journal:
+            now_past = f"{past} {present}".strip()
+            driver.first("UPDATE tenure_entity_pool SET journal = ?, past = ?", (journal, now_past))
+            driver.first("UPDATE tenure_entity SET number = 0", ())
+
+    async def due_within(self, ranges: Iterable[KeyRange]) -> list[tuple[Key, float]]:
+        """The keys with something due, and when."""
+        asked = list(ranges)
+
+        def find(driver: BlockingDriver) -> list[tuple[bytes, float]]:
+            found: list[tuple[bytes, float]] = []
+            for each in asked:
+                if each.end is None:
+                    found += driver.rows(DUE, (each.start,))
+                else:
+                    found += driver.rows(DUE + " AND place < ?", (each.start, each.end))
+            return found
+
+        return [(_key.decode(bytes(key)), at) for key, at in await self._do(find)]
+
+    async def close(self) -> None:
+        """Close it."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._database.drop)
+        self._thread.shutdown(wait=False)
+
+
+def _fenced(key: object, lease: Lease, by: str) -> Fenced:
+    return Fenced(
+        f"the store has seen {by} of {key!r:.100}, so the lease of number {lease.number} writes no "
+        "more: another owner has begun meanwhile"
+    )
