@@ -1,5 +1,6 @@
 """`tenure run`: a manager beside a command, and gone after it."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import os, signal, sys, time, urllib.request
 
 def end(number, frame):
     with urllib.request.urlopen(os.environ["TENURE_MANAGERS"] + "/v1/status") as answer:
+        print("answered", flush=True)
         sys.exit(5 if answer.status == 200 else 6)
 
 for each in sys.argv[1:]:
@@ -29,6 +31,10 @@ for each in sys.argv[1:]:
 print("ready", flush=True)
 time.sleep(60)
 """
+
+
+IGNORES = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready'); time.sleep(60)"
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux only")
 
 
 @contextmanager
@@ -71,6 +77,31 @@ def test_signals_go_to_the_command_and_the_manager_outlives_it(name: str) -> Non
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.Signals[name])
         assert process.wait(DEADLINE_SECONDS) == 5
+
+
+@ON_LINUX
+def test_what_the_command_leaves_running_is_told_to_end_and_has_its_manager_until_then() -> None:
+    asks = [sys.executable, "-uc", ASKS_AT_ITS_END, "SIGTERM"]
+    with started("--", "sh", "-c", '"$@" & "$@"; wait', "sh", *asks) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "ready\n"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
+        assert process.stdout.read() == "answered\nanswered\n"  # it ends when both have ended
+
+
+@ON_LINUX
+def test_what_will_not_end_is_named_and_left_at_a_second_signal() -> None:
+    with started("--", "sh", "-c", '"$@" & wait', "sh", sys.executable, "-uc", IGNORES) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        while "what it started goes on" not in (line := process.stderr.readline()):
+            assert line
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
+        os.kill(int(line.partition("(pid ")[2].partition(")")[0]), signal.SIGKILL)
 
 
 def test_what_cannot_be_run_is_said() -> None:

@@ -2,7 +2,8 @@
 
 The manager lives in this process and the command in its own, which finds the manager's URL in its
 environment. Signals go to the command, because it is the one that has something to finish: a web
-server hands its keys over while it ends, and needs the manager for that. So the manager goes last.
+server hands its keys over while it ends, and needs the manager for that. So the manager goes last:
+after the command, and after what the command has left running (`orphans.py`).
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.cli.orphans import Orphans
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.errors import ConfigurationError, TenureError
 from tenure.manager.config_file import settings_from
@@ -27,6 +29,8 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 KILLED = 128
 """What shells add to the number of the signal that ended a process."""
 MEMORY = "memory"
+REAP_SECONDS = 60.0
+"""How often orphans that have ended while the command runs are taken off the list of processes."""
 
 
 def run(
@@ -69,17 +73,24 @@ def run(
 
 
 async def _run(service: ManagerService, command: tuple[str, ...]) -> int:
+    orphans, impatient = Orphans(), asyncio.Event()
     async with service:
         print(f"tenure: manager at {service.url}", file=sys.stderr, flush=True)
         process = await _started(command, {**os.environ, VARIABLE: service.url})
-        _forward_signals(process)
+        _forward_signals(process, impatient)
         ended = asyncio.create_task(process.wait())
         failed = asyncio.create_task(service.wait())
-        await asyncio.wait({ended, failed}, return_when=asyncio.FIRST_COMPLETED)
+        while not ended.done() and not failed.done():
+            await asyncio.wait(
+                {ended, failed}, timeout=REAP_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            orphans.living(process.pid)
         if not ended.done():  # without a manager its leases run out: end it, and say why
             with suppress(ProcessLookupError):
                 process.terminate()
             await ended
+        await orphans.end(process.pid, impatient)
+        if failed.done():
             failed.result()
         failed.cancel()
         code = ended.result()
@@ -96,10 +107,15 @@ async def _started(command: tuple[str, ...], environment: Mapping[str, str]) -> 
         raise TenureError(f"{command[0]!r} cannot be run: {error.strerror}") from None
 
 
-def _forward_signals(process: Process) -> None:
-    """To the command; but for what the terminal has sent it already, as it does at Ctrl-C."""
+def _forward_signals(process: Process, impatient: asyncio.Event) -> None:
+    """To the command; but for what the terminal has sent it already, as it does at Ctrl-C. When it
+    has ended, they are for this process, which waits for orphans.
+    """
 
     def forward(number: signal.Signals) -> None:
+        if process.returncode is not None:
+            impatient.set()
+            return
         if number is signal.SIGINT and sys.stdin is not None and sys.stdin.isatty():
             return
         with suppress(ProcessLookupError):

@@ -30,7 +30,7 @@ def own_process(proc: Path = PROC) -> Process | None:
             pid_namespace=(proc / "self/ns/pid").stat().st_ino,
             time_namespace=(proc / "self/ns/time").stat().st_ino,
             pid=os.getpid(),
-            start_time=int(_stat(proc / "self")[START_TIME]),
+            start_time=int(stat_fields(proc / "self")[START_TIME]),
         )
     return None
 
@@ -53,7 +53,7 @@ def look(suspect: Process, proc: Path = PROC) -> Sight:
     is_there = _is_there(suspect.pid)
     start_time, ended, others = None, False, None
     with suppress(OSError, ValueError, IndexError):
-        fields = _stat(proc / str(suspect.pid))
+        fields = stat_fields(proc / str(suspect.pid))
         start_time, ended = int(fields[START_TIME]), fields[STATE] in ENDED
         if ended:
             threads = {int(thread.name) for thread in (proc / str(suspect.pid) / "task").iterdir()}
@@ -77,6 +77,6 @@ def _is_there(pid: int) -> bool | None:
     return True
 
 
-def _stat(process: Path) -> list[bytes]:
+def stat_fields(process: Path) -> list[bytes]:
     """The fields of its `stat` that come after its name."""
     return (process / "stat").read_bytes().rpartition(b")")[2].split()
