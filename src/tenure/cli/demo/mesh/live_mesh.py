@@ -30,7 +30,9 @@ class LiveMesh:
         options = ("--port", "0", "--journal", "memory", "--first-start", "--preset", preset)
         self.manager = ServiceProcess("manager", ("manager", *options, "--log-level", "error"))
         self.services: dict[ServiceName, list[ServiceProcess]] = {}
-        self._ports = free_ports(len(SERVICES) * OF_EACH)
+        self.members: dict[str, str] = {}
+        """By process, where the others of its service reach it, in all its lives."""
+        self._ports = free_ports(2 * len(SERVICES) * OF_EACH)
 
     def urls(self, name: ServiceName) -> list[str]:
         """Of a service: they stay the same through all lives of its processes."""
@@ -53,8 +55,10 @@ class LiveMesh:
                         options += ["--queues", url]
                 self.services[name] = []
                 for number, url in enumerate(self.urls(name), 1):
-                    listen = ("--listen", url.removeprefix("http://"))
+                    members = f"127.0.0.1:{self._ports.pop()}"
+                    listen = ("--listen", url.removeprefix("http://"), "--members", members)
                     each = ServiceProcess(f"{name}-{number}", (*options, *listen))
+                    self.members[each.name] = f"http://{members}"
                     self.services[name].append(each)
                     stack.push_async_callback(each.end)
             # All at once: queues wait until there are the pools that they watch.

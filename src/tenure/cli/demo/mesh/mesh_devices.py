@@ -19,11 +19,13 @@ from tenure.services.pubsub.client import PubSubClient
 from tenure.services.queues.client import QueuesClient, ReceivedEntry
 
 HOME, WORK = "home-pc", "work-pc"
+HOME_PC, WORK_PC = "the home PC", "the work PC"
 ADDRESS = "address"
 POLL_SECONDS = 2.0
 DEADLINE_SECONDS = 60.0
 GONE = (404, 410)
-Say: TypeAlias = Callable[[str], None]
+Tell: TypeAlias = Callable[[str, list[ReceivedEntry]], None]
+"""Is told who was told of losses, and by which entries."""
 
 
 class MeshFrontend:
@@ -77,7 +79,7 @@ class MeshFrontend:
 class HomeDevice:
     """The home PC: it is always online, and publishes its address anew where that was lost."""
 
-    def __init__(self, frontend: MeshFrontend, tell: Say) -> None:
+    def __init__(self, frontend: MeshFrontend, tell: Tell) -> None:
         self.present = ""
         self.republished = 0
         self._frontend = frontend
@@ -90,8 +92,8 @@ class HomeDevice:
         while True:
             try:
                 entries = await reader.next(wait=POLL_SECONDS)
-                if told := [said for each in entries if (said := told_by(each))]:
-                    self._tell(f"  the home PC is told: {'; '.join(told)}")
+                if told := [each for each in entries if told_by(each)]:
+                    self._tell(HOME_PC, told)
                     await frontend.queues.begin(HOME, watch={"devices": [HOME]})
                     if self.present:
                         self.republished += 1
@@ -106,7 +108,7 @@ class HomeDevice:
 class WorkDevice:
     """The work PC: it is offline, comes online, drains its queue, and connects."""
 
-    def __init__(self, frontend: MeshFrontend, tell: Say) -> None:
+    def __init__(self, frontend: MeshFrontend, tell: Tell) -> None:
         self.believed: str | None = None
         self._frontend = frontend
         self._tell = tell
@@ -128,13 +130,13 @@ class WorkDevice:
         reader = self._frontend.queues.reader(WORK)
         messages = losses = 0
         while entries := await reader.next(wait=wait):
-            told = [said for each in entries if (said := told_by(each))]
+            told = [each for each in entries if told_by(each)]
             for each in entries:
                 if not told_by(each):
                     self.believed = each.message["data"][ADDRESS]
             messages, losses = messages + len(entries) - len(told), losses + len(told)
             if told:
-                self._tell(f"  the work PC is told: {'; '.join(told)}")
+                self._tell(WORK_PC, told)
                 await self._ask_again()
             await reader.acknowledge(entries[-1].number)
         return messages, losses

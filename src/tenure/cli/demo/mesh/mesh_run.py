@@ -2,11 +2,13 @@
 
 The work PC subscribes and goes offline. The home PC gets a new address and says so; that is
 published; the queue keeps it; the work PC comes online, drains, and connects. It must have learned
-the address, or have been told to ask again. What must never be is silence: a work PC that believes
-an old address, and was told nothing.
+the address, or have been told to ask again. And whoever relied on what the server had must have
+been told, if that was lost. What must never be is silence: a work PC that believes an old address,
+and was told nothing.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count, product
@@ -16,16 +18,52 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from tenure.cli.demo.mesh.live_mesh import OF_EACH, SERVICES, LiveMesh
-from tenure.cli.demo.mesh.mesh_devices import HomeDevice, MeshFrontend, Say, WorkDevice
+from tenure.cli.demo.mesh.mesh_devices import (
+    HOME_PC,
+    WORK_PC,
+    HomeDevice,
+    MeshFrontend,
+    WorkDevice,
+    told_by,
+)
+from tenure.cli.demo.mesh.mesh_losses import MeshLosses, mesh_losses
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from tenure.services.queues.client import ReceivedEntry
 
+Say: TypeAlias = Callable[[str], None]
 Step: TypeAlias = Literal["address", "publish", "drain"]
 Trouble: TypeAlias = Literal["kill", "stop"]
+BEFORE: dict[Step, str] = {
+    "address": "before the home PC says its address",
+    "publish": "before that is published",
+    "drain": "before the work PC comes online",
+}
+TROUBLES: dict[Trouble, str] = {
+    "kill": "is killed",
+    "stop": "is stopped past the term of its leases",
+}
 STOPPED_SECONDS = {"test": 4.0, "default": 16.0, "paper": 70.0}
 """By preset: longer than a hold, after which others have the keys."""
 STRIDE = 7
 PATIENCE_SECONDS = 60.0
-"""For the work PC to learn the address, or to be told."""
+"""For the work PC to learn the address, and for everybody to be told."""
+BEGINS = """\
+starting a manager, and two processes of each service:
+  devices-1 and devices-2 keep where the home PC is, topics-1 and topics-2 publish it,
+  queues-1 and queues-2 keep it for the work PC, which wants to connect, and is offline
+in each round one of them is killed or stopped; nothing is stored, so what it had is gone,
+and whoever relies on that has to be told"""
+
+
+class MeshTrouble(msgspec.Struct, frozen=True):
+    """Trouble of one server, and who was told of what was lost."""
+
+    server: str
+    trouble: Trouble
+    before: Step
+    had: list[str]
+    """What it had; where that is nothing, nobody has to be told."""
+    told: list[str]
 
 
 class MeshSummary(msgspec.Struct):
@@ -41,7 +79,10 @@ class MeshSummary(msgspec.Struct):
     republished: int = 0
     """How often the home PC was told that its address was lost, and said it again."""
     silent: int = 0
-    """Rounds in which the work PC neither learned the address nor was told."""
+    """Rounds in which the work PC neither learned the address nor was told, or in which somebody
+    was not told of a loss.
+    """
+    troubles: list[MeshTrouble] = []
 
     @property
     def is_good(self) -> bool:
@@ -52,19 +93,20 @@ class MeshSummary(msgspec.Struct):
 class MeshRounds:
     """Who takes part, and what is counted."""
 
-    def __init__(self, mesh: LiveMesh, frontend: MeshFrontend, say: Say) -> None:
+    def __init__(
+        self, mesh: LiveMesh, frontend: MeshFrontend, losses: MeshLosses, say: Say
+    ) -> None:
         self.summary = MeshSummary()
         self.home = HomeDevice(frontend, self._tell)
         self._mesh = mesh
         self._frontend = frontend
+        self._losses = losses
         self._work = WorkDevice(frontend, self._tell)
         self._say = say
-        self._told = 0
-        """How often somebody was told of a loss in this round."""
 
-    def _tell(self, line: str) -> None:
-        self._told += 1
-        self._say(line)
+    def _tell(self, who: str, entries: list[ReceivedEntry]) -> None:
+        self._losses.note(who, entries)
+        self._say(f"  {who} is told: {'; '.join(map(told_by, entries))}")
 
     async def run(self, seconds: float) -> None:
         """Trouble with each server at each step in turn, until the time is over."""
@@ -83,10 +125,12 @@ class MeshRounds:
     ) -> None:
         self.summary.rounds += 1
         address = f"10.0.{self.summary.rounds // 250}.{self.summary.rounds % 250}"
-        what = "no trouble" if server is None else f"{trouble} {server.name} at {step!r}"
+        what = "no trouble"
+        if server is not None and step is not None and trouble is not None:
+            what = f"{server.name} {TROUBLES[trouble]} {BEFORE[step]}"
         self._say(f"round {self.summary.rounds}: {what}")
         await self._work.begin()
-        messages = losses = self._told = 0
+        messages = losses = 0
         async with self._trouble(trouble, server) as begin:
             await begin(step == "address")
             self.home.present = address
@@ -96,27 +140,37 @@ class MeshRounds:
             await self._frontend.publish(address)
             self._say("  it is published; the work PC is offline, and its queue keeps it")
             await begin(step == "drain")
-            until = monotonic() + PATIENCE_SECONDS
-            while self._work.believed != address and monotonic() < until:
+            untold, until = [""], monotonic() + PATIENCE_SECONDS
+            while (self._work.believed != address or untold) and monotonic() < until:
                 more = await self._work.drain(wait=1.0)
                 messages, losses = messages + more[0], losses + more[1]
-        self._judge(address, messages, losses)
-        if trouble == "kill" and server is not None and not self._told:
-            why = f"{server.name} had nothing of theirs, or its leases have not ended"
-            self._say(f"  nobody is told of a loss yet: {why}")
+                untold = [] if server is None else await self._losses.untold()
+        self._judge(address, messages, losses, untold)
+        if server is not None and trouble is not None and step is not None:
+            self._sum_up(server, trouble, step)
 
-    def _judge(self, address: str, messages: int, losses: int) -> None:
+    def _sum_up(self, server: ServiceProcess, trouble: Trouble, step: Step) -> None:
+        had = [each.what for each in self._losses.had]
+        told = sorted(self._losses.told)
+        self.summary.troubles.append(MeshTrouble(server.name, trouble, step, had, told))
+        whom = " and ".join(told) or "nobody, since nothing of theirs is lost"
+        self._say(f"  {server.name} had {' and '.join(had) or 'nothing of theirs'}; told: {whom}")
+
+    def _judge(self, address: str, messages: int, losses: int, untold: list[str]) -> None:
         summary = self.summary
         summary.republished = self.home.republished
-        if self._work.believed != address:
+        if self._work.believed != address or untold:
             summary.silent += 1
-            self._say(f"  SILENCE: the work PC believes {self._work.believed}, not {address}")
+            for each in untold:
+                self._say(f"  SILENCE: {each}")
+            self._say(f"  the work PC believes {self._work.believed}; the address is {address}")
         elif losses:
             summary.told_to_ask_again += 1
             self._say(f"  the work PC has asked again, and found {address}")
         else:
             summary.learned_by_message += 1
-            self._say(f"  the work PC drained {messages} messages, and connects to {address}")
+            what = "1 message" if messages == 1 else f"{messages} messages"
+            self._say(f"  the work PC drained {what}, and connects to {address}")
 
     @asynccontextmanager
     async def _trouble(
@@ -129,6 +183,7 @@ class MeshRounds:
             nonlocal mending
             if not is_now or server is None:
                 return
+            await self._losses.begin(server.name)
             if trouble == "kill":
                 self.summary.kills += 1
                 await server.kill()
@@ -153,9 +208,13 @@ async def _wake(server: ServiceProcess, preset: str) -> None:
 async def run_mesh(seconds: float, say: Say, preset: str) -> MeshSummary:
     """The scenario with real processes, again and again for so long."""
     mesh = LiveMesh(preset)
-    say("starting a manager, and two processes of each service")
-    async with mesh.running(), MeshFrontend(mesh) as frontend:
-        rounds = MeshRounds(mesh, frontend, say)
+    say(BEGINS)
+    async with (
+        mesh.running(),
+        MeshFrontend(mesh) as frontend,
+        mesh_losses(mesh) as losses,
+    ):
+        rounds = MeshRounds(mesh, frontend, losses, say)
         watching = asyncio.create_task(rounds.home.watch())
         try:
             await rounds.run(seconds)
@@ -167,10 +226,19 @@ async def run_mesh(seconds: float, say: Say, preset: str) -> MeshSummary:
 
 def mesh_lines(summary: MeshSummary) -> list[str]:
     """What it came to, for people."""
-    return [
+    lines = [
         f"{summary.rounds} rounds, {summary.kills} kills, {summary.stops} stops past the term",
         f"{summary.learned_by_message} times the address arrived as a message",
         f"{summary.told_to_ask_again} times the work PC was told of a loss, and asked again",
         f"{summary.republished} times the home PC was told of one, and published again",
         f"{summary.silent} times there was silence",
     ]
+    for name in SERVICES:
+        of_it = [each for each in summary.troubles if each.server.startswith(name)]
+        told = Counter(who for each in of_it for who in each.told)
+        of_theirs = sum(1 for each in of_it if each.had)
+        lines.append(
+            f"{name}: in trouble {len(of_it)} times, {of_theirs} times with something of theirs; "
+            f"told: {HOME_PC} {told[HOME_PC]} times, {WORK_PC} {told[WORK_PC]} times"
+        )
+    return lines
