@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter, deque
 from contextlib import suppress
 from itertools import count
+from time import time
+from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -15,7 +17,7 @@ from tenure.services.documents.client import DocumentsClient
 from tenure.services.feeds.client import FeedsClient
 from tenure.services.pubsub.client import PubSubClient
 from tenure.services.pubsub.targets import TopicEvent
-from tenure.services.queues.client import QueueReader, QueuesClient
+from tenure.services.queues.client import QueueReader, QueuesClient, ReceivedEntry
 
 PAUSE = 0.02
 NOT_FOUND = 404
@@ -81,6 +83,14 @@ class DocumentLoad(Load):
                 self.fail(error)
 
 
+class SentMessage(NamedTuple):
+    """A message that was acknowledged to its writer."""
+
+    number: int
+    began_at: float
+    """When it was first sent, by the clock that all processes here share."""
+
+
 class QueueLoad(Load):
     """Each queue has one writer, which counts, and one reader, which looks for gaps."""
 
@@ -93,19 +103,19 @@ class QueueLoad(Load):
         reader = self.client.reader(key)
         (first,) = await reader.next(wait=0)
         await reader.acknowledge(first.number)
-        pending, seen = deque[int](), set[int]()
+        received = QueueReceived(self)
         async with asyncio.TaskGroup() as group:
-            writing = group.create_task(self._write(key, pending, seen))
-            group.create_task(self._read(reader, writing, pending, seen))
+            writing = group.create_task(self._write(key, received))
+            group.create_task(self._read(reader, writing, received))
 
-    async def _write(self, key: str, pending: deque[int], seen: set[int]) -> None:
+    async def _write(self, key: str, received: "QueueReceived") -> None:
         for number in count(1):
             if self.over:
                 return
+            sent = SentMessage(number, time())
             try:
                 await self.client.enqueue(key, number)
-                if number not in seen:  # its reader may have it first, where an answer was lost
-                    pending.append(number)
+                received.expect(sent)
                 self.counts["done"] += 1
             except ServiceRefusal as error:
                 if error.status != NOT_FOUND:  # it was lost, and its reader begins it anew
@@ -115,47 +125,72 @@ class QueueLoad(Load):
             await asyncio.sleep(PAUSE)
 
     async def _read(
-        self,
-        reader: QueueReader,
-        writing: "asyncio.Task[None]",
-        pending: deque[int],
-        seen: set[int],
+        self, reader: QueueReader, writing: "asyncio.Task[None]", received: "QueueReceived"
     ) -> None:
-        received, acknowledged, was_told = 0, 0, False
+        empty = 0
         while True:
             was_over = writing.done()
             try:
                 entries = await reader.next(wait=1.0)
                 for each in entries:
-                    if each.loss is not None:
-                        self.counts["losses"] += 1
-                        was_told = True
-                        continue
-                    self.counts["again"] += each.message <= acknowledged
-                    self.counts["out of order"] += acknowledged < each.message < received
-                    received = max(received, each.message)
-                    seen.add(each.message)
-                    missed = self._missed(pending, each.message)
-                    if missed and not was_told:
-                        self.counts["silently lost"] += missed
-                        print(f"  {missed} lost before {each.message}, entry {each.number}")
-                    was_told = False
+                    received.take(each)
                 if entries:
                     await reader.acknowledge(entries[-1].number)
-                    acknowledged = received
-                elif was_over:
-                    self.counts["silently lost"] += 0 if was_told else len(pending)
+                    received.acknowledged = received.newest
+                # A queue that is lost while it is drained answers nothing, and the next drain says
+                # so. So nothing is over before there was nothing twice.
+                empty = 0 if entries or not was_over else empty + 1
+                if empty == 2:
+                    received.end()
                     return
             except (ServiceRefusal, OutcomeUnknown) as error:
                 self.fail(error)
 
-    @staticmethod
-    def _missed(pending: deque[int], number: int) -> int:
-        """Of what was acknowledged to the writer, what should have come before this."""
-        missed = 0
-        while pending and pending[0] <= number:
-            missed += pending.popleft() < number
-        return missed
+
+class QueueReceived:
+    """What the reader of one queue has received and was told, and what it should have.
+
+    A loss excuses what was sent before it was put into the queue, and nothing that was sent later:
+    a queue that loses something once more has to say so once more.
+    """
+
+    def __init__(self, load: Load) -> None:
+        self.newest = self.acknowledged = 0
+        self._counts = load.counts
+        self._told_at = 0.0
+        self._pending = deque[SentMessage]()
+        self._seen = set[int]()
+
+    def expect(self, sent: SentMessage) -> None:
+        """It was acknowledged to the writer. It may have come before that was answered."""
+        if sent.number not in self._seen:
+            self._pending.append(sent)
+
+    def take(self, entry: ReceivedEntry) -> None:
+        """An entry has come."""
+        if entry.loss is not None:
+            self._counts["losses"] += 1
+            self._told_at = max(self._told_at, entry.at)
+            return
+        number: int = entry.message
+        self._counts["again"] += number <= self.acknowledged
+        self._counts["out of order"] += self.acknowledged < number < self.newest
+        self.newest = max(self.newest, number)
+        self._seen.add(number)
+        while self._pending and self._pending[0].number <= number:
+            sent = self._pending.popleft()
+            if sent.number < number:
+                self._missed(sent)
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        for each in self._pending:
+            self._missed(each)
+
+    def _missed(self, sent: SentMessage) -> None:
+        if sent.began_at > self._told_at:
+            self._counts["silently lost"] += 1
+            print(f"  lost without a word: {sent}; told at {self._told_at}", flush=True)
 
 
 class Inboxes:

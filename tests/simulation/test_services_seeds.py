@@ -29,7 +29,7 @@ SOON = (
     "versions-begin-anew",
     "section-alone",
 )
-SEEDS = 10
+SEEDS = 30
 
 
 @pytest.mark.parametrize("name", SOON)

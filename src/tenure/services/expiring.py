@@ -1,11 +1,13 @@
 """Time to live: a key that nobody refreshes goes after a time, and for a day it is said when.
 
 Expiry is for whoever went away: losses are told, so nobody has to refresh in order to notice them,
-and the time is long. A key never goes early: its alarm looks at the time of the key, which no owner
-turns back, and at this process's own clock, which nobody sets.
+and the time is long. A key never goes early by this process's own clock, which nobody sets: see
+`FairTime`.
 """
 
 import asyncio
+from collections.abc import Callable
+from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -28,7 +30,25 @@ class Expiring(msgspec.Struct):
     """When it went; 0 where it did not."""
 
 
+class FairTime:
+    """The time on the wall, as far as a clock that nobody sets bears it out. Where somebody sets
+    the one on the wall, things end late, and none ends early.
+    """
+
+    def __init__(self, steady: Callable[[], float] | None = None) -> None:
+        self._steady = steady
+        self._least = inf
+        """How far the wall was ahead of the other clock, when that was least."""
+
+    def __call__(self, wall: float) -> float:
+        """The time to compare with, when it is `wall` on the wall."""
+        steady = self._steady() if self._steady else asyncio.get_running_loop().time()
+        self._least = min(self._least, wall - steady)
+        return steady + self._least
+
+
 S = TypeVar("S", bound=Expiring)
+E = TypeVar("E", bound=Entity[Any])
 
 
 class ExpiringEntity(Entity[S], Generic[S]):
@@ -36,13 +56,18 @@ class ExpiringEntity(Entity[S], Generic[S]):
 
     usual_ttl: ClassVar[float] = 86_400.0
     """Seconds, where nobody says others; a process has its own."""
-    _not_before = 0.0
+    fair: ClassVar[FairTime] = FairTime()
+    """Of a process: see `of_this_process`."""
+
+    async def on_activate(self) -> None:
+        """Let the time be known, before somebody sets the clock on the wall."""
+        self.fair(self.now())
 
     def _refresh(self, ttl: float) -> None:
         """Keep it for so long from now on."""
         state = self.state
         state.ttl, state.expires, state.gone_at = ttl, self.now() + ttl, 0.0
-        self._not_before = asyncio.get_running_loop().time() + ttl
+        self.fair(self.now())
         self.clear_alarm(FORGET)
         self.set_alarm(EXPIRE, state.expires)
 
@@ -71,11 +96,15 @@ class ExpiringEntity(Entity[S], Generic[S]):
         if alarm.name == FORGET:
             self.forget()
             return
-        early = max(self.state.expires - self.now(), self._early())
+        early = self.state.expires - self.fair(self.now())
         if early > 0:
             self.set_alarm(EXPIRE, self.now() + early)
         else:
             self._end()
 
-    def _early(self) -> float:
-        return self._not_before - asyncio.get_running_loop().time()
+
+def of_this_process(
+    entity: type[E], steady: Callable[[], float] | None = None, **known: object
+) -> type[E]:
+    """A class with what a process knows, and with a fair time of its own."""
+    return type(entity.__name__, (entity,), {"fair": FairTime(steady), **known})

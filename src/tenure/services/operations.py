@@ -11,6 +11,7 @@ from aiohttp import web
 from tenure.errors import MALFORMED, ServiceRefusal
 
 Handler: TypeAlias = Callable[[Any, "ServiceRequest"], Awaitable["ServiceAnswer"]]
+BoundHandler: TypeAlias = Callable[["ServiceRequest"], Awaitable["ServiceAnswer"]]
 H = TypeVar("H", bound=Handler)
 P = ParamSpec("P")
 OPERATION = "__tenure_operation__"
@@ -85,9 +86,7 @@ operation = _marking(Operation)
 """Marks a method of a service as what carries out this operation; takes what `Operation` takes."""
 
 
-def operations_of(
-    service: object,
-) -> list[tuple[Operation, Callable[["ServiceRequest"], Awaitable[ServiceAnswer]]]]:
+def operations_of(service: object) -> list[tuple[Operation, BoundHandler]]:
     """All operations of a service, in the order in which its class has them."""
     found = []
     for kind in reversed(type(service).__mro__):

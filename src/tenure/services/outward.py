@@ -21,7 +21,8 @@ from tenure.errors import ServiceRefusal
 MOST_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 CONNECT_SECONDS = 10.0
-NAT64 = IPv6Network("64:ff9b::/96")
+WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""Of NAT64, and of old: the last four bytes are the address that is meant."""
 
 
 class OutwardAnswer(NamedTuple):
@@ -62,7 +63,7 @@ def is_outward(address: str) -> bool:
     found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour
-        if found in NAT64:
+        if any(found in network for network in WITH_IPV4):
             inner = IPv4Address(int(found) & 0xFFFF_FFFF)
         found = inner or found
     return found.is_global and not found.is_multicast

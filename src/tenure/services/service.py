@@ -19,6 +19,7 @@ from tenure.services.client import ID_HEADER
 from tenure.services.limits import ID_BYTES, OF_ALL, TTL_SECONDS, ServiceLimit
 from tenure.services.openapi import document
 from tenure.services.operations import (
+    BoundHandler,
     ServiceAnswer,
     ServiceRequest,
     operation,
@@ -187,6 +188,10 @@ class Service(Generic[E]):
     def sockets(self) -> dict[str, SocketHandler]:
         """The paths, with {key}, at which it takes WebSockets."""
         return {}
+
+    async def carried_out(self, handler: BoundHandler, asked: ServiceRequest) -> ServiceAnswer:
+        """The answer of an operation: all of them are asked through this."""
+        return await handler(asked)
 
     def end_waiting(self) -> None:
         """The process is about to end: whoever waits is to be answered now."""

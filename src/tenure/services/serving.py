@@ -22,6 +22,7 @@ from aiohttp import WSCloseCode, hdrs, web
 from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.limits import BODY_BYTES, KEY_BYTES, REQUESTS
 from tenure.services.operations import (
+    BoundHandler,
     Operation,
     ServiceAnswer,
     ServiceRequest,
@@ -56,14 +57,14 @@ class ServiceDoor:
         self._emptied = asyncio.Event()
         self.app = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES.most + 1)
         for of, handler in operations_of(service):
-            self.app.router.add_route(of.method, of.path, self._route(of, handler))
+            self.app.router.add_route(of.method, of.path, self._route(service, of, handler))
         for path, socket in service.sockets().items():
             self.app.router.add_get(path, self._socket_route(socket))
         self.app.cleanup_ctx.append(self._watched)
         self.port = make_port(self.app)
 
     def _route(
-        self, of: Operation, handler: Callable[[ServiceRequest], Awaitable[ServiceAnswer]]
+        self, service: Service[Any], of: Operation, handler: BoundHandler
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             key = checked_key(request) if "{key}" in of.path else ""
@@ -71,7 +72,7 @@ class ServiceDoor:
             body = decoded_body(of, await read_body(request))
             path, headers = request.match_info, request.headers
             asked = ServiceRequest(key, body, query, path, headers, request, self._check)
-            return response_of(await handler(asked))
+            return response_of(await service.carried_out(handler, asked))
 
         return handle
 

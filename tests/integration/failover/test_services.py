@@ -3,8 +3,10 @@
 import asyncio
 import json
 import shutil
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -12,8 +14,17 @@ from tenure import Lookup
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
 from tenure.cli.demo.ports import free_ports
 from tenure.services.catalogue import service_type
-from tests.examples.test_service_pages import DRAWN, PAGES, page, session
+from tests.examples.test_service_pages import (
+    DRAWN,
+    PAGES,
+    check_program,
+    page,
+    program_of,
+    rules_of,
+    session,
+)
 from tests.integration.demos import run
+from tests.patience import DEADLINE_SECONDS
 
 
 def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
@@ -28,24 +39,46 @@ def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
     assert done.stderr.count("; told: ") == len(troubles), "after each it says who was told"
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is installed")
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.asyncio
-async def test_four_processes_of_which_one_is_killed_meanwhile_answer_as_the_page_says(
+class FourProcesses(NamedTuple):
+    """Of one service, by the port at which the others reach each; and who has which key."""
+
+    processes: dict[int, ServiceProcess]
+    lookup: Lookup
+
+    def owner(self, key: str) -> int:
+        return int((self.lookup.find(key) or ":0").rpartition(":")[2])
+
+    async def each_has_ranges(self) -> None:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while {self.owner(f"any-{n}") for n in range(1000)} != set(self.processes):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    def others(self, key: str) -> list[ServiceProcess]:
+        """Those that do not have this key."""
+        return [each for members, each in self.processes.items() if members != self.owner(key)]
+
+
+@asynccontextmanager
+async def four_processes(
     name: str,
-) -> None:
-    """Without a store what the killed one has is lost, so it is one that does not have the key."""
-    there, key = f"http://127.0.0.1:{service_type(name).port}", str(PAGES[name][1][0])
+    *options: str,
+    preset: str = "default",
+    env: Mapping[str, str] | None = None,
+) -> AsyncIterator[FourProcesses]:
     async with AsyncExitStack() as stack:
-        options = ("--port", "0", "--journal", "memory", "--first-start", "--log-level", "error")
-        manager = ServiceProcess("manager", ("manager", *options))
+        said = ("--port", "0", "--journal", "memory", "--first-start", "--preset", preset)
+        manager = ServiceProcess("manager", ("manager", *said, "--log-level", "error"))
         stack.push_async_callback(manager.end)
-        serve = ("serve", name, "--manager", await manager.start(), "--log-level", "error")
+        serve = ("serve", name, "--manager", await manager.start(), *options)
         ports = free_ports(8)
         processes = {
             members: ServiceProcess(
                 name,
-                (*serve, *("--listen", f"127.0.0.1:{port}", "--members", f"127.0.0.1:{members}")),
+                (
+                    *(*serve, "--log-level", "error"),
+                    *("--listen", f"127.0.0.1:{port}", "--members", f"127.0.0.1:{members}"),
+                ),
+                env,
             )
             for port, members in zip(ports[:4], ports[4:], strict=True)
         }
@@ -53,27 +86,71 @@ async def test_four_processes_of_which_one_is_killed_meanwhile_answer_as_the_pag
             stack.push_async_callback(each.end)
         await asyncio.gather(*(each.start() for each in processes.values()))
         lookup = await stack.enter_async_context(Lookup(manager.url, pool=name))
-        asked, victim = await asked_and_victim(lookup, key, processes)
-        for number, (command, printed) in enumerate(session(page(name))):
-            if number == 1:
-                await victim.kill()
-            process = await asyncio.create_subprocess_shell(
-                command.replace(there, asked.url), stdout=asyncio.subprocess.PIPE
-            )
-            found, _ = await process.communicate()
-            assert DRAWN.sub("#", found.decode().strip()) == DRAWN.sub("#", printed), command
+        found = FourProcesses(processes, lookup)
+        await found.each_has_ranges()
+        yield found
 
 
-async def asked_and_victim(
-    lookup: Lookup, key: str, processes: dict[int, ServiceProcess]
-) -> tuple[ServiceProcess, ServiceProcess]:
-    """When each process has ranges: two of them that do not have this key."""
+async def answers_as_the_page_says(
+    name: str, asked: ServiceProcess, victim: ServiceProcess
+) -> None:
+    """Each command; the victim is killed after the first."""
+    there = f"http://127.0.0.1:{service_type(name).port}"
+    for number, (command, printed) in enumerate(session(page(name))):
+        if number == 1:
+            await victim.kill()
+        process = await asyncio.create_subprocess_shell(
+            command.replace(there, asked.url), stdout=asyncio.subprocess.PIPE
+        )
+        found, _ = await process.communicate()
+        assert DRAWN.sub("#", found.decode().strip()) == DRAWN.sub("#", printed), command
 
-    def owner(of: str) -> int:
-        return int((lookup.find(of) or ":0").rpartition(":")[2])
 
-    async with asyncio.timeout(60):
-        while {owner(f"any-{number}") for number in range(1000)} != set(processes):  # noqa: ASYNC110  # no event
-            await asyncio.sleep(0.1)
-    others = [each for members, each in processes.items() if members != owner(key)]
-    return others[0], others[1]
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is installed")
+
+
+@needs_curl
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.asyncio
+async def test_four_processes_of_which_one_is_killed_meanwhile_answer_as_the_page_says(
+    name: str,
+) -> None:
+    """Without a store what the killed one has is lost, so it is one that does not have the key."""
+    async with four_processes(name) as there:
+        asked, victim, *_ = there.others(str(PAGES[name][1][0]))
+        await answers_as_the_page_says(name, asked, victim)
+
+
+@needs_curl
+@pytest.mark.parametrize("name", ["documents", "pubsub", "queues"])
+@pytest.mark.asyncio
+async def test_with_a_store_the_one_that_is_killed_may_be_the_one_that_has_the_key(
+    name: str, tmp_path: Path
+) -> None:
+    """Feeds have no store."""
+    key = str(PAGES[name][1][0])
+    store = ("--store", f"sqlite:{tmp_path / 'store'}")
+    async with four_processes(name, *store, preset="test") as there:
+        asked, victim = there.others(key)[0], there.processes[there.owner(key)]
+        await answers_as_the_page_says(name, asked, victim)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.asyncio
+async def test_the_program_of_a_page_runs_while_one_of_four_processes_is_killed(
+    name: str, tmp_path: Path
+) -> None:
+    """As a user runs it who has given it the URLs of all four: on several keys at once, so that
+    some of these programs begin at the process that is killed.
+    """
+    options, env = rules_of(name, tmp_path)
+    async with four_processes(name, *options, env=env) as there:
+        victim_at, victim = next(iter(there.processes.items()))
+        urls = ",".join(each.url for each in there.processes.values())
+        kept = [f"{name}-{n}" for n in range(100) if there.owner(f"{name}-{n}") != victim_at]
+        running = [asyncio.create_task(program_of(name, urls, key)) for key in kept[:8]]
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        await victim.kill()
+        after = [asyncio.create_task(program_of(name, urls, key)) for key in kept[8:16]]
+        for found in await asyncio.gather(*running, *after):
+            check_program(name, found)

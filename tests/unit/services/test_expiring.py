@@ -1,10 +1,12 @@
 """Time to live: never early, refreshed on demand, said for a while, and then forgotten."""
 
+from math import inf
 from time import monotonic
 
 import pytest
 
 from tenure.services import expiring
+from tenure.services.expiring import FairTime
 from tenure.testing.clock import come_to_rest
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
 
@@ -58,6 +60,8 @@ async def test_a_clock_that_jumps_ends_nothing_early() -> None:
     async with on_service_stage("documents") as stage:
         await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}, "ttl": 1000})
         station = stage.service.entities.station
+        station.host.passivate(inf)  # whoever is made anew has seen no refresh
+        assert not station.host._live
         wall = station.host.gate.wall
         station.host.gate.wall = station._alarms.agenda._wall = lambda: wall() + YEAR
         station._alarms.agenda._wake()
@@ -65,3 +69,14 @@ async def test_a_clock_that_jumps_ends_nothing_early() -> None:
             await come_to_rest()
         assert (await stage.ask("GET", "/documents/d")).status == 200
         assert len(station._alarms.agenda) == 1, "it rings again"
+
+
+async def test_time_goes_back_and_never_ahead_of_the_clock_that_nobody_sets() -> None:
+    steady = [0.0]
+    fair = FairTime(lambda: steady[0])
+    assert fair(1000.0) == 1000.0
+    steady[0] = 10.0
+    assert [fair(1010.0), fair(YEAR)] == [1010.0, 1010.0]
+    assert fair(900.0) == 900.0, "then things end late"
+    steady[0] = 20.0
+    assert [fair(YEAR), fair(910.0)] == [910.0, 910.0]

@@ -1,6 +1,7 @@
 """Feeds over HTTP: pushed and polled, weakly consistent, capped, and what bad input gets."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,8 @@ from aiohttp import web
 
 from tenure.errors import UsageError
 from tenure.services import outward
-from tenure.services.feeds import feed_owners
+from tenure.services.expiring import FairTime
+from tenure.services.feeds import feed_owners, kept_feeds
 from tenure.services.feeds.service import Feeds
 from tests.unit.services.stage import ServiceStage, on_service_stage
 from tests.unit.services.test_feed_items import BOMB, RSS
@@ -71,6 +73,10 @@ class Origin:
         there = "/b" if request.path == "/a" else "/a"
         return web.Response(status=302, headers={"Location": there})
 
+    async def on_and_on(self, request: web.Request) -> web.Response:
+        there = f"/on/{int(request.match_info['number']) + 1}"
+        return web.Response(status=302, headers={"Location": there})
+
     async def endless(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -86,6 +92,7 @@ async def origin() -> AsyncIterator[Origin]:
     app.router.add_get("/endless", there.endless)
     app.router.add_get("/page", there.page)
     app.router.add_get("/inwards", there.inwards)
+    app.router.add_get("/on/{number}", there.on_and_on)
     for path in ("/a", "/b"):
         app.router.add_get(path, there.circle)
     runner = web.AppRunner(app)
@@ -145,6 +152,7 @@ async def test_a_source_is_polled_and_asked_only_for_what_has_changed() -> None:
     ("path", "problem"),
     [
         ("/a", "circle"),
+        ("/on/1", "without end"),
         ("/endless", "more than"),
         ("/nowhere", "404"),
         ("/page", "neither RSS nor Atom"),
@@ -262,14 +270,17 @@ class Elsewhere:
 async def test_a_feed_that_nobody_uses_goes_and_says_when_it_went() -> None:
     async with on_service_stage("feeds") as stage:
         feeds = cast("Feeds", stage.service)
+        wall, steady = [1e9], [0.0]
+        feeds.kept._wall, feeds.kept._fair = lambda: wall[0], FairTime(lambda: steady[0])
         assert (await stage.ask("GET", "/feeds/f")).status == 404
         await stage.ask("POST", "/feeds/f/bodies", RSS)
         sweep_all(feeds)
         assert (await stage.ask("POST", "/feeds/f/refresh")).status == 204
-        feeds.kept.states["f"].expires = 0.0  # as if the clock on the wall had jumped
+        wall[0] += feeds.settings.ttl  # somebody has set the clock
         sweep_all(feeds)
         assert (await read(stage, "f"))[0] == 200
-        feeds.kept._until.clear()
+        steady[0] += feeds.settings.ttl
+        wall[0] += feeds.settings.ttl
         sweep_all(feeds)
         gone = await stage.ask("GET", "/feeds/f")
         assert (gone.status, gone.body["gone_at"] > 1e9) == (410, True)
@@ -277,6 +288,21 @@ async def test_a_feed_that_nobody_uses_goes_and_says_when_it_went() -> None:
         sweep_all(feeds)
         assert (await stage.ask("GET", "/feeds/f")).status == 404
         assert not feeds.kept.states
+
+
+async def test_feeds_are_swept_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_feeds, "SWEPT", 2)
+    async with on_service_stage("feeds") as stage:
+        feeds = cast("Feeds", stage.service)
+        for number in range(5):
+            await stage.ask("POST", f"/feeds/{number}/bodies", RSS)
+            feeds.kept.states[str(number)].expires = 0.0
+        gone = []
+        for _ in range(8):
+            feeds.kept.sweep(feeds.outward, feeds.owners.owner.check)
+            gone.append(sum(1 for each in feeds.kept.states.values() if each.gone_at))
+        assert gone[-1] == 5
+        assert all(after - before <= 2 for before, after in itertools.pairwise(gone))
 
 
 def sweep_all(feeds: Feeds) -> None:

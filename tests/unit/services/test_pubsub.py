@@ -9,8 +9,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from tenure import reading
 from tenure.services.outward import Outward
 from tenure.services.pubsub import topic_state
+from tenure.services.pubsub.topic import MessageSettled, Topic
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import ServiceStage, on_service_stage
 
@@ -77,6 +79,21 @@ async def test_a_repeated_message_counts_once() -> None:
             made = await stage.ask("POST", "/topics/t/messages", {"data": 1}, Idempotency_Key="x")
             assert (made.status, made.body["number"]) == (200, 1)
         assert hook.data == [1]
+
+
+async def test_a_topic_that_is_lost_before_all_have_its_message_is_no_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @reading
+    async def lost(self: Topic, number: int, seconds: float) -> MessageSettled:
+        del self, number, seconds
+        return MessageSettled("9.9.a", 0, 0)
+
+    monkeypatch.setattr(Topic, "settled", lost)
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        refused = await stage.ask("POST", "/topics/t/messages", {"data": 1})
+        assert (refused.status, refused.body["error"]) == (503, "lost")
 
 
 async def test_a_subscriber_that_refuses_is_counted_and_hinders_nobody() -> None:

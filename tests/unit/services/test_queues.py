@@ -1,17 +1,20 @@
 """Queues over HTTP: order, acknowledgement, one reader, losses told, and what bad input gets."""
 
 import asyncio
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import Any, cast
 
 import aiohttp
 import pytest
 
+from tenure import Socket
 from tenure.errors import PoolError, ServiceRefusal
 from tenure.services import serving
 from tenure.services.limits import REQUESTS
 from tenure.services.queues.client import QueuesClient
 from tenure.services.queues.entries import ENTRIES, SourcePlace
 from tenure.services.queues.queue import IDS, SOURCES, TAKEN_OVER, WINDOW
+from tenure.services.queues.service import Queues
 from tenure.testing.clock import come_to_rest
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
@@ -39,6 +42,9 @@ async def begun(stage: ServiceStage, key: str = "q") -> str:
 
 async def heard(socket: "aiohttp.ClientWebSocketResponse[Any]") -> Any:  # noqa: ANN401
     return await socket.receive_json(timeout=DEADLINE_SECONDS)
+
+
+async def looks_no_more(_: str) -> None: ...
 
 
 async def fill(stage: ServiceStage, count: int) -> None:
@@ -101,7 +107,8 @@ async def test_the_newest_reader_takes_over_and_the_other_is_told() -> None:
         waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
         await asyncio.sleep(0.05)
         newer = (await drain(stage)).body["reader"]
-        told = await waiting
+        async with asyncio.timeout(15):  # at once, and not when its time is over
+            told = await waiting
         assert (told.status, told.body["error"]) == (409, "taken_over")
         assert (await drain(stage, reader=reader)).status == 409
         said = {"reader": reader, "number": 1}
@@ -199,6 +206,55 @@ async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys()
             assert [each["loss"] for each in told.body["entries"]] == [
                 {"pools": {"devices": ["pc"]}}
             ]
+
+
+async def test_a_loss_that_came_while_the_queue_moved_is_delivered_by_whoever_has_it_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process that has it was told before, and the one that had it did not look any more."""
+    async with on_service_stage("documents", pool="devices") as documents:
+        await documents.ask("PUT", "/documents/pc", {"sections": {}})
+        watching: dict[str, Any] = {"manager": documents.manager, "watch": ("devices",)}
+        async with AsyncExitStack() as leaving:
+            first = await leaving.enter_async_context(on_service_stage("queues", **watching))
+            await first.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
+            monkeypatch.setattr(cast("Queues", first.service).pools, "_check", looks_no_more)
+            station = documents.service.entities.station
+            await station.owner.close(drain=0)  # what it had is lost
+            async with on_service_stage("queues", **watching) as second:
+                await leaving.aclose()
+                entries = (await drain(second)).body["entries"]
+        assert [each["loss"] for each in entries] == [
+            {"began": True},
+            {"pools": {"devices": ["pc"]}},
+        ]
+
+
+async def test_what_a_reader_acknowledges_of_an_earlier_life_concerns_the_present_one_nothing() -> (
+    None
+):
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        await enqueue(stage, "x")
+        found = await drain(stage, reader="1.1.1.ab", acknowledge=1000)
+        assert (found.status, messages(found)) == (200, ["x"])
+
+
+async def test_a_socket_that_was_taken_over_acknowledges_nothing_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even in the moment before it is closed, which is held up here."""
+    monkeypatch.setattr(Socket, "close", lambda *_: None)
+    async with on_service_stage("queues") as stage:
+        await begun(stage)
+        await enqueue(stage, "x")
+        async with stage.session.ws_connect(stage.url + "/queues/q/socket") as socket:
+            number = (await heard(socket))["number"]
+            reader = (await drain(stage)).body["reader"]
+            await socket.send_json({"acknowledge": number})
+            await socket.ping()
+            await asyncio.sleep(0.1)
+            assert messages(await drain(stage, reader=reader)) == ["x"]
 
 
 async def test_a_pool_that_is_not_watched_is_named() -> None:

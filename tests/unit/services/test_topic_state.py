@@ -9,6 +9,7 @@ from tenure.services.pubsub.topic_state import (
     GONE_SECONDS,
     LOG_MESSAGES,
     LOG_SECONDS,
+    STEP,
     SUBSCRIBERS,
     Delivery,
     DeliveryOutcome,
@@ -128,11 +129,16 @@ def test_a_subscription_that_nobody_refreshes_goes_and_says_when_it_went() -> No
     assert state == TopicState()  # nothing is left of it
 
 
-def test_a_clock_that_jumps_ends_no_subscription_that_has_time_by_another() -> None:
+def test_what_has_expired_is_sent_nothing_even_before_it_is_collected() -> None:
     state = subscribed("queue:ann", seconds=10.0)
-    early = {subscription_id("queue:ann")}
-    assert state.collect(1e6, early) == 0
-    assert state.collect(1e6) == 1
+    state.publish(b"1", 5.0)
+    assert state.due(9.9, set())
+    assert not state.due(10.0, set())
+
+
+def test_what_has_expired_is_collected_some_at_a_time() -> None:
+    state = subscribed(*map(str, range(2 * STEP + 10)), seconds=10.0)
+    assert [state.collect(10.0) for _ in range(4)] == [STEP, STEP, 10, 0]
 
 
 def test_a_refresh_never_shortens_a_subscription() -> None:

@@ -218,6 +218,22 @@ async def test_subscriptions_go_when_their_time_is_over_and_not_before() -> None
         assert gone.value.status == 410
 
 
+async def test_a_clock_on_the_wall_that_jumps_ends_no_subscription_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inboxes, steady = Inboxes(), [0.0]
+    monkeypatch.setattr(TurnedFanOut, "clock", lambda _: steady[0])
+    async with staged() as stage:
+        member = await enter(stage, inboxes)
+        await stage.spread()
+        await stage.done(member["t"].subscribe("bob", 30.0))
+        await stage.cluster.turn(40.0)  # which the other clock does not know of
+        assert (await stage.done(member["t"].figures())).subscribers == 1
+        steady[0] = 30.0
+        await stage.cluster.turn(31.0)
+        assert (await stage.done(member["t"].figures())).subscribers == 0
+
+
 async def test_one_id_publishes_once() -> None:
     inboxes = Inboxes()
     async with staged() as stage:

@@ -16,6 +16,7 @@ from tenure.services.documents.document import (
     DocumentWritten,
     no_section,
 )
+from tenure.services.expiring import of_this_process
 from tenure.services.limits import OF_ENTITIES, ServiceLimit
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.service import Service, TimeToLive, Ttl
@@ -59,7 +60,7 @@ class Documents(Service[Document]):
 
     def entity_type(self) -> type[Document]:
         """Which knows how long documents are kept here."""
-        return type(Document.__name__, (Document,), {"usual_ttl": self.settings.ttl})
+        return of_this_process(Document, usual_ttl=self.settings.ttl)
 
     @operation(
         "GET",

@@ -8,8 +8,6 @@ owner that is slow does not take the connections of those that are well.
 import asyncio
 import logging
 from collections.abc import Mapping
-from functools import wraps
-from typing import Any
 
 import aiohttp
 
@@ -17,7 +15,7 @@ from tenure import Credentials, Lookup, Owner
 from tenure.errors import ServiceRefusal
 from tenure.services.address_slots import AddressSlots
 from tenure.services.limits import OVERLOADED, ServiceLimit
-from tenure.services.operations import Handler, ServiceAnswer, ServiceRequest
+from tenure.services.operations import ServiceAnswer, ServiceRequest
 
 HOP = "Tenure-Hop"
 """Of a request that another process of the service has passed on: it is carried out here."""
@@ -30,17 +28,6 @@ AGAIN_SECONDS = 1.0
 """For which an owner is looked for that answers; after that the request is carried out here."""
 MOVED = 421
 logger = logging.getLogger("tenure.services")
-
-
-def by_owner(handler: Handler) -> Handler:
-    """An operation that is carried out by the owner of the feed, if it answers."""
-
-    @wraps(handler)
-    async def carried_out(service: Any, asked: ServiceRequest) -> ServiceAnswer:  # noqa: ANN401
-        answer = await service.owners.answer(asked)
-        return await handler(service, asked) if answer is None else answer
-
-    return carried_out
 
 
 class FeedOwners:

@@ -10,11 +10,11 @@ from itertools import islice
 
 from tenure import KeyedState
 from tenure.errors import ServiceRefusal
+from tenure.services.expiring import FairTime
 from tenure.services.feeds.feed_state import SOURCES, FeedSource, FeedState
-from tenure.services.feeds.parsing import FeedItem
-from tenure.services.feeds.polling import polled
+from tenure.services.feeds.parsing import FeedItem, items_in
 from tenure.services.feeds.rules import FeedRules
-from tenure.services.limits import OVERLOADED, ServiceLimit
+from tenure.services.limits import BODY_BYTES, OVERLOADED, ServiceLimit
 from tenure.services.outward import Outward
 
 FEEDS = ServiceLimit(
@@ -22,6 +22,9 @@ FEEDS = ServiceLimit(
 )
 POLLS = 8
 """Sources that are asked at a time."""
+POLL_SECONDS = 30.0
+"""For a whole feed to arrive."""
+OK, NOT_MODIFIED = 200, 304
 SWEEP_SECONDS = 1.0
 SWEPT = 5000
 """Feeds that are looked at in one step."""
@@ -37,8 +40,7 @@ class KeptFeeds:
         self._rules = rules
         self._ttl = ttl
         self._wall = wall
-        self._until: dict[str, float] = {}
-        """Until when feeds last that were used here, by a clock that nobody sets."""
+        self._fair = FairTime()
         self._polling: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._sweep: Iterator[str] = iter(())
 
@@ -53,16 +55,16 @@ class KeptFeeds:
 
     def _there_or_new(self, key: str) -> FeedState:
         found = self.states.get(key)
-        if found is None:
-            FEEDS.check(len(self.states) + 1)
-        if found is None or found.gone_at:
-            found = FeedState(self._wall() + self._ttl, updated=self._wall())
-        return found
+        if found is not None and not found.gone_at:
+            return found
+        FEEDS.check(len(self.states) + (found is None))
+        return FeedState(self._wall() + self._ttl, updated=self._wall())
 
     def keep(self, key: str, state: FeedState) -> None:
         """Whoever uses a feed refreshes it."""
-        state.expires = self._wall() + self._ttl
-        self._until[key] = asyncio.get_running_loop().time() + self._ttl
+        now = self._wall()
+        self._fair(now)
+        state.expires = now + self._ttl
         self.states[key] = state
 
     def take(self, key: str, items: list[FeedItem]) -> int:
@@ -84,7 +86,6 @@ class KeptFeeds:
 
     def end(self, key: str) -> None:
         """Let a feed go, and say for a while when that was."""
-        self._until.pop(key, None)
         self.states[key] = FeedState(0.0, gone_at=self._wall())
 
     # --- what happens by itself ---
@@ -103,18 +104,19 @@ class KeptFeeds:
 
     def sweep(self, outward: Outward, owns: Callable[[str], object]) -> None:
         """Look at some feeds: those that nobody uses go, and sources of our own are polled."""
-        now, steady = self._wall(), asyncio.get_running_loop().time()
+        now = self._wall()
+        fair = self._fair(now)
         some = list(islice(self._sweep, SWEPT))
         if not some:
             self._sweep = iter([each for each in self.states if isinstance(each, str)])
         for key in some:
             state = self.states.get(key)
             if state is None:
-                self._until.pop(key, None)
-            elif state.gone_at:
+                continue
+            if state.gone_at:
                 if state.gone_at + GONE_SECONDS <= now:
                     del self.states[key]
-            elif state.expires <= now and self._until.get(key, 0.0) <= steady:
+            elif state.expires <= fair:
                 self.end(key)
             elif owns(key) is not None:
                 self._poll_due(outward, key, state, now)
@@ -141,3 +143,26 @@ class KeptFeeds:
             source.failed(self._wall(), "it failed")
         finally:
             del self._polling[key, url]
+
+
+async def polled(outward: Outward, url: str, source: FeedSource, now: float) -> list[FeedItem]:
+    """What is new at a source, and note how that went in it."""
+    headers = {"Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9"}
+    if source.etag:
+        headers["If-None-Match"] = source.etag
+    if source.modified:
+        headers["If-Modified-Since"] = source.modified
+    try:
+        found = await outward.ask("GET", url, BODY_BYTES.most, POLL_SECONDS, headers=headers)
+        if found.status == NOT_MODIFIED:
+            source.succeeded(now, source.etag, source.modified)
+            return []
+        if found.status != OK:
+            source.failed(now, f"it answers {found.status}")
+            return []
+        items = await asyncio.to_thread(items_in, found.body)
+    except ServiceRefusal as error:
+        source.failed(now, str(error))
+        return []
+    source.succeeded(now, found.headers.get("ETag", ""), found.headers.get("Last-Modified", ""))
+    return items

@@ -17,13 +17,13 @@ import msgspec
 from tenure import Credentials, Lookup, Owner
 from tenure.errors import ServiceRefusal
 from tenure.services.feeds.atom import MEDIA_TYPE, rendered
-from tenure.services.feeds.feed_owners import OUTSTANDING, FeedOwners, by_owner
+from tenure.services.feeds.feed_owners import OUTSTANDING, FeedOwners
 from tenure.services.feeds.feed_state import ITEMS, SOURCES, FeedSource
 from tenure.services.feeds.kept_feeds import FEEDS, GONE_SECONDS, KeptFeeds
 from tenure.services.feeds.parsing import ATTRIBUTES, DEPTH, ELEMENTS, ENTRIES, items_in
 from tenure.services.feeds.rules import rules_named
 from tenure.services.limits import ServiceLimit
-from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
+from tenure.services.operations import BoundHandler, ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
 from tenure.services.service import MakePort, Service, ServiceSettings
 from tenure.services.serving import ServiceDoor
@@ -131,6 +131,11 @@ class Feeds(Service[Any]):
         finally:
             await listener.close()
 
+    async def carried_out(self, handler: BoundHandler, asked: ServiceRequest) -> ServiceAnswer:
+        """By the owner of the feed, if it answers."""
+        answer = await self.owners.answer(asked) if asked.key else None
+        return await handler(asked) if answer is None else answer
+
     # --- what can be asked ---
 
     @operation(
@@ -140,14 +145,11 @@ class Feeds(Service[Any]):
         {200: ItemsTaken},
         document="application/xml",
     )
-    @by_owner
     async def push(self, asked: ServiceRequest) -> ServiceAnswer:
         """The body is the document itself."""
         body = await asked.request.read()
-        items = await asyncio.to_thread(items_in, body)
-        return ServiceAnswer(
-            200, ItemsTaken(self.kept.take(asked.key, self.rules.transformed(items)))
-        )
+        items = self.rules.transformed(await asyncio.to_thread(items_in, body))
+        return ServiceAnswer(200, ItemsTaken(self.kept.take(asked.key, items)))
 
     @operation(
         "POST",
@@ -156,7 +158,6 @@ class Feeds(Service[Any]):
         {200: ItemsTaken},
         body=dict[str, Any],
     )
-    @by_owner
     async def tell(self, asked: ServiceRequest) -> ServiceAnswer:
         """Such as a message of pubsub, to which the feed's URL is subscribed."""
         items = self.rules.items_of(asked.body)
@@ -171,7 +172,6 @@ class Feeds(Service[Any]):
         headers={"If-None-Match": "Answer 304 if it is still the same"},
         refusals=(404, 410),
     )
-    @by_owner
     async def read(self, asked: ServiceRequest) -> ServiceAnswer:
         """As the process has it that owns it, if it answers."""
         state = self.kept.there(asked.key)
@@ -181,7 +181,6 @@ class Feeds(Service[Any]):
         return ServiceAnswer(200, rendered(asked.key, state), {**tag, "Content-Type": MEDIA_TYPE})
 
     @operation("PUT", FEED + "/sources", "Have a feed polled", {201: SourceShown}, body=SourceGiven)
-    @by_owner
     async def add_source(self, asked: ServiceRequest) -> ServiceAnswer:
         """From now on, by the process that owns the feed."""
         given: SourceGiven = asked.body
@@ -200,7 +199,6 @@ class Feeds(Service[Any]):
         {200: list[SourceShown]},
         refusals=(404, 410),
     )
-    @by_owner
     async def list_sources(self, asked: ServiceRequest) -> ServiceAnswer:
         """With their last problems."""
         sources = self.kept.there(asked.key).sources
@@ -214,7 +212,6 @@ class Feeds(Service[Any]):
         query=SourceNamed,
         refusals=(404, 410),
     )
-    @by_owner
     async def remove_source(self, asked: ServiceRequest) -> ServiceAnswer:
         """What came from it stays."""
         state = self.kept.there(asked.key)
@@ -224,14 +221,12 @@ class Feeds(Service[Any]):
         return ServiceAnswer(204)
 
     @operation("POST", FEED + "/refresh", "Keep a feed", {204: None}, refusals=(404, 410))
-    @by_owner
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
         """As everything does that changes it."""
         self.kept.keep(asked.key, self.kept.there(asked.key))
         return ServiceAnswer(204)
 
     @operation("DELETE", FEED, "Delete a feed", {204: None}, refusals=(404, 410))
-    @by_owner
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
         """With its sources."""
         self.kept.there(asked.key)

@@ -46,7 +46,7 @@ class FanOut:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def clock(self) -> float:
-        """See `Sender`."""
+        """Seconds by a clock that nobody sets."""
         return asyncio.get_running_loop().time()
 
     def kick(self, topic: str) -> None:

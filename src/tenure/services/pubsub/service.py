@@ -11,6 +11,7 @@ import msgspec
 from tenure import Credentials
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
+from tenure.services.expiring import of_this_process
 from tenure.services.limits import OF_ENTITIES, ServiceLimit
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
@@ -56,7 +57,7 @@ class Published(msgspec.Struct):
 
 def bound_topic(fan_out: FanOut, remembered: RememberedTopics) -> type[Topic]:
     """The class of the topics of one process."""
-    return type(Topic.__name__, (Topic,), {"sender": fan_out, "remembered": remembered})
+    return of_this_process(Topic, fan_out.clock, sender=fan_out, remembered=remembered)
 
 
 class PubSub(Service[Topic]):

@@ -20,6 +20,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from tenure import Alarm, Entity, reading
+from tenure.services.expiring import FairTime
 from tenure.services.lives import new_name
 from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome, TopicState
 
@@ -104,10 +105,6 @@ class Sender(Protocol):
     name: str
     """Of the process, unlike any other."""
 
-    def clock(self) -> float:
-        """Seconds by a clock that nobody sets."""
-        ...
-
     def kick(self, topic: str) -> None:
         """Something may be to be sent."""
         ...
@@ -122,8 +119,7 @@ class Topic(Entity[TopicState]):
 
     remembered: ClassVar[RememberedTopics]
     sender: ClassVar["Sender"]
-    _until: dict[str, float]
-    """Until when subscriptions last that were made or refreshed here, by a clock nobody sets."""
+    fair: ClassVar[FairTime]
 
     @property
     def _name(self) -> str:
@@ -132,20 +128,17 @@ class Topic(Entity[TopicState]):
     def _epoch(self) -> str:
         return new_name(self.lease)
 
-    def _early(self) -> set[str]:
-        """The subscriptions that have not had their time by this process's own clock, which nobody
-        sets.
-        """
-        now = self.sender.clock()
-        self._until = {id_: until for id_, until in self._until.items() if until > now}
-        return set(self._until)
+    def _fair_now(self) -> float:
+        """By which subscriptions expire: none early, whoever sets the clock on the wall."""
+        return self.fair(self.now())
 
     def _changed(self) -> None:
         """Subscriptions, or when they expire."""
         self.remembered.note(self._name, self.state)
         at = self.state.next_expiry()
         if at is not None:
-            self.set_alarm(EXPIRE, max(at, self.now() + 1.0))
+            now = self.now()
+            self.set_alarm(EXPIRE, now + max(at - self.fair(now), 1.0))
         elif self.state.epoch:
             self.clear_alarm(EXPIRE)
         else:
@@ -153,31 +146,32 @@ class Topic(Entity[TopicState]):
 
     async def on_activate(self) -> None:
         """Take what this process remembers, where nothing was handed over."""
-        self._until = {}
+        now = self._fair_now()
         if self.state.epoch:
             self.remembered.note(self._name, self.state)
             if self.state.is_behind():
                 self.sender.kick(self._name)
         elif remembered := self.remembered.of(self._name):
-            self.state.restore(remembered, self.now(), self._epoch())
+            self.state.restore(remembered, now, self._epoch())
             self._changed()
 
     # --- subscriptions ---
 
     async def subscribe(self, target: str, seconds: float) -> Subscribed:
         """Have messages sent to a target for so long. Raises ServiceRefusal for one too many."""
+        self._fair_now()
         id_ = self.state.subscribe(target, self.now(), seconds, self._epoch())
-        return self._subscribed(id_, seconds)
+        return self._subscribed(id_)
 
     async def refresh(self, id_: str, seconds: float) -> Subscribed:
         """Have them sent for so long from now on; how far the topic is. Raises ServiceRefusal where
         the subscription has gone.
         """
-        self.state.refresh(id_, self.now(), seconds, self._early())
-        return self._subscribed(id_, seconds)
+        self.state.collect(self._fair_now())
+        self.state.refresh(id_, self.now(), seconds)
+        return self._subscribed(id_)
 
-    def _subscribed(self, id_: str, seconds: float) -> Subscribed:
-        self._until[id_] = self.sender.clock() + seconds
+    def _subscribed(self, id_: str) -> Subscribed:
         self._changed()
         state = self.state
         return Subscribed(id_, state.epoch, state.number, state.subscriptions[id_].expires)
@@ -213,7 +207,7 @@ class Topic(Entity[TopicState]):
         """What is to be sent now; None where this is another process than the sender's."""
         if sender != self.sender.name:
             return None
-        return self.state.due(self.now(), set(busy))
+        return self.state.due(self._fair_now(), set(busy))
 
     async def report(self, epoch: str, outcomes: list[DeliveryOutcome]) -> int:
         """This came of it. The number up to which all targets that do not refuse have taken it."""
@@ -232,7 +226,7 @@ class Topic(Entity[TopicState]):
         """Send what is left, or drop what has expired."""
         now = self.now()
         if alarm.name == EXPIRE:
-            self.state.collect(now, self._early())
+            self.state.collect(self.fair(now))
             self._changed()
         else:
             self._deliver_again(now)

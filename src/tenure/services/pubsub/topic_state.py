@@ -13,7 +13,6 @@ A subscription is named after its topic and its target, and never changes but fo
 So one that was kept too long sends a message too many, and can never send one to a wrong place.
 """
 
-from collections.abc import Collection
 from hashlib import blake2b
 from itertools import islice
 
@@ -114,11 +113,8 @@ class TopicState(msgspec.Struct):
         self.gone.pop(id_, None)
         return id_
 
-    def refresh(
-        self, id_: str, now: float, seconds: float, early: Collection[str] = ()
-    ) -> Subscription:
+    def refresh(self, id_: str, now: float, seconds: float) -> Subscription:
         """It lasts so long from now on. Raises ServiceRefusal where there is none any more."""
-        self.collect(now, early)
         there = self.subscriptions.get(id_)
         if there is None:
             raise self.without(id_)
@@ -146,12 +142,10 @@ class TopicState(msgspec.Struct):
         self._trim(now)
         return there is not None
 
-    def collect(self, now: float, early: Collection[str] = ()) -> int:
-        """Drop what has expired, some at a time; how many subscriptions. For those in `early` it is
-        too early by another clock, which nobody sets.
-        """
+    def collect(self, now: float) -> int:
+        """Drop what has expired, some at a time; how many subscriptions."""
         ended = (id_ for id_, it in self.subscriptions.items() if it.expires <= now)
-        expired = list(islice((id_ for id_ in ended if id_ not in early), STEP))
+        expired = list(islice(ended, STEP))
         for id_ in expired:
             self.gone[id_] = self.subscriptions.pop(id_).expires
         old = [id_ for id_, at in self.gone.items() if at + GONE_SECONDS <= now]

@@ -133,6 +133,7 @@ class Queue(ExpiringEntity[QueueState]):
 
     async def on_activate(self) -> None:
         """Its process may have been told of losses while another had the queue."""
+        await super().on_activate()
         if self.state.watched:
             await self.look_for_losses()
 

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.client import ID_HEADER
+from tenure.services.expiring import of_this_process
 from tenure.services.limits import ID_BYTES, KEY_BYTES, OF_ENTITIES, TOO_LARGE, ServiceLimit
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.problems import ServiceProblem, problem_of
@@ -102,8 +103,7 @@ class Queues(Service[Queue]):
 
     def entity_type(self) -> type[Queue]:
         """Which knows the pools that this process watches."""
-        known = {"pools": self.pools, "usual_ttl": self.settings.ttl}
-        return type(Queue.__name__, (Queue,), known)
+        return of_this_process(Queue, pools=self.pools, usual_ttl=self.settings.ttl)
 
     async def _look_for_losses(self, key: str) -> None:
         await self.entities[key].look_for_losses()

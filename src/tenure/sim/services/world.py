@@ -11,6 +11,7 @@ from tenure.base.ranges import KeyRange
 from tenure.entities.entities import Entities
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.documents.document import Document
+from tenure.services.expiring import of_this_process
 from tenure.services.pubsub.queue_writer import place_of
 from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.service import bound_topic
@@ -113,12 +114,13 @@ async def program(process: Any) -> None:
         "enter_timeout": 10 * site.term,
     }
     pools = WatchedPools(None, (TOPICS,), look)
-    known = {"pools": pools, "usual_ttl": 1e6}
     process.topics = Entities(bound_topic(fan_out, RememberedTopics()), TOPICS, **options)
     fan_out.topics = process.topics
-    process.queues = Entities(type("Queue", (Queue,), known), QUEUES, **options)
+    process.queues = Entities(of_this_process(Queue, pools=pools, usual_ttl=1e6), QUEUES, **options)
     store = "sqlite:simulated" if site.database else None
-    process.documents = Entities(Document, DOCUMENTS, store=store, on_loss=on_loss, **options)
+    process.documents = Entities(
+        of_this_process(Document), DOCUMENTS, store=store, on_loss=on_loss, **options
+    )
     if site.database is not None:
         process.documents._settings.make_store = site.opener(process)  # noqa: SLF001  # for a URL
     async with process.topics, pools.entered(), process.queues, process.documents:

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,9 +18,12 @@ END_SECONDS = 60.0
 class ServiceProcess:
     """A `tenure` command that reports as JSON, through all its lives."""
 
-    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self._arguments = arguments
+        self._env = {**os.environ, **(env or {})}
         self._process: asyncio.subprocess.Process | None = None
         self.url = ""
 
@@ -36,6 +40,7 @@ class ServiceProcess:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
+            env=self._env,
         )
         try:
             async with asyncio.timeout(START_SECONDS):
