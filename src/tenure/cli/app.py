@@ -11,13 +11,15 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import takewhile
 from typing import NamedTuple
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from tenure import __version__
 from tenure.cli.output import EXAMPLE, complain
-from tenure.cli.waiting import CLEAR_LINE
+from tenure.cli.waiting import CLEAR_LINE, WaitingLine
 from tenure.errors import TenureError, UsageError
 from tenure.manager.steering_verbs import VERBS
 
@@ -121,6 +123,16 @@ TOPICS = {
 """The commands that are listed together."""
 COMMANDS = {name: each for commands in TOPICS.values() for name, each in commands.items()}
 
+GO_ON = (
+    *("manager", "run", "serve", "columns node", "columns up"),
+    *("top", "events", "demo", "docs"),
+)
+"""Commands that go on until they are ended, or that have the terminal for themselves: they tell of
+themselves what they are at."""
+WATCH = "--watch"
+FOLDERS = (["columns"], ["pool"], ["token"])
+"""Commands of which there are several under one name."""
+
 FAILED = 1
 WRONG = 2
 NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -163,7 +175,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command in `arguments`; the exit code."""
     try:
         _check_dashes(arguments)
-        result = build()(arguments, exit_on_error=False, print_error=False)
+        with at_work(arguments):
+            result = build()(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
         asked = " ".join(("tenure", *(error.command_chain or ())))
@@ -189,6 +202,15 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"the output cannot be written: {error.strerror}")
         return FAILED
     return result if isinstance(result, int) else 0
+
+
+def at_work(arguments: Sequence[str]) -> AbstractContextManager[WaitingLine | None]:
+    """A line for a command that takes long, unless it is one that goes on until it is ended."""
+    words = list(takewhile(lambda each: not each.startswith("-"), arguments))
+    command = " ".join(words[: 1 + (words[:1] in FOLDERS)])
+    if command in GO_ON or WATCH in arguments:
+        return nullcontext()
+    return WaitingLine(lambda: f"tenure {command} is at work")
 
 
 def _say_no_more() -> None:

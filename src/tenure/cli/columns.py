@@ -15,6 +15,7 @@ from tenure.cli.columns_stores import Driver, opened, path_of_url, reached, tabl
 from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.ring import add_commands
 from tenure.cli.ring_upkeep import add_upkeep_commands
+from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check as check_table
@@ -26,7 +27,16 @@ from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, StoreDamaged
 from tenure.protocol.replication.versions import Version
 
-Json: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
+Json: TypeAlias = Annotated[
+    bool, Parameter(name="--json", negative="", help="Print the answer as JSON.")
+]
+StoreUrl: TypeAlias = Annotated[
+    str, Parameter(help="The store: rocksdb:PATH, or cassandra:HOST,HOST/KEYSPACE.")
+]
+Directory: TypeAlias = Annotated[str, Parameter(help="The store's directory, as rocksdb:PATH.")]
+TableName: TypeAlias = Annotated[str, Parameter(help="A table of the store.")]
+RowKey: TypeAlias = Annotated[str, Parameter(help="The key of a row.")]
+PATH_HELP = "The family, and what of it: its super column where it has some, its column."
 PROGRESS_SECONDS = 2.0
 
 app = App(
@@ -55,7 +65,7 @@ app.command(
 
 @app.command(help_epilogue=EXAMPLE.format("columns inspect rocksdb:/var/lib/app/mail"))
 def inspect(
-    url: str,
+    url: StoreUrl,
     /,
     *,
     json_: Json = False,
@@ -91,13 +101,13 @@ async def _inspect(url: str, driver: str | None, *, as_json: bool) -> None:
 
 @app.command(help_epilogue=EXAMPLE.format("columns get rocksdb:mail mail ann terms tea --first 5"))
 def get(
-    url: str,
-    table: str,
-    key: str,
+    url: StoreUrl,
+    table: TableName,
+    key: RowKey,
     /,
-    *path: str,
-    first: int = 100,
-    reverse: Annotated[bool, Parameter(negative="")] = False,
+    *path: Annotated[str, Parameter(help=PATH_HELP)],
+    first: Annotated[int, Parameter(help="How many columns of a family.")] = 100,
+    reverse: Annotated[bool, Parameter(negative="", help="The last ones first.")] = False,
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
@@ -117,13 +127,13 @@ def get(
 
 @app.command(help_epilogue=EXAMPLE.format("columns scan rocksdb:mail mail --start a --end b"))
 def scan(
-    url: str,
-    table: str,
+    url: StoreUrl,
+    table: TableName,
     /,
     *,
-    start: str | None = None,
-    end: str | None = None,
-    limit: int = 100,
+    start: Annotated[str | None, Parameter(help="The first key.")] = None,
+    end: Annotated[str | None, Parameter(help="The key to end before.")] = None,
+    limit: Annotated[int, Parameter(help="How many rows.")] = 100,
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
@@ -146,11 +156,13 @@ def scan(
 
 @app.command(help_epilogue=EXAMPLE.format("columns insert rocksdb:mail mail ann profile name Ann"))
 def insert(
-    url: str,
-    table: str,
-    key: str,
+    url: StoreUrl,
+    table: TableName,
+    key: RowKey,
     /,
-    *path_and_value: str,
+    *path_and_value: Annotated[
+        str, Parameter(help="The family, the super column where it has some, the column, a value.")
+    ],
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
@@ -175,11 +187,11 @@ def insert(
 
 @app.command(help_epilogue=EXAMPLE.format("columns delete rocksdb:mail mail ann terms tea"))
 def delete(
-    url: str,
-    table: str,
-    key: str,
+    url: StoreUrl,
+    table: TableName,
+    key: RowKey,
     /,
-    *path: str,
+    *path: Annotated[str, Parameter(help=PATH_HELP)],
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
@@ -194,7 +206,7 @@ def delete(
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns compact rocksdb:mail"))
-def compact(url: str, /, *, json_: Json = False) -> None:
+def compact(url: Directory, /, *, json_: Json = False) -> None:
     """Remove for good what was deleted long enough ago, and merge all files of each family."""
 
     async def body() -> int:
@@ -208,7 +220,13 @@ def compact(url: str, /, *, json_: Json = False) -> None:
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns backup rocksdb:mail /backup/mail-monday"))
-def backup(url: str, directory: Path, /, *, json_: Json = False) -> None:
+def backup(
+    url: Directory,
+    directory: Annotated[Path, Parameter(help="A new directory for the copy.")],
+    /,
+    *,
+    json_: Json = False,
+) -> None:
     """Make a copy of a store, of one instant, in a new directory. It is a store itself."""
 
     async def body() -> None:
@@ -222,7 +240,13 @@ def backup(url: str, directory: Path, /, *, json_: Json = False) -> None:
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns restore /backup/mail-monday rocksdb:mail"))
-def restore(directory: Path, url: str, /, *, json_: Json = False) -> None:
+def restore(
+    directory: Annotated[Path, Parameter(help="The backup's directory.")],
+    url: Directory,
+    /,
+    *,
+    json_: Json = False,
+) -> None:
     """Put a backup in the place of a store, which must have been moved away."""
     path = path_of_url(url)
     read_mark(directory)
@@ -232,14 +256,15 @@ def restore(directory: Path, url: str, /, *, json_: Json = False) -> None:
         )
     draft = path.with_name(f".{path.name}.restoring")
     shutil.rmtree(draft, ignore_errors=True)
-    shutil.copytree(directory, draft)
+    with WaitingLine(lambda: f"copying {directory}"):
+        shutil.copytree(directory, draft)
     draft.rename(path)
     asyncio.run(_check(f"rocksdb:{path}", as_json=False))
     tell_done(f"restored to {path}; it was checked", as_json=json_, path=str(path))
 
 
 @app.command(help_epilogue=EXAMPLE.format("columns check rocksdb:mail"))
-def check(url: str, /, *, json_: Json = False) -> None:
+def check(url: Directory, /, *, json_: Json = False) -> None:
     """Read all of a store, and verify checksums, digests, sums and the order of time."""
     asyncio.run(_check(url, as_json=json_))
     tell_done("no damage found", as_json=json_, wrong=[])
@@ -247,11 +272,10 @@ def check(url: str, /, *, json_: Json = False) -> None:
 
 async def _check(url: str, *, as_json: bool) -> None:
     async with opened(url) as (store, backend):
-        wrong = [
-            line
-            for table in store.tables.values()
-            for line in await in_steps(check_table(backend.replica, table))
-        ]
+        wrong: list[str] = []
+        for table in store.tables.values():
+            with WaitingLine(lambda name=table.name: f"checking {name}"):  # type: ignore[misc]
+                wrong += await in_steps(check_table(backend.replica, table))
     if wrong:
         tell_done("\n".join(wrong), as_json=as_json, wrong=wrong)
         raise StoreDamaged(
@@ -261,8 +285,8 @@ async def _check(url: str, *, as_json: bool) -> None:
 
 @app.command(help_epilogue=EXAMPLE.format("columns refence rocksdb:rooms rooms --journal 0c9e66"))
 def refence(
-    url: str,
-    table: str,
+    url: Directory,
+    table: TableName,
     /,
     *,
     journal: Annotated[
@@ -309,8 +333,8 @@ async def _refence(url: str, name: str, journals: tuple[str, ...], *, as_json: b
 
 @app.command(help_epilogue=EXAMPLE.format("columns copy rocksdb:mail cassandra:db1,db2/mail"))
 def copy(
-    source: str,
-    to: str,
+    source: StoreUrl,
+    to: Annotated[str, Parameter(help="The store to copy to, named in the same way.")],
     /,
     *,
     table: Annotated[tuple[str, ...], Parameter(help="A table; all of them otherwise.")] = (),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from tenure.cli.output import say
+from tenure.cli.output import put, say
 from tenure.columns.results import Column, Page, Row, SuperColumn
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError
@@ -63,7 +63,7 @@ def tell(found: Any, *, as_json: bool) -> None:  # noqa: ANN401 - what a store r
         say("there is no such column")
     else:
         for line in lines(found):
-            print("\t".join(printable(each) for each in line), flush=True)
+            put("\t".join(printable(each) for each in line))
 
 
 def tell_done(sentence: str, *, as_json: bool, **figures: object) -> None:

@@ -1,6 +1,5 @@
 """`tenure events`: what has happened at the leader, and what happens."""
 
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from cyclopts import Parameter
 
 from tenure.cli.asking import ASKING, AskingOptions, urls
 from tenure.cli.following import leader_of, live, recent
-from tenure.cli.output import complain, say
+from tenure.cli.output import complain, put, say
 from tenure.cli.waiting import waiting_for
 from tenure.errors import NoManager
 from tenure.manager.live import LiveEvent
@@ -74,8 +73,7 @@ def _print(event: LiveEvent, pool: str, *, as_json: bool) -> None:
     if pool and event.pool != pool:
         return
     if as_json:
-        sys.stdout.write(msgspec.json.encode(event).decode() + "\n")
-        sys.stdout.flush()
+        put(msgspec.json.encode(event).decode())
     else:
         say(words(event))
 

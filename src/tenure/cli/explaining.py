@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
-from tenure.cli.output import say, show
+from tenure.cli.output import put, say, show
 from tenure.cli.reading import shown
 from tenure.protocol.lease.answers import (
     KeyExplained,
@@ -27,7 +27,7 @@ def why(
     """Say which owner has a key, since when, where it was before, and why it moved."""
     reply = ask(how.manager, path(pool, "why", **form.parameters(key)))
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return
     answer = reply.read(KeyExplained)
     for line in _about(answer):
@@ -88,7 +88,7 @@ def plan(pool: PoolName, /, *, how: AskingOptions = ASKING) -> None:
     """Say what the policy of a pool would do now, and why it does not do more."""
     reply = ask(how.manager, path(pool, "plan"))
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return
     answer = reply.read(PlanRead)
     say(f"{answer.pool} is planned by {answer.policy}")

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watch
+from tenure.cli.waiting import entered
 from tenure.dashboard.pages import add_pages
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
@@ -101,7 +102,7 @@ async def _run(service: ManagerService, report: ManagerReport) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with service:
+    async with entered(service, f"opening {service.journal_url}", "ending"):
         report.listening(service)
         ends = [
             asyncio.create_task(stopping.wait()),

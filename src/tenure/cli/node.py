@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from tenure.base.hosts import is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.cli.waiting import entered
 from tenure.client.managers import VARIABLE
 from tenure.columns.node.node_service import NodeService, NodeSettings
 from tenure.errors import ConfigurationError
@@ -166,7 +167,7 @@ async def _run(service: NodeService, *, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with service:
+    async with entered(service, "starting the node", "ending the node"):
         _tell(
             as_json,
             {"event": "listening", "url": service.url, "pid": os.getpid()},

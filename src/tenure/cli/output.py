@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tenure.cli.waiting import make_room
 from tenure.observe.events import printable
 
 if TYPE_CHECKING:
@@ -19,17 +20,30 @@ EXAMPLE = "Example:\n\n  tenure {}"
 
 def say(text: str) -> None:
     """A line for whoever started the command."""
-    print(printable(text), flush=True)
+    put(printable(text))
+
+
+def put(text: str) -> None:
+    """A line as it is, such as JSON."""
+    make_room()
+    print(text, flush=True)
+
+
+def remark(text: str) -> None:
+    """A line beside what was asked for, on standard error."""
+    make_room()
+    print(printable(text), file=sys.stderr)
 
 
 def complain(text: str) -> None:
     """An error, in one paragraph."""
-    print(f"tenure: {printable(text)}", file=sys.stderr)
+    remark(f"tenure: {text}")
 
 
 def clear() -> None:
     """Begin again at the top of the terminal, if there is one."""
     if sys.stdout.isatty():
+        make_room()
         print("\x1b[H\x1b[2J", end="")
 
 
@@ -45,6 +59,7 @@ def show(
     Columns in `can_go` are left out, in this order, while the terminal is too narrow for the rest.
     """
     lines = [[printable(str(cell)) for cell in row] for row in rows]
+    make_room()
     if not sys.stdout.isatty():
         for line in [columns, *lines]:
             print("\t".join(line))

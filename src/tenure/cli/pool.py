@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from tenure.base.keys import PoolKind
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask
-from tenure.cli.output import EXAMPLE, say, show
+from tenure.cli.output import EXAMPLE, put, say, show
 from tenure.cli.steering import STEERING, SteeringOptions, policy
 from tenure.manager.pool_spec import check_name, from_hex, pool_spec
 from tenure.manager.steering_verbs import VERBS
@@ -56,7 +56,7 @@ def create(
     }
     reply = ask(how.manager, "/v1/pools", body)
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return
     answer = reply.read(PoolMade)
     cut = f", cut at {len(points)} keys" if points else ""
@@ -75,7 +75,7 @@ def delete(name: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
     parameters = "?dry_run=true" if how.dry_run else ""
     reply = ask(how.manager, f"/v1/pools/{quote(name, safe='')}{parameters}", method="DELETE")
     if how.json:
-        print(reply.text)
+        put(reply.text)
     else:
         done = f"pool {name} is deleted"
         say(f"dry run, nothing was changed; otherwise: {done}" if how.dry_run else done)
@@ -86,7 +86,7 @@ def list_(*, how: AskingOptions = ASKING) -> None:
     """List the pools."""
     reply = ask(how.manager, "/v1/pools")
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return
     rows = (
         (pool.name, pool.kind, pool.owners, pool.ranges, pool.free_ranges, pool.lsn)

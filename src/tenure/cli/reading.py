@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
-from tenure.cli.output import clear, say, show
+from tenure.cli.output import clear, put, say, show
 from tenure.protocol.lease.answers import (
     Location,
     Owners,
@@ -40,7 +40,7 @@ def owners(
         if watch:
             clear()
         if how.json:
-            print(reply.text, flush=True)
+            put(reply.text)
         else:
             _show_owners(pool, reply.read(Owners))
         if not watch:
@@ -99,7 +99,7 @@ def table(
     parameters = {} if since is None else {"since": str(since)}
     reply = ask(how.manager, path(pool, "table", **parameters))
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return
     answer = reply.read(TableAnswer)
     names = {each.incarnation: each.name for each in answer.owners}
@@ -128,7 +128,7 @@ def locate(
     """Say which owner has a key."""
     reply = ask(how.manager, path(pool, "locate", **form.parameters(key)))
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return
     answer = reply.read(Location)
     place = f"key {shown(answer.key, '(first)')}, in the range from "

@@ -8,17 +8,15 @@ from cyclopts import Parameter
 
 from tenure.base.instants import in_seconds
 from tenure.cli.output import say, show
+from tenure.cli.waiting import WaitingLine
 from tenure.journals import open_copy
-from tenure.journals.contract import Beginning
+from tenure.journals.contract import Beginning, Restorable
 from tenure.manager.restore import RestoredCopy, read_copy
 from tenure.manager.restore import restore as carry_out
-from tenure.protocol.lease.records import State
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.restoration import Vigil
 from tenure.runtime.clock import boot_clock
 from tenure.wire.lease_records import LEASE_RECORDS
-
-PROGRESS_SECONDS = 2
-"""How often a line tells how long is still to watch."""
 
 
 def restore(*, journal: str, dry_run: Annotated[bool, Parameter(negative="")] = False) -> None:
@@ -44,13 +42,31 @@ async def _restore(url: str, *, dry_run: bool) -> None:
         if dry_run:
             _show_plan(copy)
             return
-        begun = await carry_out(journal, copy, Progress().tell)
+        begun = await _carried_out(journal, copy)
     finally:
         await journal.close()
     say(
         f"restored: it is journal {begun.journal:016x} now, from leadership {begun.seat.leadership}"
     )
     say("start its managers, without --first-start: the first to lead waits before it grants")
+
+
+async def _carried_out(
+    journal: Restorable[AnyRecord, State], copy: RestoredCopy
+) -> Beginning[State]:
+    left = math.inf
+
+    def tell(seconds: float) -> None:
+        nonlocal left
+        if left == math.inf:
+            say(f"watching for {math.ceil(seconds)} s whether a manager has it")
+        left = seconds
+
+    def text() -> str:
+        return f"watching the journal: {math.ceil(left)} s left" if left < math.inf else "reading"
+
+    with WaitingLine(text):
+        return await carry_out(journal, copy, tell)
 
 
 def _show_copy(url: str, copy: RestoredCopy) -> None:
@@ -93,20 +109,3 @@ def _show_plan(copy: RestoredCopy) -> None:
     ]
     show(("what", "restored"), rows, empty="")
     say(f"nothing was changed; without --dry-run it is watched for {watch} s, then restored")
-
-
-class Progress:
-    """A line every few seconds while the copy is watched."""
-
-    def __init__(self) -> None:
-        self._told_at = math.inf
-
-    def tell(self, seconds: float) -> None:
-        """So many seconds are still to watch."""
-        if self._told_at == math.inf:
-            say(f"watching for {math.ceil(seconds)} s whether a manager has it")
-        elif seconds <= self._told_at - PROGRESS_SECONDS:
-            say(f"  {math.ceil(seconds)} s left")
-        else:
-            return
-        self._told_at = seconds

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from tenure.base.names import shown, wrong_with_name
 from tenure.cli.asking import ASKING, AskingOptions, HttpReply, ask
-from tenure.cli.output import EXAMPLE, say, show
+from tenure.cli.output import EXAMPLE, put, say, show
 from tenure.cli.steering import STEERING, SteeringOptions
 from tenure.errors import ConfigurationError
 from tenure.protocol.topology.answers import (
@@ -322,7 +322,7 @@ def steer_ring(cluster: str, verb: str, how: SteeringOptions, **said: object) ->
 
 def _as_json(reply: HttpReply, how: AskingOptions) -> bool:
     if how.json:
-        print(reply.text)
+        put(reply.text)
     return how.json
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenure.cli.asking import ASKING, AskingOptions, ask
-from tenure.cli.output import EXAMPLE, say, show
+from tenure.cli.output import EXAMPLE, put, say, show
 from tenure.cli.ring import ClusterName, ring_path, shown_bytes, steer_ring
 from tenure.cli.steering import STEERING, SteeringOptions
 from tenure.protocol.topology.answers import UpkeepRead
@@ -75,7 +75,7 @@ def _upkeep(cluster: str, how: AskingOptions | SteeringOptions) -> UpkeepRead | 
     """None where it is told as JSON."""
     reply = ask(how.manager, ring_path(cluster, "upkeep"))
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return None
     return reply.read(UpkeepRead)
 

@@ -17,6 +17,7 @@ from tenure.base.hosts import is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.manager import loop_factory, raise_file_limit
 from tenure.cli.service_gate import ServiceGate, service_port
+from tenure.cli.waiting import entered
 from tenure.errors import ConfigurationError
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.tokens import TokenFile
@@ -168,7 +169,8 @@ async def _run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with serving as url:
+    beginning, end = f"starting {service.name}", f"ending {service.name}; it hands over first"
+    async with entered(serving, beginning, end) as url:
         _tell(
             as_json,
             {"event": "listening", "url": url, "pid": os.getpid()},

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from tenure.cli.asking import ASKING, AskingOptions, get, path, urls
-from tenure.cli.output import say, show
+from tenure.cli.output import put, say, show
 from tenure.cli.tiers import (
     PoolTiers,
     StoreTier,
@@ -59,7 +59,7 @@ def status(*, how: AskingOptions = ASKING) -> None:
     with waiting_for(managers):
         overview = with_tiers(with_lags(ask_all(managers)))
     if how.json:
-        print(msgspec.json.encode(overview).decode())
+        put(msgspec.json.encode(overview).decode())
     else:
         _show_managers(overview.managers)
         _show_rest(overview)

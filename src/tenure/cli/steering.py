@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from tenure.cli.asking import AskingOptions, ManagerUrls, OwnerName, PoolName, ask, path
 from tenure.cli.draining import wait_until_drained
 from tenure.cli.keys import TEXT, KeyForm, KeyText
-from tenure.cli.output import complain, say
+from tenure.cli.output import complain, put, say
+from tenure.cli.waiting import without_line
 from tenure.errors import PoolError, UsageError
 from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease.answers import Flow, Owners, OwnerSummary, Steered
@@ -168,7 +169,8 @@ def _confirm(pool: str, owner: OwnerSummary) -> None:
             f"there is no terminal to confirm on that {about} is dead; pass --yes once you know"
         )
     say(f"{about}: {heard}, {owner.ranges} ranges, held for {owner.hold_seconds:.1f} s more")
-    answer = input("If this very process still runs, keys get two owners. Is it gone? [y/N] ")
+    with without_line():
+        answer = input("If this very process still runs, keys get two owners. Is it gone? [y/N] ")
     if answer.strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was done: not confirmed")
 
@@ -191,7 +193,7 @@ def _steer(
     reply = ask(how.manager, path(pool, verb), {**body, "dry_run": how.dry_run})
     answer = reply.read(Steered)
     if how.json:
-        print(reply.text)
+        put(reply.text)
         return answer
     words = {"pool": pool, "key": key, **given}
     if not answer.changed:

@@ -1,13 +1,12 @@
 """`tenure token`: the file of tokens that a manager is started with."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 
-from tenure.cli.output import EXAMPLE, say, show
+from tenure.cli.output import EXAMPLE, put, remark, say, show
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.transport.credentials import TOKEN
@@ -44,10 +43,10 @@ def new(
     TokenFile(file).add(token.entry)
     if json:
         answer = {"token": token.text, **msgspec.to_builtins(token.entry)}
-        print(msgspec.json.encode(answer).decode())
+        put(msgspec.json.encode(answer).decode())
         return
-    print(token.text)
-    print(f"{file} has its hash; give the text to who is to use it, in {TOKEN}", file=sys.stderr)
+    put(token.text)
+    remark(f"{file} has its hash; give the text to who is to use it, in {TOKEN}")
 
 
 @app.command(name="list", help_epilogue=EXAMPLE.format("token list --file tokens"))
@@ -56,7 +55,7 @@ def list_(*, file: FileOption, json: JsonOption = False) -> None:
     tokens = TokenFile(file)
     tokens.load()
     if json:
-        print(msgspec.json.encode(tokens.entries).decode())
+        put(msgspec.json.encode(tokens.entries).decode())
         return
     show(
         COLUMNS,
@@ -76,7 +75,7 @@ def remove(token_id: str, /, *, file: FileOption, json: JsonOption = False) -> N
     """
     entry = TokenFile(file).remove(token_id)
     if json:
-        print(msgspec.json.encode(entry).decode())
+        put(msgspec.json.encode(entry).decode())
         return
     of = f" of {entry.pool}" if entry.pool else ""
     say(f"token {entry.id} ({entry.role}{of}) counts no more")

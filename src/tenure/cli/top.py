@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, get, path, urls
 from tenure.cli.events import words
 from tenure.cli.following import leader_of, recent
-from tenure.cli.output import say
+from tenure.cli.output import put, say
 from tenure.cli.tiers import (
     PoolTiers,
     StoreTier,
@@ -134,8 +134,7 @@ def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_j
             with waiting_for(managers):
                 seen = look(managers, pool)
             if as_json:
-                sys.stdout.write(msgspec.json.encode(seen).decode() + "\n")
-                sys.stdout.flush()
+                put(msgspec.json.encode(seen).decode())
             else:
                 owners, happened = map(_line, seen.owners), map(words, seen.events)
                 for line in (_title(seen), *owners, *_tier_lines(seen), *happened):

@@ -2,17 +2,17 @@
 
 import json as json_text
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tenure.cli.output import say, show
+from tenure.cli.output import put, say, show
+from tenure.cli.waiting import WaitingLine
 from tenure.errors import ConfigurationError
 from tenure.sim.trace.drawing import draw_figure
-from tenure.sim.trace.figures import FIGURES, Cost, Figure, Run, Workload, costs_of, savings
+from tenure.sim.trace.figures import FIGURES, Cost, Draw, Figure, Run, Workload, costs_of, savings
 from tenure.sim.trace.recorded import read_trace
 from tenure.sim.trace.workload import PAPER, Trace, draw
 
@@ -55,17 +55,28 @@ def trace(
     _check(figures, scale, file, workers)
     draw_one = partial(_recorded, file) if file else partial(_drawn, seed, scale)
     runs = [run for each in figures for run in each.runs()]
-    costs = costs_of(runs, draw_one, workers or os.cpu_count() or 1, _tell(quiet=json))
+    costs = _replayed(runs, draw_one, workers or os.cpu_count() or 1)
     if out is not None:
         _draw_all(figures, costs, out)
     if json:
-        print(json_text.dumps({str(each.number): each.curves(costs) for each in figures}))
+        put(json_text.dumps({str(each.number): each.curves(costs) for each in figures}))
         return 0
     for each in figures:
         _print(each, costs)
     if {5, 6} & {each.number for each in figures}:
         _summarise(costs)
     return 0
+
+
+def _replayed(runs: list[Run], draw_one: Draw, workers: int) -> dict[Run, Cost]:
+    said = "drawing the reads and writes"
+
+    def tell(done: int, of: int) -> None:
+        nonlocal said
+        said = f"{done} of {of} replays"
+
+    with WaitingLine(lambda: said):
+        return costs_of(runs, draw_one, workers, tell)
 
 
 def _figure(number: int) -> Figure:
@@ -99,19 +110,6 @@ def _drawn(seed: int, scale: float, workload: Workload) -> Trace:
 
 def _recorded(file: Path, _: Workload) -> Trace:
     return read_trace(file)
-
-
-def _tell(*, quiet: bool) -> Callable[[int, int], None]:
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        return lambda _done, _all: None
-
-    def tell(done: int, of: int) -> None:
-        console.print(f"{done} of {of} replays", end="\n" if done == of else "\r")
-
-    return tell
 
 
 def _print(figure: Figure, costs: dict[Run, Cost]) -> None:

@@ -22,6 +22,7 @@ from cyclopts import Parameter
 from tenure.cli.asking import ask
 from tenure.cli.output import say
 from tenure.cli.ring import BalanceText, budget_of
+from tenure.cli.waiting import WaitingLine
 from tenure.errors import ConfigurationError, NoManager, TenureError
 from tenure.protocol.topology.answers import RingRead
 
@@ -214,7 +215,8 @@ async def _run(home: HomeCluster, *, as_json: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     try:
-        await home.start()
+        with WaitingLine(lambda: f"starting {home.nodes} nodes; their logs are in {home.data}"):
+            await home.start()
         if as_json:
             found = {"url": home.url, "manager": home.manager, "pids": home.pids()}
             print(json.dumps(found), flush=True)
@@ -226,4 +228,5 @@ async def _run(home: HomeCluster, *, as_json: bool) -> None:
         await stopping.wait()
         watching.cancel()
     finally:
-        await home.end()
+        with WaitingLine(lambda: "ending them all"):
+            await home.end()

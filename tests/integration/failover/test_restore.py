@@ -64,7 +64,7 @@ async def sh(script: str, directory: Path) -> str:
         env={**os.environ, "PATH": path},
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 async def refused(manager: Manager) -> None:
@@ -108,7 +108,7 @@ def check_progress(said: str) -> None:
     """It told how long it watches, and then ever less."""
     assert f"watching for {WATCHING_SECONDS} s" in said
     left = [int(each) for each in re.findall(r"(\d+) s left", said)]
-    assert len(left) > 4
+    assert len(left) > 2  # one every five seconds, where there is no terminal
     assert all(a > b for a, b in pairwise(left))
     assert "restored: it is journal " in said
 

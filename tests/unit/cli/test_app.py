@@ -3,16 +3,18 @@
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from tenure import __version__
 from tenure.cli.app import COMMANDS, TOPICS, Command, build, run
 from tenure.errors import ConfigurationError, JournalDamaged
 
 APPS = {
-    "pool": ("create", "list", "policy"),
+    "pool": ("create", "delete", "list", "policy"),
     "columns": (
         *("inspect", "get", "scan", "insert", "delete"),
         *("compact", "backup", "restore", "check", "copy"),
@@ -44,6 +46,25 @@ def test_every_command_has_an_example_that_could_be_run(
         assert program == "tenure"
         assert tokens[: len(words)] == words
         build().parse_args(tokens, exit_on_error=False, print_error=False)
+
+
+def described(app: App, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Of each parameter of each command under `app`: where it is, and what its help says."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        command = app[name]
+        yield from described(command, (*words, name))
+        if command.default_command is not None:
+            for each in command.assemble_argument_collection(parse_docstring=True):
+                if each.show:
+                    yield " ".join((*words, name, *each.names[:1])), each.parameter.help or ""
+
+
+def test_every_argument_is_described() -> None:
+    found = dict(described(build(), ()))
+    assert len(found) > len(COMMANDS)
+    assert [where for where, text in found.items() if not text.strip()] == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -9,7 +9,6 @@ import pytest
 
 from tenure.cli.app import run
 from tenure.cli.demo.ports import free_ports
-from tenure.cli.restore import Progress
 from tenure.journals import open_journal
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import Changed, Joined, PoolCreated
@@ -143,17 +142,6 @@ def test_an_etcd_that_does_not_answer_is_named(capsys: Capture) -> None:
 def test_what_was_asked_wrongly_is_code_2(capsys: Capture, url: str) -> None:
     assert run(["restore", "--journal", url]) == 2
     assert url.removeprefix("sqlite:") in capsys.readouterr().err
-
-
-def test_progress_is_told_every_few_seconds(capsys: Capture) -> None:
-    progress = Progress()
-    for quarter in range(24, 0, -1):
-        progress.tell(quarter / 4)
-    assert told(capsys) == [
-        ["watching for 6 s whether a manager has it"],
-        ["  4 s left"],
-        ["  2 s left"],
-    ]
 
 
 def test_a_journal_of_a_cluster_alone_can_be_restored(tmp_path: Path, capsys: Capture) -> None:

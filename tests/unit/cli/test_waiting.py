@@ -1,13 +1,21 @@
 """What a command shows while it waits: nothing at first, then a line that does not stay."""
 
+import ast
+import asyncio
 import socket
 import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+from cyclopts import App
 
-from tenure.cli import following, status, waiting
-from tenure.cli.app import run
-from tenure.cli.waiting import WaitingLine
+from tenure.cli import following, output, status, waiting
+from tenure.cli.app import GO_ON, at_work, build, run
+from tenure.cli.waiting import WaitingLine, entered, without_line
+from tests.patience import DEADLINE_SECONDS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -15,12 +23,13 @@ Capture = pytest.CaptureFixture[str]
 class Told:
     """A text that says when it was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "ann") -> None:
         self.asked = threading.Event()
+        self.name = name
 
     def __call__(self) -> str:
         self.asked.set()
-        return "waiting for ann"
+        return f"waiting for {self.name}"
 
 
 def test_a_short_wait_needs_no_word(capsys: Capture) -> None:
@@ -50,17 +59,119 @@ def test_on_a_terminal_the_line_is_taken_away(
     assert said.endswith("\r\x1b[K")
 
 
-def test_a_wait_within_another_is_silent(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_the_innermost_is_shown_that_lasts(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
-    outer, inner = Told(), Told()
+    outer, inner = Told("ann"), Told("bob")
     with WaitingLine(outer):
         assert outer.asked.wait(10)
         with WaitingLine(inner):
-            pass
-    assert not inner.asked.is_set()
-    assert capsys.readouterr().err == "waiting for ann (0 s)\n"
-    with WaitingLine(inner):
-        assert inner.asked.wait(10), "the line is free again"
+            assert inner.asked.wait(10)
+    assert capsys.readouterr().err == "waiting for ann (0 s)\nwaiting for bob (0 s)\n"
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.3)
+    outer, inner = Told("ann"), Told("bob")
+    with WaitingLine(outer):
+        while not outer.asked.is_set():
+            with WaitingLine(inner):
+                outer.asked.wait(0.01)
+    assert not inner.asked.is_set(), "what is asked again and again is no news"
+
+
+def test_what_is_written_meanwhile_has_the_line_for_itself(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    monkeypatch.setattr(waiting, "REDRAW_SECONDS", 60)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    told = Told()
+    for write in (
+        output.say,
+        output.put,
+        output.complain,
+        lambda text: output.show([text], [], empty=""),
+    ):
+        with WaitingLine(told):
+            assert told.asked.wait(10)
+            capsys.readouterr()
+            write("done")
+            assert capsys.readouterr().err.startswith("\r\x1b[K")
+        told.asked.clear()
+    with without_line(), WaitingLine(told):
+        assert not told.asked.wait(0.05)
+
+
+def all_commands(app: App, *path: str) -> Iterator[tuple[str, ...]]:
+    for name in app:
+        if not name.startswith("-"):
+            subs = list(all_commands(app[name], *path, name))
+            yield from subs or [(*path, name)]
+
+
+def test_every_command_that_ends_has_a_line(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    found = set(all_commands(build()))
+    assert {("columns", "backup"), ("simulate",), ("pool", "create"), ("evict",)} <= found
+    for command in found:
+        name = " ".join(command)
+        with at_work([*command, "--json"]) as line:
+            assert (line is None) == (name in GO_ON), name
+            if line is not None:
+                assert line.text() == f"tenure {name} is at work"
+    capsys.readouterr()
+    with at_work(["owners", "--watch", "rooms"]) as line:
+        assert line is None
+
+
+def test_commands_write_to_standard_output_in_one_place() -> None:
+    """So that a line that is drawn is taken away first."""
+    ring = {"up", "node"}
+    tell_of_themselves = {*ring, "report", "serve", "run", "orphans", "completion", "docs"}
+    for path in Path(waiting.__file__).parent.glob("*.py"):
+        if path.stem in tell_of_themselves | {"output", "waiting", "app", "__init__"}:
+            continue
+        calls = [
+            each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Call)
+        ]
+        names = [each.func.id for each in calls if isinstance(each.func, ast.Name)]
+        assert "print" not in names, path
+
+
+@pytest.mark.asyncio
+async def test_a_service_has_a_line_for_its_beginning_and_one_for_its_end(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    told = asyncio.Event()
+
+    @asynccontextmanager
+    async def service() -> AsyncIterator[str]:
+        await asyncio.to_thread(until_told, capsys, "starting")
+        yield "its url"
+        await asyncio.to_thread(until_told, capsys, "ending")
+        told.set()
+
+    async with entered(service(), "starting", "ending") as url:
+        assert url == "its url"
+        assert not told.is_set()
+    assert told.is_set()
+
+
+def until_told(capsys: Capture, word: str) -> None:
+    until, said = time.monotonic() + DEADLINE_SECONDS, ""
+    while f"{word} (0 s)\n" not in said:
+        assert time.monotonic() < until, said
+        said += capsys.readouterr().err
+
+
+def test_a_simulation_says_how_far_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    assert run(["simulate", "--seeds", "1", "--hours", "0.1", "--workers", "1"]) == 0
+    said = capsys.readouterr().err
+    assert "tenure simulate is at work (0 s)\n" in said
+    assert "simulated 0.0 of 0.1 hours (0 s)\n" in said
 
 
 @pytest.mark.parametrize("command", [["status"], ["top", "rooms", "--once"], ["top"], ["events"]])

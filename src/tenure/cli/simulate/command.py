@@ -4,7 +4,6 @@ What is printed on standard output follows from the arguments alone, byte for by
 can be compared. How far it is and how fast it was goes to standard error.
 """
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,8 +13,7 @@ import msgspec
 from cyclopts import Parameter
 
 from tenure.base.instants import SECOND_NS
-from tenure.cli.output import say
-from tenure.cli.simulate.progress import SimulationProgress
+from tenure.cli.output import put, remark, say
 from tenure.cli.simulate.verdict import (
     CacheVerdict,
     ColumnsVerdict,
@@ -24,6 +22,7 @@ from tenure.cli.simulate.verdict import (
     ServicesVerdict,
     Verdict,
 )
+from tenure.cli.waiting import WaitingLine
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
@@ -51,6 +50,7 @@ from tenure.sim.volume.trial import VolumeTrial
 Run = Callable[[Progress], Iterator[Outcome]]
 DEFAULT_SEEDS = 100
 MOST_HOURS = 1e6
+HOUR_NS = 3600 * SECOND_NS
 
 
 class Tier(NamedTuple):
@@ -155,7 +155,7 @@ def _exit_code(verdict: Verdict, outcomes: list[Outcome], *, every_fault: bool) 
         return 1
     never = verdict.never_struck(total(outcomes, "faults")) if every_fault else []
     if never:
-        print(f"never seen: {', '.join(never)}", file=sys.stderr)
+        remark(f"never seen: {', '.join(never)}")
     return int(bool(never))
 
 
@@ -176,22 +176,32 @@ def _planned(  # as many as options
 
 def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> list[Outcome]:
     """Run the seeds up to the first that breaks a promise, and print what came of them."""
-    began = time.perf_counter()
+    began, done, whole = time.perf_counter(), 0.0, whole_ns / HOUR_NS
     outcomes = []
-    with SimulationProgress(whole_ns) as progress:
-        for outcome in run(progress.reached):
+
+    def reached(simulated_ns: int) -> None:
+        nonlocal done
+        done = simulated_ns / HOUR_NS
+
+    def text() -> str:
+        left = (time.perf_counter() - began) * (whole / done - 1) if done else 0.0
+        soon = f", about {left:.0f} s to go" if left > 1 else ""
+        return f"simulated {done:,.1f} of {whole:,.1f} hours{soon}"
+
+    with WaitingLine(text):
+        for outcome in run(reached):
             outcomes.append(outcome)
             if outcome.violation:
                 break
     seconds = time.perf_counter() - began
     if json:
-        print(verdict.as_json(outcomes))
+        put(verdict.as_json(outcomes))
         return outcomes
     for line in verdict.lines(outcomes):
         say(line)
     simulated = sum(outcome.simulated_ns for outcome in outcomes) / SECOND_NS
     speed = f"{simulated / seconds:,.0f} times as fast as real time"
-    print(f"took {seconds:.1f} s, {speed}", file=sys.stderr)
+    remark(f"took {seconds:.1f} s, {speed}")
     return outcomes
 
 
