@@ -4,6 +4,7 @@ It shows a pool with the caches and entities of its owners, and the clusters of 
 """
 
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
 ASK_SECONDS = 5.0
 EVENTS = 8
 BAR = 24
-MARGIN = 6
-"""Lines of the screen beside owners and events."""
+ROW = 66
+"""Columns of an owner's line before its bar."""
+BESIDE = 4
+"""Lines of the screen that are there whatever there is to tell."""
 
 
 class Top(msgspec.Struct, frozen=True):
@@ -136,7 +139,8 @@ def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_j
             if as_json:
                 put(msgspec.json.encode(seen).decode())
             else:
-                owners, happened = map(_line, seen.owners), map(words, seen.events)
+                owners = [HEAD, *(_line(each, seen) for each in seen.owners)] if seen.owners else []
+                happened = map(words, seen.events)
                 for line in (_title(seen), *owners, *_tier_lines(seen), *happened):
                     say(line)
             if once:
@@ -159,30 +163,41 @@ def _draw(managers: Sequence[str], pool: str, every: float) -> None:
             if seen is None:
                 screen.update(Text(trouble, "red"), refresh=True)
             else:
-                screen.update(picture(seen, trouble, screen.console.height), refresh=True)
+                screen.update(picture(seen, trouble, *screen.console.size), refresh=True)
             time.sleep(every)
 
 
-def picture(seen: Top, trouble: str, height: int) -> "Group":
-    """All of it, in so many lines."""
+def picture(seen: Top, trouble: str, width: int, height: int) -> "Group":
+    """All of it, in so many columns and lines at most."""
     from rich.console import Group
     from rich.text import Text
 
-    beside = _tier_lines(seen)[: max(0, (height - MARGIN - len(seen.events)) // 2)]
-    room = max(1, height - MARGIN - len(seen.events) - len(beside) - bool(beside))
-    owners = [Text(_line(each, seen), no_wrap=True) for each in seen.owners[:room]]
-    if len(seen.owners) > room:
-        owners.append(Text(f"and {len(seen.owners) - room} more", "dim"))
+    head = _wrapped(trouble or _title(seen), width)
+    happened = [
+        Text(line, _style(each)) for each in seen.events for line in _wrapped(words(each), width)
+    ][-max(height // 3, 1) :]
+    room = height - len(head) - len(happened) - BESIDE
+    beside = [line for each in _tier_lines(seen) for line in _wrapped(each, width)]
+    beside = beside[: max(room // 2, 0)]
+    room -= len(beside) + bool(beside)
+    owners = [_line(each, seen, width) for each in seen.owners]
+    if len(owners) > room:
+        owners[max(room - 1, 0) :] = [f"and {len(owners) - max(room - 1, 0)} more"]
     return Group(
-        Text(trouble or _title(seen), "red" if trouble else "bold"),
+        *(Text(line, "red" if trouble else "bold") for line in head),
         Text(""),
-        *owners,
+        Text(HEAD[:width], "dim"),
+        *map(Text, owners),
         *([Text("")] if beside else []),
-        *(Text(printable(each), no_wrap=True) for each in beside),
+        *map(Text, beside),
         Text(""),
-        *(Text(printable(words(each)), _style(each), no_wrap=True) for each in seen.events),
+        *happened,
         Text("Ctrl-C ends", "dim"),
     )
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(printable(text), width, subsequent_indent="    ")
 
 
 def _tier_lines(seen: Top) -> list[str]:
@@ -200,13 +215,19 @@ def _title(seen: Top) -> str:
     )
 
 
-def _line(owner: OwnerSummary, seen: Top | None = None) -> str:
-    most = max((each.load for each in seen.owners), default=0.0) if seen else 0.0
-    bar = "█" * round(BAR * owner.load / most) if most else ""
+def _line(owner: OwnerSummary, seen: Top, width: int = 0) -> str:
+    most = max(each.load for each in seen.owners)
+    bar = "█" * round(min(BAR, width - ROW) * owner.load / most) if most else ""
     state = owner.steering or ("" if owner.connected else "not connected")
-    name = printable(owner.name)
-    line = f"{name:<24.24} {owner.load:>10,.1f}/s {owner.share:>7.1%} {owner.ranges:>6} ranges"
-    return f"{line}  {bar:<{BAR}} {state}".rstrip()
+    load = f"{owner.load:,.1f}/s"
+    return _row(printable(owner.name), load, f"{owner.share:.1%}", str(owner.ranges), state, bar)
+
+
+def _row(name: str, load: str, share: str, ranges: str, state: str, bar: str) -> str:
+    return f"{name:<22.22} {load:>11} {share:>6} {ranges:>6}  {state:<15.15} {bar}".rstrip()
+
+
+HEAD = _row("owner", "load", "keys", "ranges", "", "")
 
 
 def _style(event: LiveEvent) -> str:

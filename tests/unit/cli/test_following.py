@@ -6,6 +6,7 @@ import json
 import socket
 from threading import Thread
 
+import msgspec
 import pytest
 
 from tenure import Lookup, Owner
@@ -219,8 +220,8 @@ async def test_top_shows_owners_by_load_and_what_happens(capsys: Capture) -> Non
             title, *lines = text.splitlines()
             assert title.startswith("rooms: 2 owners, ")
             assert "1 lookups" in title
-            assert [line.split()[0] for line in lines[:2]] == ["ann", "bob"]
-            assert any("owner joined: bob" in line for line in lines[2:])
+            assert [line.split()[0] for line in lines[:3]] == ["owner", "ann", "bob"]
+            assert any("owner joined: bob" in line for line in lines[3:])
             text = await said(capsys, "top", "rooms", "--once", "--json", "-m", manager.service.url)
             seen = json.loads(text)
             assert {each["name"] for each in seen["owners"]} == {"ann", "bob"}
@@ -240,11 +241,27 @@ async def test_tops_picture_fits_the_screen() -> None:
         for each in owners:
             await each.__aenter__()
         seen = await asyncio.to_thread(look, [manager.service.url], "rooms")
-        for height, is_cut in ((18, True), (60, False)):
-            console = Console(width=120, height=height, file=io.StringIO())
-            lines = console.render_lines(picture(seen, "", height), pad=False)
+        seen = msgspec.structs.replace(
+            seen,
+            owners=tuple(
+                msgspec.structs.replace(each, load=1000.0 * number, steering="cordoned, stuck")
+                for number, each in enumerate(seen.owners)
+            ),
+        )
+        for width, height, is_cut in (
+            *((120, 18, True), (120, 60, False)),
+            *((80, 24, True), (80, 60, False), (40, 80, False), (200, 24, True)),
+        ):
+            console = Console(width=width, height=height, file=io.StringIO())
+            lines = console.render_lines(picture(seen, "", width, height), pad=False)
             assert len(lines) <= height
             text = "\n".join("".join(part.text for part in line) for line in lines)
-            assert (" more" in text) == is_cut
+            assert (" more" in text) == is_cut, (width, height)
+            words = " ".join(text.split())
+            assert "at http://127.0.0.1:" in words, "nothing is cut off"
+            assert "owner joined: owner-11 as 12" in words
+            if width >= 80:
+                assert "cordoned, stuck" in text
+                assert "█" * 10 in text
         for each in owners:
             await each.close(drain=0)

@@ -40,12 +40,22 @@ export function offer(choice, names) {
 
 export const byId = (id) => document.getElementById(id);
 
-// The rows of a table; whoever uses the keyboard stays where they are.
+// The rows of a table, or the items of a list; those that are there already stay where they are, and
+// so does whoever uses the keyboard.
 export function fill(body, rows) {
-  const focused = document.activeElement?.dataset?.which;
-  body.replaceChildren(...rows);
-  if (focused) body.querySelector(`[data-which="${CSS.escape(focused)}"]`)?.focus();
+  const focused = document.activeElement?.dataset?.which, wanted = new Set(rows);
+  for (const there of [...body.children]) if (!wanted.has(there)) there.remove();
+  let next = body.firstElementChild;
+  for (const row of rows) {
+    if (row === next) next = next.nextElementSibling;
+    else body.insertBefore(row, next);
+  }
+  if (!focused || document.activeElement?.dataset?.which === focused) return;
+  body.querySelector(`[data-which="${CSS.escape(focused)}"]`)?.focus();
 }
+
+// What is drawn in one go keeps a page from answering: others get their turn here.
+export const breathe = () => new Promise((resolve) => setTimeout(resolve));
 
 // A row of a table: cells are elements, or text; of which is a number, the column is right-aligned.
 export function row(cells, attributes = {}) {

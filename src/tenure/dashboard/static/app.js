@@ -1,6 +1,6 @@
 // The page: what the manager pushes says what is to be read again.
 
-import { ask, byId, element, offer, poolPath } from "./api.js";
+import { ask, breathe, byId, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
 import { OwnersTable } from "./owners.js";
@@ -197,7 +197,10 @@ async function readTable({ pool, table }, sorted) {
   const [plan] = await Promise.all([ask(poolPath(pool, "plan")), table.refresh()]);
   if (table !== page.table) return;
   space.show(table, sorted);
+  await breathe();
+  if (table !== page.table) return;
   owners.show(sorted);
+  await breathe();
   offer(byId("pin-owner"), sorted.map((owner) => owner.name));
   showPool(plan);
 }

@@ -1,6 +1,6 @@
 // What happens, the latest first.
 
-import { byId, element } from "./api.js";
+import { byId, element, fill } from "./api.js";
 
 const KEPT = 300;
 
@@ -9,6 +9,7 @@ export class Events {
     this.all = [];
     this.last = 0;
     this.waiting = 0;
+    this.items = new WeakMap();
     byId("events-filter").addEventListener("input", () => this.draw());
   }
 
@@ -29,13 +30,15 @@ export class Events {
   draw() {
     const wanted = byId("events-filter").value.trim().toLowerCase();
     const shown = this.all.filter((event) => `${words(event)} ${event.cause}`.toLowerCase().includes(wanted));
-    byId("events").replaceChildren(...shown.map((event) => this.item(event)));
+    fill(byId("events"), shown.map((event) => this.item(event)));
     const [latest] = this.all;
     byId("latest").hidden = !latest;
     if (latest) byId("latest").textContent = `Latest, at ${time(latest).toLocaleTimeString()}: ${words(latest)}`;
   }
 
+  // Made once: hundreds are there, and more come several times a second.
   item(event) {
+    if (this.items.has(event)) return this.items.get(event);
     const item = element("li", "", { value: event.number, class: event.level });
     const at = time(event);
     item.append(element("time", at.toLocaleTimeString(), { datetime: at.toISOString() }), words(event));
@@ -47,6 +50,7 @@ export class Events {
       });
       item.append(" ", cause);
     }
+    this.items.set(event, item);
     return item;
   }
 }

@@ -11,6 +11,7 @@ export class OwnersTable {
     this.isDown = false;
     this.most = AT_FIRST;
     this.owners = [];
+    this.rows = new Map(); // by name: of a hundred rows little more than the holds changes
     this.heads = [...document.querySelectorAll("#owners thead button")];
     byId("owners-filter").addEventListener("input", () => this.draw());
     byId("more-owners").addEventListener("click", () => {
@@ -28,6 +29,8 @@ export class OwnersTable {
 
   show(owners) {
     this.owners = owners;
+    const names = new Set(owners.map((owner) => owner.name));
+    for (const name of this.rows.keys()) if (!names.has(name)) this.rows.delete(name);
     this.draw();
   }
 
@@ -48,32 +51,36 @@ export class OwnersTable {
   }
 
   row(owner) {
-    const row = element("tr", "", { "data-owner": owner.name });
-    const state = stateOf(owner);
+    const isHeldOff = /cordoned|drained/.test(owner.steering), state = stateOf(owner);
+    let known = this.rows.get(owner.name);
+    if (known?.isHeldOff !== isHeldOff) {
+      known = { isHeldOff, row: this.newRow(owner, isHeldOff) };
+      this.rows.set(owner.name, known);
+    }
     const labels = Object.entries(owner.labels).map(([name, value]) => `${name}=${value}`);
-    row.append(
-      element("th", owner.name, { scope: "row" }),
-      element("td", state, { class: state === "serving" ? "" : "warning" }),
-      element("td", owner.ranges, { class: "number" }),
-      element("td", `${(owner.share * 100).toFixed(1)} %`, { class: "number" }),
-      element("td", owner.load.toFixed(1), { class: "number" }),
-      element("td", owner.hold_seconds.toFixed(1), { class: "number" }),
-      element("td", owner.address, { class: "long" }),
-      element("td", labels.join(" "), { class: "long" }),
-      element("td", owner.protocol ?? "", { class: "number" }),
-      this.commands(owner),
-    );
-    return row;
+    const texts = [
+      owner.name, state, `${owner.ranges}`, `${(owner.share * 100).toFixed(1)} %`, owner.load.toFixed(1),
+      owner.hold_seconds.toFixed(1), owner.address, labels.join(" "), `${owner.protocol ?? ""}`,
+    ];
+    const cells = known.row.cells;
+    texts.forEach((text, index) => {
+      if (cells[index].textContent !== text) cells[index].textContent = text;
+    });
+    cells[1].className = state === "serving" ? "" : "warning";
+    return known.row;
   }
 
-  commands(owner) {
-    const cell = element("td", "", { class: "steers" });
-    const isHeldOff = /cordoned|drained/.test(owner.steering);
+  newRow(owner, isHeldOff) {
+    const row = element("tr", "", { "data-owner": owner.name }), steers = element("td", "", { class: "steers" });
+    row.append(element("th", "", { scope: "row" }), element("td"));
+    for (const kind of ["number", "number", "number", "number", "long", "long", "number"])
+      row.append(element("td", "", { class: kind }));
     for (const what of ["drain", isHeldOff ? "uncordon" : "cordon"]) {
       const act = () => this.steer(what, { owner: owner.name }, owner.name);
-      cell.append(command(what, `${what} ${owner.name}`, act), " ");
+      steers.append(command(what, `${what} ${owner.name}`, act), " ");
     }
-    return cell;
+    row.append(steers);
+    return row;
   }
 }
 
