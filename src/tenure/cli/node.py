@@ -93,17 +93,20 @@ def node(
 
 def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
     """What is meant. Raises ConfigurationError."""
-    is_safe = is_loopback(options.host) or options.insecure
-    if credentials.listens_with_tls and (credentials.mutual or options.tokens is not None):
-        is_safe = True
-    if not is_safe:
-        raise ConfigurationError(
+    is_guarded = credentials.listens_with_tls and (credentials.mutual or options.tokens is not None)
+    if not (is_loopback(options.host) or is_guarded):
+        insecure = (
             f"{options.host} can be reached from other machines, and whoever reaches a node can "
             "read and write everything: give it certificates and demand them of others "
             "(TENURE_CERT, TENURE_KEY, TENURE_CA, TENURE_MUTUAL_TLS=1), or a certificate and a "
-            "file of tokens (--tokens), listen on 127.0.0.1, or say with --insecure that everybody "
-            "on that network is trusted"
+            "file of tokens (--tokens)"
         )
+        if not options.insecure:
+            raise ConfigurationError(
+                f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
+                "network is trusted"
+            )
+        logging.getLogger("tenure.columns").warning("insecure: %s", insecure)
     if options.host in ("0.0.0.0", "::") and not options.advertise:  # noqa: S104 - it is refused
         raise ConfigurationError(
             f"{options.host} stands for every address of this machine, and others need one that "

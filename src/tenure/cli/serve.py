@@ -146,17 +146,22 @@ def _guarded(
     if options.tokens is not None:
         tokens = TokenFile(options.tokens)
         tokens.load()
-    if not (is_loopback(host) or options.insecure or (tls and tokens)):
+    if not (is_loopback(host) or (tls and tokens)):
         missing = " and ".join(
             name
             for name, there in (("--tls-cert and --tls-key", tls), ("--tokens", tokens))
             if not there
         )
-        raise ConfigurationError(
+        insecure = (
             f"other machines reach {host}, and whoever reaches a service can read and write "
-            f"everything: give {missing}, listen on 127.0.0.1, or say with --insecure that "
-            "everybody on that network is trusted"
+            f"everything: give {missing}"
         )
+        if not options.insecure:
+            raise ConfigurationError(
+                f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
+                "network is trusted"
+            )
+        logging.getLogger("tenure.services").warning("insecure: %s", insecure)
     url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
     names = OwnNames("service", url, options.known_as, is_loopback=is_loopback(host))
     return tls, ServiceGate(pool, names, tokens)

@@ -82,11 +82,6 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"the pool {name!r} is configured twice; leave one out")
 
     @property
-    def is_guarded(self) -> bool:
-        """Whether a stranger on the network can neither read what passes nor ask for anything."""
-        return self.tls_cert is not None and self.tokens is not None
-
-    @property
     def timing(self) -> Timing:
         """The durations of the preset."""
         return PRESETS[self.preset]

@@ -21,6 +21,8 @@ class Listening(NamedTuple):
     socket: socket.socket
     url: str
     is_loopback: bool
+    insecure: str
+    """What is missing where other machines reach it, which `--insecure` allows; otherwise empty."""
 
 
 def listen(settings: ManagerSettings) -> Listening:
@@ -30,19 +32,11 @@ def listen(settings: ManagerSettings) -> Listening:
     """
     family, address = _resolve(settings.host, settings.port)
     ip = ipaddress.ip_address(address[0].partition("%")[0])
-    if not ip.is_loopback and not settings.insecure and not settings.is_guarded:
-        missing = [
-            option
-            for option, value in (
-                ("--tls-cert and --tls-key", settings.tls_cert),
-                ("--tokens", settings.tokens),
-            )
-            if value is None
-        ]
+    insecure = "" if ip.is_loopback else _insecure(settings)
+    if insecure and not settings.insecure:
         raise ConfigurationError(
-            f"{settings.host} can be reached from other machines, and whoever reaches a manager "
-            f"can take any key: give {' and '.join(missing)}, listen on 127.0.0.1, or say with "
-            "--insecure that everybody on that network is trusted"
+            f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
+            "network is trusted"
         )
     if ip.is_unspecified and settings.advertise is None:
         raise ConfigurationError(
@@ -50,7 +44,25 @@ def listen(settings: ManagerSettings) -> Listening:
             "they can reach: name it with --advertise http://HOST"
         )
     bound = _bind(family, address, settings)
-    return Listening(bound, _url(settings, bound), ip.is_loopback)
+    return Listening(bound, _url(settings, bound), ip.is_loopback, insecure)
+
+
+def _insecure(settings: ManagerSettings) -> str:
+    """What a manager lacks that other machines reach; empty where it has all."""
+    missing = [
+        option
+        for option, value in (
+            ("--tls-cert and --tls-key", settings.tls_cert),
+            ("--tokens", settings.tokens),
+        )
+        if value is None
+    ]
+    if not missing:
+        return ""
+    return (
+        f"{settings.host} can be reached from other machines, and whoever reaches a manager can "
+        f"take any key: give {' and '.join(missing)}"
+    )
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:

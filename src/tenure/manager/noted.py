@@ -11,6 +11,7 @@ class ServiceKind(NotedKind):
 
     CONNECTED = "connected", Level.DEBUG
     DISCONNECTED = "disconnected", Level.DEBUG
+    INSECURE = "insecure: other machines reach it", Level.WARNING
     NO_COMMON_VERSION = "no common version", Level.INFO
     MALFORMED = "malformed message", Level.WARNING
     OVERSIZED = "oversized message", Level.WARNING

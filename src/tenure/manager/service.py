@@ -124,6 +124,8 @@ class ManagerService:
             ends_seconds=SHUTDOWN_SECONDS,
         )
         await listener.prepare()
+        if listening.insecure:
+            self.observer.note(Noted(ServiceKind.INSECURE, detail=listening.insecure))
         self._engine.start()
         listener.open(listening.socket, tls)
 

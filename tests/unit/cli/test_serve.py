@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import WSCloseCode, WSMsgType
 
-from tenure.cli.serve import ServeOptions, serve
+from tenure.cli.serve import ServeOptions, _guarded, serve
 from tenure.cli.service_gate import ServiceGate
 from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.manager.access.pages import OwnNames
@@ -202,3 +202,16 @@ def test_tokens_without_tls_do_not_open_the_port_to_other_machines(tmp_path: Pat
     options = ServeOptions(listen="10.0.0.1:1", tokens=tokens.file.path)
     with pytest.raises(ConfigurationError, match="give --tls-cert and --tls-key, listen on"):
         serve("pubsub", options=options)
+
+
+def test_a_service_that_trusts_everybody_says_so_at_every_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    options = ServeOptions(listen="10.0.0.1:1", insecure=True)
+    for _ in range(2):
+        caplog.clear()
+        _guarded(options, "10.0.0.1", 1, "pubsub")
+        assert "give --tls-cert and --tls-key and --tokens" in caplog.messages[0]
+    caplog.clear()
+    _guarded(options, "127.0.0.1", 1, "pubsub")
+    assert caplog.messages == []

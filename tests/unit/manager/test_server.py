@@ -371,3 +371,4 @@ async def test_without_tokens_only_names_of_ours_are_answered(host: str, status:
         url = f"http://127.0.0.1:{port}/v1/status"
         async with manager.session.get(url, headers={"Host": host}) as response:
             assert response.status == status
+        assert manager.counted("insecure: other machines reach it") == 1, "said at every start"

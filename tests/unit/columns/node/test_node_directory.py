@@ -106,10 +106,12 @@ def options(**more: object) -> NodeOptions:
     return NodeOptions(**given)  # type: ignore[arg-type]
 
 
-def test_a_node_that_others_reach_wants_certificates() -> None:
+def test_a_node_that_others_reach_wants_certificates(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ConfigurationError, match="TENURE_MUTUAL_TLS"):
         settings_of(options(host="10.0.0.1"), NOTHING)
+    assert caplog.messages == []
     assert settings_of(options(host="10.0.0.1", insecure=True), NOTHING).host == "10.0.0.1"
+    assert caplog.messages[0].startswith("insecure: 10.0.0.1 can be reached"), "at every start"
     with pytest.raises(ConfigurationError, match="--advertise"):
         settings_of(options(host="::", insecure=True), NOTHING)
     assert settings_of(options(), NOTHING).seeds == ("n1:1",)
