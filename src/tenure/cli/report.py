@@ -22,7 +22,7 @@ LOOK_SECONDS = 0.25
 """How often a running manager is looked at, beside when it says that something changed."""
 PROGRESS_SECONDS = 10.0
 """How often a line tells how long is still to wait."""
-CHANGES = (LogKind.LEADING, LogKind.DEPOSED, LogKind.RESIGNED)
+CHANGES = (LogKind.LEADING, LogKind.DEPOSED, LogKind.RESIGNED, LogKind.STARTED_OVER)
 
 
 class ReportedState(NamedTuple):

@@ -34,6 +34,7 @@ from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
 from tenure.manager.tier_metrics import ReadCluster
 from tenure.protocol.lease.answers import (
     Answer,
+    CommandFailed,
     Impossible,
     Location,
     NotLeading,
@@ -263,6 +264,9 @@ class Api:
             case QuestionFailed(why=why):
                 way_out = "report it; the manager goes on, and its log has the same"
                 raise HttpRefusal(500, f"the question failed: {why}", way_out)
+            case CommandFailed(why=why):
+                way_out = "nothing of it is kept, and the manager begins anew; report it"
+                raise HttpRefusal(500, f"the command failed: {why}", way_out)
             case Impossible(why=why, missing=True):
                 create = "create it: POST /v1/pools, or tenure pool create"
                 way_out = "name one of those" if isinstance(question, DeletePool) else create

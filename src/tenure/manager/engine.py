@@ -5,10 +5,12 @@ which it asks, and not waited for: a beat must not wait behind an append, and th
 sees to it that one append is under way at a time.
 
 Three things end it. The journal contradicts itself or what was seen of it; the machine contradicts
-itself or raises, which is a bug; and whoever runs it says so. In the first two `failed` tells why,
-and the process is to end: a manager that goes on without its journal, or after a broken invariant,
-may give a key to two owners, and one that is gone is replaced by a standby. A bug in the answer to
-a question that only reads ends nothing: see `Leader.on_asked`.
+itself, or raises when nobody asked for anything, which is a bug; and whoever runs it says so. In
+the first two `failed` tells why, and the process is to end: a manager that goes on without its
+journal, or after a broken invariant, may give a key to two owners, and one that is gone is replaced
+by a standby. What others ask ends nothing, or they could end one manager after the other. A bug in
+the answer to a question costs the answer: see `Leader.on_asked`. One in what changes something
+costs the leadership: see `Manager.handle` and `LeaderBroke`.
 """
 
 import asyncio
@@ -41,7 +43,7 @@ from tenure.protocol.lease.leader.events import (
     TellClients,
     TellNodes,
 )
-from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig, told_of_failure
 from tenure.protocol.lease.leader.view import ManagerView
 from tenure.protocol.lease.messages import FromManager, SyncResponse
 from tenure.protocol.lease.records import AnyRecord, JournalAction, State
@@ -100,7 +102,12 @@ class ManagerEngine:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises what makes it impossible to go on."""
         self._driver = Driver[ManagerEvent, ManagerAction](
-            self._machine, clock, self._perform, timers=timers, fail=self._fail
+            self._machine,
+            clock,
+            self._perform,
+            timers=timers,
+            fail=self._fail,
+            instead=told_of_failure,
         )
         self.post = self._driver.post
         """Something happened."""

@@ -30,7 +30,7 @@ from tenure.manager.noted import ServiceKind
 from tenure.manager.server import Server
 from tenure.manager.strangers import StrangerNotes
 from tenure.observe.events import Observer
-from tenure.protocol.lease.answers import Impossible, NotLeading
+from tenure.protocol.lease.answers import CommandFailed, Impossible, NotLeading
 from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.records import AnyRecord, State
@@ -66,6 +66,8 @@ class ManagerService:
         self._notes = StrangerNotes(self.observer, boot_clock)
         self._audit = Audit(settings.audit_log)
         self._creating: asyncio.Task[None] | None = None
+        self._given_up: set[CreatePool] = set()
+        """Pools that broke the leader when they were made: it would never lead for long."""
 
     @property
     def engine(self) -> ManagerEngine:
@@ -184,7 +186,8 @@ class ManagerService:
 
     async def _create_pools(self) -> None:
         for wanted in self.settings.pools:
-            await self._create_pool(wanted)
+            if wanted not in self._given_up:
+                await self._create_pool(wanted)
 
     async def _create_pool(self, wanted: CreatePool) -> None:
         while self.engine.view.role == "leading":
@@ -192,7 +195,9 @@ class ManagerService:
                 answer = await self.engine.ask(wanted)
             except TimeoutError:
                 continue
-            if isinstance(answer, Impossible):
+            if isinstance(answer, CommandFailed):
+                self._given_up.add(wanted)
+            if isinstance(answer, Impossible | CommandFailed):
                 self.observer.note(Noted(ServiceKind.POOL_REFUSED, wanted.pool, answer.why))
             if not isinstance(answer, NotLeading):
                 return

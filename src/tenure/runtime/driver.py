@@ -4,8 +4,9 @@ It reads the clock when it has the event in hand (rule P6), passes both to the m
 the actions in order, and sets one alarm for the machine's next wake-up. Everything happens in the
 event loop's thread; an event that is posted while another is handled waits its turn.
 
-A machine that contradicts itself, or an action that cannot be carried out, is a bug. The driver
-then stops: what a machine says after that is worth nothing. Whoever runs it is told.
+A machine that raises, or an action that cannot be carried out, is a bug. The driver then stops:
+what a machine says after that is worth nothing. Whoever runs it is told. A machine that can throw
+away what it may have half-changed is told instead, at once: `instead` makes the event for that.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.base.machine import Machine
+from tenure.base.machine import Machine, Output
 from tenure.runtime.clock import Clock, LoopTimers, Timer, Timers
 
 E = TypeVar("E")
@@ -35,12 +36,14 @@ class Driver(Generic[E, A]):
         *,
         timers: Timers | None = None,
         fail: Callable[[Exception], None] | None = None,
+        instead: Callable[[E, Exception], E | None] = lambda _event, _error: None,
     ) -> None:
         self.machine = machine
         self.clock = clock
         self.perform = perform
         self.timers = timers or LoopTimers(clock)
         self.fail = fail
+        self.instead = instead
         self._loop: asyncio.AbstractEventLoop | None = None
         self._alarm: Timer | None = None
         self._rings_at = FAR_FUTURE
@@ -78,11 +81,9 @@ class Driver(Generic[E, A]):
 
     def _step(self, event: E | None) -> None:
         """One step of the machine, with an event or with the time alone."""
-        machine = self.machine
         self._handling = True
         try:
-            now = self.clock()
-            output = machine.advance(now) if event is None else machine.handle(now, event)
+            output = self._output(event)
             for action in output.actions:
                 self.perform(action)
         except Exception as error:
@@ -94,6 +95,18 @@ class Driver(Generic[E, A]):
         finally:
             self._handling = False
         self._sleep_until(output.wake_at)
+
+    def _output(self, event: E | None) -> Output[A]:
+        machine, now = self.machine, self.clock()
+        if event is None:
+            return machine.advance(now)
+        try:
+            return machine.handle(now, event)
+        except Exception as error:
+            instead = self.instead(event, error)
+            if instead is None:
+                raise
+            return machine.handle(self.clock(), instead)
 
     def _sleep_until(self, wake_at: Instant) -> None:
         if self._alarm is not None:

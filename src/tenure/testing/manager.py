@@ -79,7 +79,7 @@ class MemoryManager:
     def _on_noted(self, noted: Noted) -> None:
         if noted.kind is LogKind.LEADING:
             self.leads.set()
-        elif noted.kind in (LogKind.DEPOSED, LogKind.RESIGNED):
+        elif noted.kind in (LogKind.DEPOSED, LogKind.RESIGNED, LogKind.STARTED_OVER):
             self.leads.clear()
 
     def _on_failed(self, failed: asyncio.Future[None]) -> None:

@@ -11,7 +11,7 @@ from tenure.journals import MemoryJournal
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import Events, Serving, serving
-from tests.unit.protocol.lease.breaking import Breaking
+from tests.unit.protocol.lease.breaking import COMMANDED, Breaking
 
 pytestmark = pytest.mark.asyncio
 
@@ -284,3 +284,19 @@ async def test_a_question_that_fails_is_refused_and_the_manager_leads_on() -> No
         assert manager.counted("question failed") == 1
         assert (await manager.get("/v1/pools/rooms/owners"))[0] == 200
         assert (await manager.get("/v1/status"))[1]["role"] == "leading"
+
+
+async def test_a_command_that_fails_is_refused_and_the_manager_leads_again() -> None:
+    """What it had half done is forgotten; asked once more, it is done."""
+    async with serving() as manager:
+        events = Events(manager.service.observer)
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        with Breaking(9, answering=COMMANDED):
+            status, problem = await manager.post("/v1/pools", {"name": "halls", "kind": "hashed"})
+        assert (status, problem["error"]) == (500, "the command failed: CreatePool: Broken: ")
+        assert manager.counted("started over: what was asked broke off") == 1
+        await events.wait_for("leading", times=2)
+        assert (await manager.get("/v1/status"))[1]["leadership"] == 2
+        pools = (await manager.get("/v1/pools"))[1]["pools"]
+        assert [each["name"] for each in pools] == ["rooms"]
+        assert (await manager.post("/v1/pools", {"name": "halls", "kind": "hashed"}))[0] == 201

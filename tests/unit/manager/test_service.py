@@ -16,9 +16,10 @@ from tenure.journals import MemoryJournal
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
 from tenure.protocol.lease.leader.events import CreatePool, ListPools
+from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.receipts import Receipt, sealed
 from tenure.protocol.lease.messages import LeaseRequest
-from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.lease.records import AnyRecord, PoolCreated, State
 from tenure.protocol.log.journal import Mandate
 from tenure.wire.lease import encode
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -82,6 +83,27 @@ async def test_pools_from_the_configuration_are_there_and_conflicts_are_told() -
         kinds = [(pool["name"], pool["kind"]) for pool in answer["pools"]]
         assert kinds == [("docs", "ordered"), ("rooms", "hashed")]
         assert manager.counted("pool from the configuration refused") == 1
+
+
+async def test_a_pool_whose_making_breaks_the_leader_is_made_once_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each leader would make it anew, and none would lead for long."""
+    make = Leader._create
+
+    def broken(leader: Leader, record: PoolCreated) -> object:
+        if record.pool == "docs":
+            raise ValueError("a bug")
+        return make(leader, record)
+
+    monkeypatch.setattr(Leader, "_create", broken)
+    pools = (CreatePool("docs", "hashed"), CreatePool("rooms", "hashed"))
+    async with serving(pools=pools) as manager:
+        await Events(manager.service.observer).wait_for("pool created")
+        _, answer = await manager.get("/v1/pools")
+        assert [pool["name"] for pool in answer["pools"]] == ["rooms"]
+        assert manager.counted("pool from the configuration refused") == 1
+        assert manager.counted("leading") == 2
 
 
 async def test_a_journal_that_contradicts_itself_ends_the_manager() -> None:

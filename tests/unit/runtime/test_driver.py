@@ -109,6 +109,20 @@ async def test_a_machine_that_contradicts_itself_is_run_no_further() -> None:
     assert [event for event, _ in stage.machine.steps] == ["time", "a", "break"]
 
 
+async def test_a_machine_that_raises_is_told_something_else_where_there_is_something() -> None:
+    stage = Stage()
+    stage.driver.instead = lambda event, error: f"not {event}" if str(error) else None
+    stage.driver.start()
+    stage.driver.post("break")
+    assert stage.done == ["not break 1", "not break 2"]
+    assert stage.failures == []
+    await stage.clock.turn(1)
+    assert stage.done[-1] == "woke"
+    stage.driver.instead = lambda _event, _error: "break"
+    stage.driver.post("break")
+    assert [str(each) for each in stage.failures] == ["a contradiction"]
+
+
 async def test_an_action_that_cannot_be_carried_out_stops_it_too() -> None:
     stage = Stage()
     stage.driver.start()

@@ -289,6 +289,12 @@ class QuestionFailed(msgspec.Struct, frozen=True):
     why: str
 
 
+class CommandFailed(msgspec.Struct, frozen=True):
+    """The command broke off, which is a bug. Nothing of it is kept: the leader was thrown away."""
+
+    why: str
+
+
 Told: TypeAlias = Pools | Owners | TableAnswer | Location | PlanRead | KeyExplained
 Answer: TypeAlias = (
     Told
@@ -298,5 +304,6 @@ Answer: TypeAlias = (
     | NotLeading
     | Impossible
     | QuestionFailed
+    | CommandFailed
     | ClusterAnswer
 )

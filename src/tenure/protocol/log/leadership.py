@@ -217,6 +217,12 @@ class Leadership:
         self._believe_nothing()
         return [Resign(self.mandate)] if was_leading else []
 
+    def let_go(self) -> list[SeatAction]:
+        """Lead no more under this leadership; the next may be this manager's, too."""
+        was_leading = self.phase == "leading"
+        self.become_standby()
+        return [Resign(self.mandate)] if was_leading else []
+
     def invariants(self) -> None:
         """Only a leader counts on anything."""
         assert self.phase == "leading" or self.proven_until == LONG_AGO

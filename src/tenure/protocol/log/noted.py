@@ -13,6 +13,7 @@ class LogKind(NotedKind):
     LEADING = "leading", Level.INFO
     DEPOSED = "deposed", Level.WARNING
     RESIGNED = "resigned", Level.INFO
+    STARTED_OVER = "started over: what was asked broke off", Level.ERROR
     SILENT = "silent: leadership not proven", Level.WARNING
     DOUBTED = "doubted: a peer has seen a later leadership or LSN", Level.WARNING
     JOURNAL_FAILED = "journal failed", Level.WARNING

@@ -102,10 +102,6 @@ class TopologyLeader:
 
     # --- questions ---
 
-    def on_asked(self, now: Instant, ticket: int, question: ClusterQuestion) -> None:
-        """Answer, or do what is told."""
-        self.desk.reply(ticket, self.answer(now, question))
-
     def answer(self, now: Instant, question: ClusterQuestion) -> ClusterAnswer:
         """What is asked for, or what came of what is told."""
         try:

@@ -81,7 +81,7 @@ class LeadingManager:
             case NodeAsked(connection, request):
                 self.leader.on_request(now, connection, request)
             case OperatorAsked(question):
-                self.leader.on_asked(now, 0, question)
+                self.reply(0, self.leader.answer(now, question))
             case RecordsKept(count):
                 self._committed = count
                 held, self._held = self._held, []

@@ -1,12 +1,14 @@
 """A bug in what answers a question, at any place."""
 
+import gc
 import sys
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Collection
+from types import CodeType, FrameType
 from typing import Any, Self
 
 from tenure.protocol.lease.leader import questions
 from tenure.protocol.lease.leader.explaining import read_plan
+from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.topology.leader import TopologyLeader
 
@@ -16,6 +18,8 @@ ANSWERING = (
     Planner.planning.__code__,
     read_plan.__code__,
 )
+COMMANDED = (Leader.on_asked.__code__, Leader.on_plan_made.__code__)
+"""What carries out commands."""
 Tracing = Callable[[FrameType, str, Any], Any] | None
 
 
@@ -26,8 +30,14 @@ class Broken(Exception):
 class Breaking:
     """Raises at one call of a function, of those that an answer leads to; and counts them."""
 
-    def __init__(self, place: int | None = None, error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        place: int | None = None,
+        error: Exception | None = None,
+        answering: Collection[CodeType] = ANSWERING,
+    ) -> None:
         self.place, self.error = place, error or Broken()
+        self.answering = answering
         self.calls, self._depth = 0, 0
         self._begun: set[FrameType] = set()
         """A generator is called again and again, also to end it, and then it raises to nobody."""
@@ -35,15 +45,17 @@ class Breaking:
 
     def __enter__(self) -> Self:
         self._before = sys.gettrace()
+        gc.disable()  # or what others have called at each collection is broken off
         sys.settrace(self._called)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
+        gc.enable()
 
     def _called(self, frame: FrameType, event: str, _: object) -> Tracing:
         assert event == "call"
-        if not self._depth and frame.f_code not in ANSWERING:
+        if not self._depth and frame.f_code not in self.answering:
             return None
         self._depth += 1
         if frame not in self._begun:

@@ -4,6 +4,7 @@ from collections import deque
 from random import Random
 
 from tenure.base.instants import Instant, seconds
+from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.answers import Answer
@@ -21,7 +22,7 @@ from tenure.protocol.lease.leader.events import (
     TellClients,
     TellNodes,
 )
-from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
+from tenure.protocol.lease.leader.manager import Manager, ManagerConfig, told_of_failure
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.messages import (
     FromManager,
@@ -58,11 +59,12 @@ class Driven:
         journal: LeaseContents | None = None,
         held: tuple[type, ...] = (),
         make_policy: PolicyMaker = chosen_policy,
+        seed: int = 2,
         **config: object,
     ) -> None:
         self.journal = journal or waited_out(Random(1))
         made = ManagerConfig(**({"url": "m", "timing": DEFAULT} | config))  # type: ignore[arg-type]
-        self.machine = Manager(made, Random(2), make_policy)
+        self.machine = Manager(made, Random(seed), make_policy)
         self.held = held
         self.waiting: deque[JournalAction] = deque()
         self.calls: list[JournalAction] = []
@@ -72,19 +74,27 @@ class Driven:
         self.asked: deque[Planning] = deque()
         """What policies are asked beside the machine."""
         self.gave_up = False
+        self.starts_over = False
+        """Whether a step that fails costs the leadership, and not the test."""
         self.now = self.wake_at = T0
         self.run(T0)
 
     def take(self, event: ManagerEvent | None = None) -> None:
-        step = (
-            self.machine.advance(self.now)
-            if event is None
-            else self.machine.handle(self.now, event)
-        )
+        step = self.machine.advance(self.now) if event is None else self._handled(event)
         self.machine.invariants()
         self.wake_at = step.wake_at
         for action in step.actions:
             self._perform(action)
+
+    def _handled(self, event: ManagerEvent) -> Output[ManagerAction]:
+        """As the engine does it."""
+        try:
+            return self.machine.handle(self.now, event)
+        except Exception as error:
+            instead = told_of_failure(event, error) if self.starts_over else None
+            if instead is None:
+                raise
+            return self.machine.handle(self.now, instead)
 
     def _perform(self, action: ManagerAction) -> None:
         match action:

@@ -137,7 +137,7 @@ def test_fifty_schema_changes_at_once_and_no_node_ever_disagrees(seed: int) -> N
     names = wanted = [f"table{number}" for number in range(50)]
     while wanted:  # one that was decided may be lost with its leader, and is asked for again
         name = world.random.choice(wanted)
-        world.leader.on_asked(world.now, -1, MakeTable(cluster=CLUSTER, name=name, table=TABLE))
+        world.leader.answer(world.now, MakeTable(cluster=CLUSTER, name=name, table=TABLE))
         if world.random.random() < 0.3:
             world.desk.commit()
         for _ in range(3):

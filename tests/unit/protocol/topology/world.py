@@ -304,7 +304,7 @@ class World:
     def ask(self, question: ClusterQuestion) -> ClusterAnswer:
         """Ask the manager that leads."""
         self._tickets += 1
-        self.leader.on_asked(self.now, self._tickets, question)
+        self.desk.reply(self._tickets, self.leader.answer(self.now, question))
         self.desk.commit()
         return self.answers[self._tickets]
 

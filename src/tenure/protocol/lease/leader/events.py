@@ -108,9 +108,19 @@ class PlanMade(msgspec.Struct, frozen=True):
     made: Planned | PlanningFailed
 
 
-ManagerEvent: TypeAlias = (
-    ClientSaid | NodeSaid | ClientLost | StopRequested | QuestionAsked | PlanMade | JournalEvent
-)
+FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | PlanMade
+"""What others say or ask, and what comes of it."""
+
+
+class LeaderBroke(msgspec.Struct, frozen=True):
+    """The machine raised when it was told `event`, which is a bug: nobody knows how far it came."""
+
+    event: FromOutside
+    why: str
+    place: str
+
+
+ManagerEvent: TypeAlias = FromOutside | LeaderBroke | StopRequested | JournalEvent
 
 
 # --- actions ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A leader is made when a manager has won the leadership and read the journal, and
 is deposed; so nothing that it believed in its first time survives into its second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -15,8 +15,10 @@ from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import (
     Answer,
+    CommandFailed,
     Connection,
     Impossible,
+    NotLeading,
     PoolDeleted,
     PoolMade,
     QuestionFailed,
@@ -27,14 +29,17 @@ from tenure.protocol.lease.leader.claims import NEVER
 from tenure.protocol.lease.leader.clusters import LeaderClusters
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.events import (
+    AnswerQuestion,
     CreatePool,
     DeletePool,
+    FromOutside,
     PlanMade,
+    Question,
     QuestionAsked,
 )
 from tenure.protocol.lease.leader.explaining import read_plan
 from tenure.protocol.lease.leader.first_start import FirstStart
-from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.leader.noted import LeaderKind, place_of
 from tenure.protocol.lease.leader.policies import PolicyMaker
 from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool
 from tenure.protocol.lease.leader.receipts import Receipt
@@ -63,7 +68,7 @@ from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringComma
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from tenure.protocol.topology.leader import TopologyLeader
 from tenure.protocol.topology.messages import NodeRequest
-from tenure.protocol.topology.questions import ClusterQuestion, ClusterReading
+from tenure.protocol.topology.questions import ClusterCommand, ClusterQuestion
 
 R = TypeVar("R")
 FULL = (
@@ -281,13 +286,11 @@ class Leader:
         if isinstance(question, CreatePool):
             self.context.reply(asked.ticket, self._create_asked(question))
         elif isinstance(question, DeletePool):
-            self.context.reply(asked.ticket, self._delete_asked(now, question))
+            self._reply_by(asked, lambda: self._delete_asked(now, question))
         elif isinstance(question, Steer | ReadPlan):
             self._ask_policy(now, asked, question)
-        elif isinstance(question, ClusterReading):
-            self._reply_by(asked, lambda: self.clusters.answer(now, question))
         elif isinstance(question, ClusterQuestion):
-            self.clusters.on_asked(now, asked.ticket, question)
+            self._reply_by(asked, lambda: self.clusters.answer(now, question))
         else:
             self._reply_by(asked, lambda: questions.answer(now, self.pools, question))
 
@@ -295,18 +298,19 @@ class Leader:
         self.context.reply(asked.ticket, self._read(asked, read))
 
     def _read(self, asked: QuestionAsked, read: Callable[[], R]) -> R | QuestionFailed:
-        """What `read` makes, which changes nothing, wherever it breaks off.
+        """What `read` makes. Questions and dry runs change nothing, wherever they break off.
 
         So a bug there costs the answer, and not the leader: whoever asks again and again would end
-        each manager in turn. Where the state contradicts itself, the leader ends all the same.
+        each manager in turn. What changes something, and a state that contradicts itself, raise
+        all the same: see `LeaderBroke`.
         """
         try:
             return read()
-        except AssertionError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is a bug: anything may come
+        except Exception as error:
+            if isinstance(error, AssertionError) or _changes(asked.question):
+                raise
             why = f"{type(asked.question).__name__}: {type(error).__name__}: {error}"
-            self.context.note(LeaderKind.QUESTION_FAILED, detail=f"{why}, {_place(error)}")
+            self.context.note(LeaderKind.QUESTION_FAILED, detail=f"{why}, {place_of(error)}")
             return QuestionFailed(why)
 
     def _ask_policy(
@@ -320,7 +324,8 @@ class Leader:
         if isinstance(question, ReadPlan):
             work = self._read(asked, lambda: pool.planner.planning(now))
         else:
-            work = planning_to_steer(now, pool, question, self.make_policy)
+            make = self.make_policy
+            work = self._read(asked, lambda: planning_to_steer(now, pool, question, make))
         if not isinstance(work, Planning):
             self.context.reply(asked.ticket, work)
         elif pool.planner.is_done_at_once:
@@ -331,6 +336,15 @@ class Leader:
         else:
             why_not = self.context.calls.why_not(work.pool)
             self._answer_with(now, asked, work, PlanningFailed(why_not, hangs=True))
+
+    def given_up(self, event: FromOutside, why: str) -> Iterator[AnswerQuestion]:
+        """Answers to all who wait, when `event` has broken this leader."""
+        failed = event.work if isinstance(event, PlanMade) else None
+        if isinstance(event, QuestionAsked):
+            yield AnswerQuestion(event.ticket, CommandFailed(why))
+        for work, asked in self._asked.items():
+            answer = CommandFailed(why) if work is failed else NotLeading(None)
+            yield AnswerQuestion(asked.ticket, answer)
 
     def on_plan_made(self, now: Instant, event: PlanMade) -> None:
         """A policy was asked for a pool's sake, or for somebody who wants to know."""
@@ -348,9 +362,10 @@ class Leader:
         pool = self.pools.get(work.pool)
         if pool is None or pool.planner.on_made(now, work, made):
             return
-        asked = self._asked.pop(work, None)
+        asked = self._asked.get(work)
         if asked is not None:  # otherwise this manager wanted it when it led before
             self._answer_with(now, asked, work, made)
+            del self._asked[work]
 
     def _answer_with(
         self, now: Instant, asked: QuestionAsked, work: Planning, made: Planned | PlanningFailed
@@ -360,7 +375,7 @@ class Leader:
             self._reply_by(asked, lambda: read_plan(pool, made))
             return
         assert isinstance(question, Steer)
-        answer = steer(now, pool, question, work, made)
+        answer = self._read(asked, lambda: steer(now, pool, question, work, made))
         if answer is None:  # somebody else has steered meanwhile
             self._ask_policy(now, asked, question)
         else:
@@ -478,10 +493,6 @@ def _wrong_name(pool: str) -> str | None:
     return why and f"{shown(pool)} cannot be a pool's name: {why}"
 
 
-def _place(error: Exception) -> str:
-    """Where it was raised."""
-    raised = error.__traceback__
-    while raised is not None and raised.tb_next is not None:
-        raised = raised.tb_next
-    assert raised is not None
-    return f"in line {raised.tb_lineno} of {raised.tb_frame.f_code.co_filename}"
+def _changes(question: Question) -> bool:
+    is_command = isinstance(question, CreatePool | DeletePool | Steer | ClusterCommand)
+    return is_command and not getattr(question, "dry_run", False)

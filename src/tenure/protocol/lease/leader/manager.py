@@ -20,7 +20,9 @@ from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
     ClientLost,
     ClientSaid,
+    FromOutside,
     GiveUp,
+    LeaderBroke,
     ManagerAction,
     ManagerEvent,
     NodeSaid,
@@ -31,6 +33,7 @@ from tenure.protocol.lease.leader.events import (
     TellNodes,
 )
 from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.leader.noted import place_of
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.leader.view import ManagerRole, ManagerView
@@ -65,6 +68,18 @@ GONE_BACK = GiveUp(
     "every manager of it; then put the present journal back, or go on from the copy with "
     "`tenure restore`, or start with a new one"
 )
+
+
+def told_of_failure(event: ManagerEvent, error: Exception) -> LeaderBroke | None:
+    """What a machine is told that raised at `event`; None where it is to end.
+
+    It ends where its state contradicts itself, or where nobody outside asked for anything.
+    """
+    if isinstance(error, AssertionError) or not isinstance(event, FromOutside):
+        return None
+    asked = event.question if isinstance(event, QuestionAsked) else event
+    why = f"{type(asked).__name__}: {type(error).__name__}: {error}"
+    return LeaderBroke(event, why, place_of(error))
 
 
 class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +128,8 @@ class Manager:
         self._journal_health = JournalHealth()
         self._is_silent = False
         """Whether the log has it that this leader does not answer."""
+        self._is_taking = False
+        """Whether what was due is done, and it is the event that the step is about."""
         self._connections: dict[Connection, None] = {}
         self._unanswered: dict[Connection, Hello | Sync] = {}
         """The last question of each client that this manager could not answer, because it does not
@@ -123,7 +140,12 @@ class Manager:
 
     def handle(self, now: Instant, event: ManagerEvent) -> Output[ManagerAction]:
         """Do what is due at `now`, then take `event`."""
+        if isinstance(event, LeaderBroke):
+            self._start_over(event)
+            return self._output(now)
+        self._is_taking = False
         self._advance(now)
+        self._is_taking = True
         match event:
             case ClientSaid(connection=connection, message=message):
                 self._on_received(now, connection, message)
@@ -309,14 +331,27 @@ class Manager:
             self._compacted_lsn = lsn
             self._actions.append(Compact(context.ledger.mandate, lsn, context.history.state()))
 
-    def _step_down(self, why: LogKind) -> None:
+    def _step_down(self, why: LogKind, detail: str = "") -> None:
         """Forget all that was decided and not committed, and tell clients to look elsewhere."""
         if self.leader is None:
             return
         self.leader = None
-        self._note(why)
+        self._note(why, detail)
         for connection in self._connections:
             self._actions.append(TellClient(connection, Standby(leader=None)))
+
+    def _start_over(self, failed: LeaderBroke) -> None:
+        """Throw the leader away, which may be half-changed, and stand by.
+
+        Nothing of the step that failed has left, or is in the journal, from which the next leader
+        begins: this manager at once, if no other is quicker. To its clients it is as if it had died
+        and come back, and their leases go on.
+        """
+        assert self._is_taking, "what only time brought would come again under each leader"
+        assert self.leader
+        answers = self.leader.given_up(failed.event, failed.why)
+        self._actions.extend((*self.leadership.let_go(), *answers))
+        self._step_down(LogKind.STARTED_OVER, f"{failed.why}, {failed.place}")
 
     def _note(self, kind: LogKind, detail: str = "") -> None:
         self._actions.append(Noted(kind, detail=detail))

@@ -56,3 +56,12 @@ REFUSED: dict[RefusalReason, LeaderKind] = {
     "pool_kind": LeaderKind.REFUSED_POOL_KIND,
 }
 """Under which kind a refusal is counted."""
+
+
+def place_of(error: Exception) -> str:
+    """Where it was raised."""
+    raised = error.__traceback__
+    while raised is not None and raised.tb_next is not None:
+        raised = raised.tb_next
+    assert raised is not None
+    return f"in line {raised.tb_lineno} of {raised.tb_frame.f_code.co_filename}"
