@@ -39,6 +39,11 @@ PATIENCE_SECONDS = 5.0
 CONNECT_AGAIN_SECONDS = 0.2
 _numbers = count()
 Told: TypeAlias = Callable[[int, msgspec.Raw], None]
+"""Hears after what, and which entries. A lookup whose entries are heard reads no columns."""
+
+
+def nobody(_lsn: int, _entries: msgspec.Raw) -> None:
+    """Hears nothing."""
 
 
 class AnswerHead(msgspec.Struct, array_like=True, tag="SyncResponse"):
@@ -250,7 +255,7 @@ class LiveLookup(LiveClient):
         urls: Sequence[str],
         timing: Timing,
         seen: Seen,
-        told: Told = lambda _lsn, _entries: None,
+        told: Told = nobody,
     ) -> None:
         super().__init__(urls, timing, seen)
         self._nonce = next(_numbers) + 1
@@ -290,6 +295,7 @@ class LiveLookup(LiveClient):
             lsn=self.lsn,
             nonce=self._nonce,
             receipt=receipt,
+            reads_columns=self._told is nobody,
         )
         await socket.send_bytes(encode(asked, NEWEST))
 
@@ -319,7 +325,7 @@ async def clients(
     owners: int,
     lookups: int,
     seen: Seen,
-    told: Told = lambda _lsn, _entries: None,
+    told: Told = nobody,
 ) -> AsyncIterator[tuple[list[LiveOwner], list[LiveLookup]]]:
     """So many of each, when all of them are in and nothing moves any more; ended afterwards.
 

@@ -61,6 +61,7 @@ class Lookup:
                 lsn=self.lsn,
                 nonce=self.number + 1,
                 receipt=receipt,
+                reads_columns=True,
             )
             await self.socket.send_bytes(encode(asked, NEWEST))
             await asyncio.wait([self.synced], timeout=AGAIN_SECONDS)

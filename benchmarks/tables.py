@@ -2,7 +2,8 @@
 
 The pool has 8,320 ranges, the size of the paper's system. The manager's figure is CPU time of its
 whole process, kernel included, from the first question to the last answer; the client's is that of
-decoding the answer and of the step of its machine, up to the routes that readers see.
+decoding the answer and of the step of its machine, up to the routes that readers see, and beside it
+up to the first key that is found in them.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from benchmarks._quick import at_most, sized
 from benchmarks._rounds import line
 from benchmarks.renewal import OWNERS, Owner, make_pool, settle
 from tenure.base.instants import Instant
+from tenure.client.routes import Routes
 from tenure.protocol.lease.client_events import ManagerSaid
 from tenure.protocol.lease.lookup.events import LookupConfig, Route
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -29,11 +31,13 @@ RANGES = 8_320
 LOOKUPS = sized(1_000, 100)
 REPEATS = sized(5, 2)
 BOUND_SECONDS = at_most(0.5)
-BOUND_CLIENT_MS = at_most(15)
+BOUND_CLIENT_MS = at_most(5)
 
 
-def read_first(data: bytes) -> float:
-    """Seconds of CPU until a lookup that knows nothing has routes from this answer."""
+def read_first(data: bytes) -> tuple[float, float]:
+    """Seconds of CPU until a lookup that knows nothing has routes from this answer; and until the
+    first key is found in them, by what is made of the table then.
+    """
     machine = LookupMachine(LookupConfig(managers=("a",), pool="p"), Random(1))
     machine.advance(Instant(0))
     told = decode_to_lookup(data, NEWEST)
@@ -42,21 +46,22 @@ def read_first(data: bytes) -> float:
     began = process_time()
     said = ManagerSaid("a", decode_to_lookup(data, NEWEST))
     output = machine.handle(Instant(1), said)
-    seconds = process_time() - began
     [route] = [each for each in output.actions if isinstance(each, Route)]
-    assert len(route.table.starts) == RANGES
-    return seconds
+    routes = Routes(route.table)
+    has_routes = process_time()
+    assert routes.find(b"\x80") is not None
+    has_found = process_time()
+    assert len(routes.bounds) == RANGES - 1
+    return has_routes - began, has_found - began
 
 
 async def measure(manager: ManagerProcess, pool: str) -> tuple[list[float], bytes]:
     """Seconds of the manager's CPU for a thousand first tables; and one of these."""
     spent, data = [], b""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        owners = [
-            Owner(n, await session.ws_connect(manager.url + "/v1/owner", protocols=SUBPROTOCOLS),
-                  pool, kind=None)
-            for n in range(OWNERS)
-        ]  # fmt: skip
+        url = manager.url + "/v1/owner"
+        sockets = [await session.ws_connect(url, protocols=SUBPROTOCOLS) for _ in range(OWNERS)]
+        owners = [Owner(n, socket, pool, kind=None) for n, socket in enumerate(sockets)]
         for owner in owners:
             await owner.join()
         await settle(owners)
@@ -68,7 +73,15 @@ async def measure(manager: ManagerProcess, pool: str) -> tuple[list[float], byte
         ]
         for repeat in range(REPEATS):
             sync = encode(
-                Sync(pool=pool, sequence=repeat + 1, journal=0, leadership=0, lsn=0, nonce=1),
+                Sync(
+                    pool=pool,
+                    sequence=repeat + 1,
+                    journal=0,
+                    leadership=0,
+                    lsn=0,
+                    nonce=1,
+                    reads_columns=True,
+                ),
                 NEWEST,
             )
             before = manager.cpu_seconds()
@@ -76,6 +89,9 @@ async def measure(manager: ManagerProcess, pool: str) -> tuple[list[float], byte
             answers = await asyncio.gather(*(each.receive_bytes() for each in lookups))
             spent.append(manager.cpu_seconds() - before)
             data = answers[0]
+        for socket in (*sockets, *lookups):
+            await socket.close()
+    await asyncio.sleep(0)  # for their transports to end before the loop does
     return spent, data
 
 
@@ -89,10 +105,12 @@ def main() -> int:
     good = (seconds := min(spent)) <= BOUND_SECONDS
     what = "manager CPU for first tables, all asked at once"
     print(line(what, f"{seconds:.2f} s", f"<= {BOUND_SECONDS:g} s", is_kept=good))
-    reading = min(read_first(data) for _ in range(9)) * 1e3
-    is_quick = reading <= BOUND_CLIENT_MS
-    print(line("client CPU for one of them", f"{reading:.1f} ms", f"<= {BOUND_CLIENT_MS:g} ms",
-               is_kept=is_quick))  # fmt: skip
+    taken = [read_first(data) for _ in range(9)]
+    reading, finding = (min(each) * 1e3 for each in zip(*taken, strict=True))
+    print(f"client CPU for one of them {reading:37.2f} ms")
+    is_quick = finding <= BOUND_CLIENT_MS
+    what = "the same, with the first key found"
+    print(line(what, f"{finding:.2f} ms", f"<= {BOUND_CLIENT_MS:g} ms", is_kept=is_quick))
     return 0 if good and is_quick else 1
 
 

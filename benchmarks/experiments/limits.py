@@ -238,6 +238,7 @@ class Clients:
             lsn=known.lsn if known and not is_new else 0,
             nonce=number + 1,
             receipt=known.receipt if known and not is_new else b"",
+            reads_columns=True,
         )
         self.manager.hear(-number - 1, encode(asked, NEWEST))
 

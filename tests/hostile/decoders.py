@@ -265,7 +265,7 @@ DECODERS: dict[str, HostileDecoder] = {
         packed(*samples.TO_OWNER, by=lease.encode),
     ),
     "answers to a lookup": HostileDecoder(
-        "wire/lease.py",
+        "wire/lease.py protocol/lease/table_columns.py",
         message(wired(lease.decode_to_lookup), lambda each: lease.encode(each, NEWEST)),
         packed(*samples.TO_LOOKUP, by=lease.encode),
     ),

@@ -31,7 +31,7 @@ from tenure.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from tenure.protocol.lease.table import NOBODY, Right
+from tenure.protocol.lease.table import NOBODY, Right, entries_of
 from tenure.protocol.lease.timing import PAPER
 from tests.papers.stage import LookupActor, OwnerActor, Stage, assigned, ring
 
@@ -442,9 +442,10 @@ def test_a_snapshot_is_sent_where_it_is_shorter() -> None:
         stage.run()
     stage.cut_off.clear()
     stage.run(35)
-    answer = next(m for m in reversed(stage.messages(SyncResponse, to=lookup)) if m.entries)
+    answer = next(m for m in reversed(stage.messages(SyncResponse, to=lookup)) if m.columns)
     assert answer.snapshot
-    assert len(answer.entries) == len(stage.table.rights)
+    assert answer.columns is not None
+    assert entries_of(answer.columns) == stage.table.entries()
     assert lookup.lost(b"z")
     assert not lookup.lost(b"a")
     assert a.number(b"a")

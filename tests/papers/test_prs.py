@@ -372,7 +372,12 @@ def test_changes_are_applied_in_their_order() -> None:
     question = stage.messages(Sync, by=lookup)[-1]
     answered = stage.messages(SyncResponse, to=lookup)[-1]
     answer = msgspec.structs.replace(
-        answered, sequence=question.sequence, lsn=known.lsn + 3, entries=entries, snapshot=False
+        answered,
+        sequence=question.sequence,
+        lsn=known.lsn + 3,
+        entries=entries,
+        snapshot=False,
+        columns=None,
     )
     lookup.on_message(stage.leader, answer)
     assert (known.table[KEY].owner, known.table[KEY].number) == (3, number + 3)

@@ -19,7 +19,8 @@ from tenure.protocol.lease.lookup.events import LookupConfig, SignalLoss
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Changes, Entry, Held, SyncResponse, ToLookup
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, State
-from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY
+from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, columns_of
+from tenure.protocol.lease.table import Right as TableRight
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.properties.spaces import KEYS, keys_in, ranges
 
@@ -177,7 +178,7 @@ class Followed:
             if entries:
                 self.log.add(self.lsn, Instant(self.lsn), entries)
 
-    def sync(self, at_most: int) -> None:
+    def sync(self, at_most: int, *, as_columns: bool = False) -> None:
         machine = self.machine
         machine.search.start(Instant(0))
         machine.advance(Instant(0))
@@ -191,10 +192,13 @@ class Followed:
             lsn=self.lsn,
             kind="ordered",
             snapshot=whole,
-            entries=self.table() if entries is None else entries,
+            entries=() if whole and as_columns else self.table() if whole else entries or (),
             owners=(),
             sync_ns=FOREVER,
             contact_ns=FOREVER,
+            columns=columns_of(KEYS, [TableRight(*self.naive.rights[key]) for key in KEYS])
+            if whole and as_columns
+            else None,
         )
         self._hear(ManagerSaid("a", message), self.lsn)
 
@@ -246,7 +250,8 @@ def test_a_lookup_signals_what_was_lost_and_nothing_else(data: st.DataObject) ->
             naive.change(change)
         followed.commit()
         if data.draw(st.booleans()):
-            followed.sync(at_most=data.draw(st.sampled_from((0, 2, 1000))))
+            at_most = data.draw(st.sampled_from((0, 2, 1000)))
+            followed.sync(at_most, as_columns=data.draw(st.booleans()))
         else:
             followed.push(after=data.draw(st.integers(0, followed.lsn)))
     followed.sync(at_most=1000)

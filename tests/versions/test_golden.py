@@ -21,6 +21,7 @@ from tenure.protocol.lease.reports import (
     VolumeReport,
     WaitingWrite,
 )
+from tenure.protocol.lease.table_columns import TableColumns
 from tenure.protocol.topology.history import ClusterState, TopologySet
 from tenure.testing.contracts.records import A_TOPOLOGY
 from tenure.testing.contracts.transport import A_PROCESS
@@ -49,6 +50,9 @@ ADDED: dict[str, object] = {
     "LeaseResponse.cause": "3.17",
     "Poke.cause": "3.17",
     "SyncResponse.cause": "3.17",
+    "SyncResponse.columns": TableColumns(
+        ranges=2, starts=b"k" * 8, lengths=b"", owners=b"\0\1", numbers=b"\3\5", sinces=b"\3\5"
+    ),
     "SyncResponse.hold_ns": 13_000_000_000,
     "Changes.receipt": b"sealed",
     "LeaseRequest.letting_go": (messages.Held(start=b"a", end=b"b", number=0),),
@@ -57,6 +61,7 @@ ADDED: dict[str, object] = {
     "State.next_incarnation": 2,
     "State.next_number": 9,
     "State.secret": b"secret",
+    "Sync.reads_columns": True,
     "Sync.receipt": b"sealed",
     "SyncResponse.receipt": b"sealed",
     "TookOver.secret": b"secret",

@@ -26,10 +26,10 @@ from tenure.client.watching import AwaitedMove, KeyChange, Watch
 from tenure.errors import PoolError, TenureError
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
 from tenure.protocol.lease.lookup.events import (
+    AnyRoutingTable,
     LookupAction,
     LookupConfig,
     Route,
-    RoutingTable,
     SignalLoss,
 )
 from tenure.protocol.lease.lookup.machine import LookupMachine
@@ -68,7 +68,7 @@ class LookupEngine:
         self.machine = LookupMachine(config, environment.random())
         self._no_pool: str | None = None
         self._followers: list[CachesFollower] = []
-        self._table: RoutingTable | None = None
+        self._table: AnyRoutingTable | None = None
         """The last that followers were told, or would have been."""
         self._changed: dict[Watch, bool] = {}
         """Watches to be told when the step is over, and whether their keys were lost."""
@@ -95,7 +95,7 @@ class LookupEngine:
             case _:
                 assert_never(action)
 
-    def _route(self, changed: tuple[KeyRange, ...], table: RoutingTable) -> None:
+    def _route(self, changed: tuple[KeyRange, ...], table: AnyRoutingTable) -> None:
         self.board.publish(Routes(table))
         self._tell_followers(table)
         if table.in_contact:
@@ -128,7 +128,7 @@ class LookupEngine:
 
         self.shell.call(begin)
 
-    def _tell_followers(self, table: RoutingTable) -> None:
+    def _tell_followers(self, table: AnyRoutingTable) -> None:
         """Out of contact nobody is told: caches have leases of owners, who go on."""
         if not table.in_contact:
             return
@@ -247,7 +247,7 @@ class LookupEngine:
         self._signal_loss((WHOLE,), "nothing is known any more")
 
 
-def _caches_of(table: RoutingTable) -> CachesByRange:
+def _caches_of(table: AnyRoutingTable) -> CachesByRange:
     places = table.caches or (None,) * len(table.starts)
     ends = (*table.starts[1:], None)
     return tuple(zip(map(KeyRange, table.starts, ends), places, strict=True))

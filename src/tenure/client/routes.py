@@ -13,7 +13,7 @@ from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.holdings import digest_of
 from tenure.client.unusable import forked, left, not_entered, raising_list
 from tenure.errors import TenureError
-from tenure.protocol.lease.lookup.events import RoutingTable
+from tenure.protocol.lease.lookup.events import AnyRoutingTable, RoutingTable
 
 WHAT = "Lookup"
 FINDS_NOTHING = RoutingTable((LOWEST,), (None,), "hashed", in_contact=False)
@@ -22,16 +22,24 @@ FINDS_NOTHING = RoutingTable((LOWEST,), (None,), "hashed", in_contact=False)
 class Routes:
     """Addresses by range. Immutable."""
 
-    __slots__ = ("addresses", "bounds", "digest", "in_contact", "kind", "to_key")
+    __slots__ = ("_made_of", "addresses", "bounds", "digest", "in_contact", "kind", "to_key")
+    addresses: list[str | None]
+    bounds: list[Key]
+    """Both are made when the first of them is read, by `__getattr__`."""
 
-    def __init__(self, table: RoutingTable) -> None:
-        assert table.starts[0] == LOWEST, table.starts[0]
-        self.bounds = list(table.starts[1:])
-        self.addresses = list(table.addresses)
+    def __init__(self, table: AnyRoutingTable) -> None:
+        self._made_of = table
         self.digest = digest_of(table.kind)
         self.kind = table.kind
         self.to_key = key_function(table.kind)
         self.in_contact = table.in_contact
+
+    def __getattr__(self, name: str) -> object:
+        """A table of thousands of ranges may be replaced before anything is looked for in it."""
+        table = self._made_of
+        assert table.starts[0] == LOWEST, table.starts[0]
+        self.bounds, self.addresses = list(table.starts[1:]), list(table.addresses)
+        return object.__getattribute__(self, name)
 
     def table(self) -> tuple[tuple[KeyRange, str | None], ...]:
         """Every range with the address that serves it, in order."""
@@ -47,7 +55,7 @@ class Routes:
 def unusable(make: Callable[[], TenureError]) -> Routes:
     """What raises whenever it is read."""
     routes = Routes(FINDS_NOTHING)
-    routes.addresses = raising_list(make, str)
+    routes.bounds, routes.addresses = [], raising_list(make, str)
     return routes
 
 

@@ -33,6 +33,7 @@ from tenure.protocol.lease.messages import (
     ToManager,
     ToOwner,
 )
+from tenure.protocol.lease.table_columns import TableColumns
 from tenure.wire.checks import (
     check_each,
     check_in_order,
@@ -85,7 +86,7 @@ encode = MessageWriter(SINCE, _LIMITS, _for_older)
 class WholeTables:
     """What is encoded once for all lookups that ask for it: tables, which are large.
 
-    A table is told apart by being the very same tuple, which the leader keeps while it is so.
+    A table is told apart by being the very same object, which the leader keeps while it is so.
     """
 
     KEPT = 4
@@ -95,23 +96,25 @@ class WholeTables:
         self._kept: dict[int, tuple[SyncResponse, SyncResponse]] = {}
 
     def prepared(self, message: SyncResponse) -> SyncResponse:
-        """The message, with entries and owners as the bytes that they become."""
-        key = id(message.entries)
+        """The message, with its table and owners as the bytes that they become."""
+        key = id(message.columns or message.entries)
         known, packed = self._kept.pop(key, (message, None))
         if packed is None or known.owners is not message.owners:
             known, packed = message, _packed(message)
         self._kept[key] = known, packed
         if len(self._kept) > self.KEPT:
             del self._kept[next(iter(self._kept))]
-        return replace(message, entries=packed.entries, owners=packed.owners)
+        return replace(
+            message, entries=packed.entries, owners=packed.owners, columns=packed.columns
+        )
 
 
 def _packed(message: SyncResponse) -> SyncResponse:
-    entries, owners = (
+    entries, owners, columns = (
         cast("Any", msgspec.Raw(msgspec.msgpack.encode(each)))
-        for each in (message.entries, message.owners)
+        for each in (message.entries, message.owners, message.columns)
     )
-    return replace(message, entries=entries, owners=owners)
+    return replace(message, entries=entries, owners=owners, columns=columns)
 
 
 def _check_known(message: AnyMessage, version: int) -> None:
@@ -152,6 +155,11 @@ def _check_to_lookup(message: ToLookup, version: int) -> None:
     if version < NEWEST:
         _check_known(message, version)
     match message:
+        case SyncResponse(columns=TableColumns() as columns, owners=owners):
+            if message.entries or not message.snapshot:
+                raise ValueError("a whole table as columns, and changes beside it")
+            columns.check()
+            check_owners(owners)
         case SyncResponse(snapshot=True, entries=entries, owners=owners):
             check_in_order(entries)
             check_owners(owners)

@@ -29,6 +29,7 @@ from tenure.protocol.lease.messages import (
     SyncRefusal,
     SyncResponse,
 )
+from tenure.protocol.lease.table import Right, columns_of
 from tenure.wire import lease as codec
 from tenure.wire.frame import Bytes
 from tenure.wire.versions import NEWEST
@@ -40,6 +41,7 @@ ENTRIES = (
     Entry(start=b"", end=b"m", owner=1, number=5, since=5),
     Entry(start=b"m", end=None, owner=0, number=6, since=6),
 )
+COLUMNS = columns_of([b"", b"m"], [Right(1, 5, 5), Right(0, 6, 6)])
 OWNERS = (OwnerInfo(incarnation=1, name="a", address="http://10.0.0.7"),)
 PROCESS = Process(
     boot_id="5e2d7a54-6ff6-4a51-9aa2-9f2e0b4d1c3e",
@@ -158,6 +160,20 @@ TO_LOOKUP: list[AnyMessage] = [
         owners=OWNERS,
         sync_ns=6,
         contact_ns=7,
+    ),
+    SyncResponse(
+        sequence=1,
+        nonce=2,
+        journal=3,
+        leadership=4,
+        lsn=5,
+        kind="hashed",
+        snapshot=True,
+        entries=(),
+        owners=OWNERS,
+        sync_ns=6,
+        contact_ns=7,
+        columns=COLUMNS,
     ),
     SyncRefusal(sequence=1, nonce=2, detail="no such pool"),
     Changes(

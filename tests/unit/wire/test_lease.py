@@ -1,7 +1,10 @@
 """Messages survive their bytes, in every version that has them."""
 
+from typing import Any
+
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tenure.errors import LocalProtocolError, RemoteProtocolError
 from tenure.protocol.lease.messages import (
@@ -18,7 +21,7 @@ from tenure.protocol.lease.messages import (
 from tenure.wire import lease as codec
 from tenure.wire import limits
 from tenure.wire.versions import NEWEST, OLDEST
-from tests.unit.wire.samples import CASES, MOST, Decode, packed, request
+from tests.unit.wire.samples import CASES, COLUMNS, ENTRIES, MOST, Decode, packed, request
 
 
 @pytest.mark.parametrize(("decode", "message"), CASES)
@@ -168,3 +171,20 @@ def test_what_no_peer_would_take_is_not_sent() -> None:
         leases=(Leased(start=long_key, end=None, number=1, since=1, mark="granted"),),
     )
     assert len(codec.encode(answer, NEWEST)) > limits.REQUEST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"entries": ENTRIES}, "a whole table as columns, and changes beside it"),
+        ({"snapshot": False}, "a whole table as columns, and changes beside it"),
+        ({"columns": replace(COLUMNS, ranges=3)}, "a column of 2 bytes, for 3 numbers"),
+    ],
+)
+def test_columns_that_are_not_a_table_are_malformed(changed: dict[str, Any], why: str) -> None:
+    [good] = [
+        each for _, each in CASES if isinstance(each, SyncResponse) and each.columns is not None
+    ]
+    data = codec.encode(replace(good, **changed), NEWEST)
+    with pytest.raises(RemoteProtocolError, match=why):
+        codec.decode_to_lookup(data, NEWEST)

@@ -3,6 +3,7 @@
 import msgspec
 
 from tenure.protocol.lease.messages import Entry, OwnerInfo, SyncResponse
+from tenure.protocol.lease.table import Right, columns_of
 from tenure.wire.lease import WholeTables, decode_to_lookup, encode
 from tenure.wire.versions import NEWEST
 
@@ -39,6 +40,15 @@ def test_the_very_same_table_is_packed_once_and_another_anew() -> None:
     assert tables.prepared(table(6)).entries is not packed
     others = msgspec.structs.replace(first, owners=(*first.owners,) * 2)
     assert encode(tables.prepared(others), NEWEST) == encode(others, NEWEST)
+
+
+def test_columns_are_packed_once_too() -> None:
+    tables = WholeTables()
+    columns = [columns_of([b""], [Right(1, number, number)]) for number in (5, 6)]
+    first, other = (msgspec.structs.replace(table(5), entries=(), columns=c) for c in columns)
+    for asked in (first, other, msgspec.structs.replace(first, sequence=2)):
+        assert encode(tables.prepared(asked), NEWEST) == encode(asked, NEWEST)
+    assert tables.prepared(first).columns is tables.prepared(first).columns
 
 
 def test_tables_that_are_past_are_forgotten() -> None:

@@ -23,6 +23,7 @@ from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.causes import Cause
 from tenure.protocol.lease.reports import TierReport
+from tenure.protocol.lease.table_columns import TableColumns
 
 Name: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")
@@ -394,6 +395,8 @@ class Sync(Message, frozen=True, kw_only=True):
     """The lookup's own, drawn when it starts, so that an answer to an earlier life is not taken."""
     receipt: ReceiptBytes = b""
     """Of the last answer or push that the lookup took."""
+    reads_columns: bool = False
+    """It can be told a whole table as `SyncResponse.columns`."""
 
 
 class SyncResponse(Message, frozen=True, kw_only=True):
@@ -414,6 +417,8 @@ class SyncResponse(Message, frozen=True, kw_only=True):
     cause: Cause = ""
     hold_ns: Number = 0
     """How long the manager waits for an owner that is gone."""
+    columns: TableColumns | None = None
+    """The whole table, in the place of `entries`, for a lookup that has said that it reads it."""
 
 
 class SyncRefusal(Message, frozen=True, kw_only=True):

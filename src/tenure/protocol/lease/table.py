@@ -8,7 +8,7 @@ Every range has a right, also one that nobody has: its number and `since` were r
 that freed it, so that its loss is told at once, not when it finds its next owner (rule P16).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +26,7 @@ from tenure.protocol.lease.records import (
     PoolCreated,
     PoolState,
 )
+from tenure.protocol.lease.table_columns import TableColumns, packed, packed_starts
 
 NOBODY = 0
 FIRST_NUMBER = 1
@@ -94,6 +95,7 @@ class LeaseTable:
         self._changed: dict[int, list[KeyRange]] = {}
         """Of owners whose list was known and is out of date: what they had, and were given."""
         self._entries: tuple[Entry, ...] | None = None
+        self._columns: TableColumns | None = None
 
     # --- applying records ---
 
@@ -141,7 +143,7 @@ class LeaseTable:
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
     def _lay(self, entries: Iterable[Entry], handed: int, *, renumbers: bool = False) -> None:
-        self._entries = None
+        self._entries = self._columns = None
         for entry in entries:
             for piece, right in list(self.rights.within(entry.range)):
                 self._change(right.owner)
@@ -236,6 +238,12 @@ class LeaseTable:
             self._entries = tuple(entry_of(key_range, right) for key_range, right in self.rights)
         return self._entries
 
+    def columns(self) -> TableColumns:
+        """The same, as columns."""
+        if self._columns is None:
+            self._columns = columns_of(self.rights.starts(), self.rights.values())
+        return self._columns
+
     def owners(self) -> RangeMap[int]:
         """Who has each range."""
         return owners_of(self.rights)
@@ -317,4 +325,27 @@ def entry_of(key_range: KeyRange, right: Right) -> Entry:
         owner=right.owner,
         number=right.number,
         since=right.since,
+    )
+
+
+def columns_of(starts: Sequence[Key], rights: Sequence[Right]) -> TableColumns:
+    """What the table says from each start on, as columns."""
+    after_first, lengths = packed_starts(starts[1:])
+    return TableColumns(
+        ranges=len(starts),
+        starts=after_first,
+        lengths=lengths,
+        owners=packed([right.owner for right in rights]),
+        numbers=packed([right.number for right in rights]),
+        sinces=packed([right.since for right in rights]),
+    )
+
+
+def entries_of(columns: TableColumns) -> tuple[Entry, ...]:
+    """What columns say, as entries."""
+    starts = columns.all_starts()
+    said = (columns.all_owners(), columns.all_numbers(), columns.all_sinces())
+    return tuple(
+        Entry(start=start, end=end, owner=owner, number=number, since=since)
+        for start, end, owner, number, since in zip(starts, [*starts[1:], None], *said, strict=True)
     )

@@ -15,7 +15,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.lookup.events import RoutingTable
+from tenure.protocol.lease.lookup.events import AnyRoutingTable
 from tenure.protocol.lease.messages import Entry, Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import AnyRecord, Changed, Left, State, TookOver
@@ -259,7 +259,7 @@ class Checkers(InvariantChecker):
             position = end
         if position is not None:
             return f"nobody has the keys of {pool} from {position.hex() or '-'}"
-        well: RoutingTable | None = None
+        well: AnyRoutingTable | None = None
         for lookup in (each for each in self.site.lookups() if each.pool == pool):
             routes = lookup.routes
             if routes is None or not routes.in_contact:

@@ -17,7 +17,7 @@ from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.lookup import events as lookup_events
-from tenure.protocol.lease.lookup.events import RoutingTable
+from tenure.protocol.lease.lookup.events import AnyRoutingTable
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import (
     HandOff,
@@ -442,7 +442,7 @@ class LookupProcess(LeaseProcess):
     ) -> None:
         super().__init__(site, slot, clock, machine)
         self.pool = pool
-        self.routes: RoutingTable | None = None
+        self.routes: AnyRoutingTable | None = None
         """What it has published last."""
         self.asked_at = Instant(0)
         """When it sent what was answered last, by its own clock."""

@@ -154,7 +154,7 @@ class SmallPool(SmallWorld):
             )
             return Manager(config, dice, policy_of)
         if slot == LOOKUP:
-            lookup = lookup_events.LookupConfig(managers=managers, pool=POOL)
+            lookup = lookup_events.LookupConfig(managers=managers, pool=POOL, reads_columns=False)
             return LookupMachine(lookup, dice)
         name, address = self.names[slot - OWNERS[0]], self.slots[slot]
         owner = owner_events.OwnerConfig(managers=managers, pool=POOL, name=name, address=address)
@@ -339,7 +339,7 @@ class SmallPool(SmallWorld):
 
     # --- the lookup ---
 
-    def _route(self, table: lookup_events.RoutingTable) -> None:
+    def _route(self, table: lookup_events.AnyRoutingTable) -> None:
         """The lookup's readers see a new table."""
         assert len(table.starts) == 1  # there is one key, and nobody cuts the space
         self.tell(lambda: f"l0 finds {table.addresses[0] or 'nobody'}")

@@ -342,7 +342,10 @@ class LeaseWorld(World, LeaseSite):
         twin.start()
 
     def _make_lookup(self, slot: str) -> LookupProcess:
-        config = LookupConfig(managers=self.manager_slots, pool=self.pool_of(slot))
+        reads_columns = slot[-1] in "02468"  # the others are of before there were columns
+        config = LookupConfig(
+            managers=self.manager_slots, pool=self.pool_of(slot), reads_columns=reads_columns
+        )
         machine = LookupMachine(config, random_for(self.random))
         process = LookupProcess(self, slot, self.clock_at(slot), machine, config.pool)
         self._clients[process.uid] = process

@@ -6,12 +6,15 @@ that is lost, late or twice does no harm: each says which LSN it follows on, and
 brings what is missing.
 """
 
+from collections.abc import Sequence
+
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.change_log import ChangeLog
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
-from tenure.protocol.lease.table import LeaseTable
+from tenure.protocol.lease.table import LeaseTable, Right
+from tenure.protocol.lease.table_columns import TableColumns
 
 UNLIMITED = 1 << 62
 
@@ -32,6 +35,8 @@ class Publisher:
         """When something is to be pushed."""
         self._whole: tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]] = ((), ())
         """The whole table with its owners, as it was told last."""
+        self._columns: tuple[TableColumns | None, tuple[OwnerInfo, ...]] = (None, ())
+        """The same for those that read columns."""
 
     def add(self, now: Instant, lsn: int, entries: tuple[Entry, ...]) -> None:
         """Note a change; it is pushed with those that follow closely."""
@@ -47,8 +52,13 @@ class Publisher:
         entries = None
         if message.journal == seal.journal:
             entries = self.log.since(message.lsn, at_most=len(self.table.rights))
-        snapshot = entries is None
-        told, owners = self._whole_table() if entries is None else (entries, self._owners(entries))
+        snapshot, columns = entries is None, None
+        if entries is not None:
+            owners = self._owners(entries)
+        elif message.reads_columns:
+            columns, owners = self._whole_columns()
+        else:
+            entries, owners = self._whole_table()
         response = SyncResponse(
             sequence=message.sequence,
             nonce=message.nonce,
@@ -57,13 +67,14 @@ class Publisher:
             lsn=self.context.history.lsn,
             kind=self.table.kind,
             snapshot=snapshot,
-            entries=told,
+            entries=entries or (),
             owners=owners,
             sync_ns=timing.sync_ns,
             contact_ns=timing.contact_ns,
             receipt=self.context.receipt(),
             cause="" if snapshot else self.log.causes(message.lsn),
             hold_ns=timing.hold_ns,
+            columns=columns,
         )
         self.context.send(connection, response)
 
@@ -106,10 +117,18 @@ class Publisher:
             self._whole = (entries, self._owners(entries))
         return self._whole
 
-    def _owners(self, entries: tuple[Entry, ...]) -> tuple[OwnerInfo, ...]:
-        """Who the incarnations in `entries` are; those that have left meanwhile are left out."""
+    def _whole_columns(self) -> tuple[TableColumns | None, tuple[OwnerInfo, ...]]:
+        columns = self.table.columns()
+        if self._columns[0] is not columns:
+            self._columns = (columns, self._owners(self.table.rights.values()))
+        return self._columns
+
+    def _owners(self, said: Sequence[Entry | Right]) -> tuple[OwnerInfo, ...]:
+        """Who the incarnations in it are; those that have left meanwhile are left out."""
+        if not said:
+            return ()
         members = self.table.members
-        present = sorted({entry.owner for entry in entries if entry.owner in members})
+        present = sorted({each.owner for each in said if each.owner in members})
         return tuple(
             OwnerInfo(
                 incarnation=i,

@@ -1,5 +1,7 @@
 """What the lookup machine is told, and what it wants done."""
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TypeAlias
 
 import msgspec
@@ -8,7 +10,8 @@ from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
-from tenure.protocol.lease.messages import ToLookup
+from tenure.protocol.lease.messages import OwnerInfo, ToLookup
+from tenure.protocol.lease.table_columns import TableColumns
 
 
 class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +19,8 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     managers: tuple[str, ...]
     pool: str
+    reads_columns: bool = True
+    """False for a lookup of before there were columns."""
 
 
 class LookupView(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +57,44 @@ class RoutingTable(msgspec.Struct, frozen=True):
     """Where caches read each range; empty where no owner takes caches."""
 
 
+class ColumnTable:
+    """A `RoutingTable` of a table in columns, each part of which is made when it is asked for."""
+
+    in_contact = True
+
+    def __init__(
+        self, columns: TableColumns, owners: Mapping[int, OwnerInfo], kind: PoolKind
+    ) -> None:
+        self.kind = kind
+        self._columns = columns
+        self._owners = owners
+
+    @cached_property
+    def starts(self) -> tuple[Key, ...]:
+        """See `RoutingTable`."""
+        return tuple(self._columns.all_starts())
+
+    @cached_property
+    def addresses(self) -> tuple[str | None, ...]:
+        """See `RoutingTable`."""
+        addresses = {number: owner.address for number, owner in self._owners.items()}
+        return tuple(map(addresses.get, self._columns.all_owners()))
+
+    @cached_property
+    def caches(self) -> tuple[str | None, ...]:
+        """See `RoutingTable`."""
+        taken = {number: owner.cache for number, owner in self._owners.items() if owner.cache}
+        return tuple(map(taken.get, self._columns.all_owners())) if taken else ()
+
+
+AnyRoutingTable: TypeAlias = RoutingTable | ColumnTable
+
+
 class Route(msgspec.Struct, frozen=True):
     """From here on route by `table`, which may differ in these ranges from the one before."""
 
     changed: tuple[KeyRange, ...]
-    table: RoutingTable
+    table: AnyRoutingTable
 
 
 class SignalLoss(msgspec.Struct, frozen=True):

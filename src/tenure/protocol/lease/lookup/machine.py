@@ -26,6 +26,8 @@ from tenure.base.ranges import WHOLE, KeyRange
 from tenure.base.standing import KeyStanding
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.lookup.events import (
+    AnyRoutingTable,
+    ColumnTable,
     LookupAction,
     LookupConfig,
     LookupEvent,
@@ -46,7 +48,8 @@ from tenure.protocol.lease.messages import (
     ToLookup,
 )
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Patience, Search
-from tenure.protocol.lease.table import NOBODY
+from tenure.protocol.lease.table import NOBODY, entries_of
+from tenure.protocol.lease.table_columns import TableColumns
 from tenure.protocol.lease.timing import PAPER
 
 NONCE_LIMIT = 1 << 63
@@ -86,7 +89,9 @@ class LookupMachine:
         self.leadership = 0
         self.lsn = 0
         self.kind: PoolKind | None = None
-        self.table: RangeMap[Known] = RangeMap(Known(NOBODY, UNKNOWN))
+        self._table: RangeMap[Known] = RangeMap(Known(NOBODY, UNKNOWN))
+        self._columns: TableColumns | None = None
+        """The first table, until what it says of single ranges is asked."""
         self.owners: dict[int, OwnerInfo] = {}
         self._most_owners = FEW_OWNERS
         self.in_contact = False
@@ -180,6 +185,7 @@ class LookupMachine:
             lsn=self.lsn,
             nonce=self.nonce,
             receipt=self._receipt,
+            reads_columns=self.config.reads_columns,
         )
         for manager in managers:
             self._actions.append(TellManager(manager, message))
@@ -265,7 +271,8 @@ class LookupMachine:
         self.leadership = 0
         self.lsn = 0
         self.owners = {}
-        self.table = RangeMap(Known(NOBODY, UNKNOWN))
+        self._columns = None
+        self._table = RangeMap(Known(NOBODY, UNKNOWN))
 
     def _on_changes(self, now: Instant, manager: str, message: Changes) -> None:
         """Take what is pushed if it follows on what is known; otherwise ask for what is between."""
@@ -282,17 +289,33 @@ class LookupMachine:
 
     # --- the table ---
 
+    @property
+    def table(self) -> RangeMap[Known]:
+        """What is known of each range."""
+        columns = self._columns
+        if columns is not None:
+            of = map(Known, columns.all_owners(), columns.all_numbers(), columns.all_sinces())
+            self._table, self._columns = RangeMap.at_starts(columns.all_starts(), [*of]), None
+        return self._table
+
     def _take(self, message: SyncResponse | Changes, *, snapshot: bool, is_all_new: bool) -> None:
         self.leadership, self.lsn = message.leadership, message.lsn
         self._receipt = message.receipt
         for owner in message.owners:
             self.owners[owner.incarnation] = owner
-        if snapshot and not self._has_known and _is_whole(message.entries):
+        columns = message.columns if isinstance(message, SyncResponse) else None
+        entries = message.entries
+        if columns is not None:
+            if not self._has_known:
+                self._take_columns(message, columns)
+                return
+            entries = entries_of(columns)
+        if snapshot and not self._has_known and _is_whole(entries):
             self._take_first(message)
             return
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
-        for key_range, entry in said_last(message.entries, overlapping=not snapshot):
+        for key_range, entry in said_last(entries, overlapping=not snapshot):
             known = Known(entry.owner, entry.number, entry.since)
             if not self.table.has(key_range, known):  # most of a snapshot is known already
                 lost.extend(self.lost_by(key_range, entry))
@@ -309,16 +332,28 @@ class LookupMachine:
 
     @property
     def _has_known(self) -> bool:
-        return len(self.table) > 1 or self.table[WHOLE.start].number != UNKNOWN
+        if self._columns is not None:
+            return True
+        return len(self._table) > 1 or self._table[WHOLE.start].number != UNKNOWN
+
+    def _take_columns(self, message: SyncResponse | Changes, columns: TableColumns) -> None:
+        """As `_take_first`; it is read when it is asked for."""
+        self._columns = columns
+        self._most_owners = 2 * len(self.owners) + FEW_OWNERS
+        self._route((WHOLE,))
+        self._note_first(message, columns.ranges)
 
     def _take_first(self, message: SyncResponse | Changes) -> None:
         """There is nothing to compare it with, and nothing can be lost."""
         entries = message.entries
         known = [Known(entry.owner, entry.number, entry.since) for entry in entries]
-        self.table = RangeMap.at_starts([entry.start for entry in entries], known)
+        self._table = RangeMap.at_starts([entry.start for entry in entries], known)
         self._forget_owners()
         self._route((WHOLE,))
-        detail = f"learns of {len(entries)} ranges"
+        self._note_first(message, len(entries))
+
+    def _note_first(self, message: SyncResponse | Changes, ranges: int) -> None:
+        detail = f"learns of {ranges} ranges"
         self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     def _forget_owners(self) -> None:
@@ -356,8 +391,11 @@ class LookupMachine:
 
     def _route(self, changed: tuple[KeyRange, ...]) -> None:
         assert self.kind is not None
+        table: AnyRoutingTable
         if not self.in_contact:
             table = RoutingTable((WHOLE.start,), (None,), self.kind, in_contact=False)
+        elif self._columns is not None:
+            table = ColumnTable(self._columns, self.owners, self.kind)
         else:
             addresses = {incarnation: owner.address for incarnation, owner in self.owners.items()}
             places = tuple(addresses.get(known.owner) for known in self.table.values())

@@ -74,7 +74,10 @@ class Driven:
     def routed(self) -> RoutingTable | None:
         """What readers find by from here on, where that is said."""
         route = self.published()
-        return route.table if route else None
+        if route is None:
+            return None
+        assert isinstance(route.table, RoutingTable)
+        return route.table
 
     def asked(self) -> list[str]:
         sends = [action for action in self.actions if isinstance(action, TellManager)]
