@@ -19,7 +19,8 @@ from tenure.manager.service import ManagerService
 from tenure.protocol.log.noted import LogKind
 
 LOOK_SECONDS = 0.25
-"""How often a running manager is looked at, beside when it says that something changed."""
+"""How often a running manager is looked at, beside when it says that something changed. One that
+leads and grants says everything."""
 PROGRESS_SECONDS = 10.0
 """How often a line tells how long is still to wait."""
 CHANGES = (LogKind.LEADING, LogKind.DEPOSED, LogKind.RESIGNED, LogKind.STARTED_OVER)
@@ -71,8 +72,9 @@ async def watch(service: ManagerService, report: ManagerReport) -> None:
             last = view
         if view.waits and not view.listens:
             report.waiting(in_seconds(service.engine.view.grants_in_ns))
+        is_settled = view.role == "leading" and not view.waits and not view.listens
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(None if is_settled else LOOK_SECONDS):
                 await changed.wait()
         except TimeoutError:
             continue

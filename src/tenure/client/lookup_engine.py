@@ -133,6 +133,8 @@ class LookupEngine:
         if not table.in_contact:
             return
         before, self._table = self._table, table
+        if not self._followers:
+            return
         if before and (before.starts, before.caches) == (table.starts, table.caches):
             return
         for follower in self._followers:

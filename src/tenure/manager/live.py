@@ -112,6 +112,7 @@ class LiveFeed:
         self._last = 0
         self._life = secrets.token_hex(LIFE_BYTES)
         self._readers: set[_Reader] = set()
+        self._has_come = asyncio.Event()
         self._pulse: Pulse | None = None
         engine.observer.subscribe(self._on_noted)
 
@@ -160,6 +161,8 @@ class LiveFeed:
                     reader.put(None)
             if not self._readers:
                 self._pulse = None
+                self._has_come.clear()
+                await self._has_come.wait()  # a manager at rest is not woken for nobody
                 continue
             pulse = await self._now()
             if pulse != self._pulse:
@@ -203,6 +206,7 @@ class LiveFeed:
         for frame in self._missed(reader.least, since):
             reader.put(frame)
         self._readers.add(reader)
+        self._has_come.set()
         try:
             reader.put(_frame("pulse", await self._now()))
             await self._write(response, reader)

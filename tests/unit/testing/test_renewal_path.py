@@ -19,9 +19,9 @@ from tenure.testing.cluster import InProcessCluster
 
 ROOT = Path(tenure.__file__).parent
 NOT_COUNTED = ("testing/clock.py", "testing/cluster.py")
-MOST_FILES = 26
-MOST_PASSES = 59
-"""From one file to another. Both only ever go down; 25 and 60 are wanted."""
+MOST_FILES = 25
+MOST_PASSES = 58
+"""From one file to another. Both only ever go down."""
 
 
 class Trail:

@@ -66,6 +66,8 @@ class ChangeLog:
 
     def causes(self, lsn: int) -> str:
         """Why what changed after `lsn` did."""
+        if lsn >= self.last:
+            return ""
         newer = takewhile(lambda change: change.lsn > lsn, reversed(self._changes))
         causes = dict.fromkeys(change.cause for change in newer)
         return joined(*reversed(causes))

@@ -43,13 +43,13 @@ class LoadWatch:
         self._told: RangeMap[bool] = RangeMap(value=False)
         self._known_from = FAR_FUTURE
 
-    def take(self, now: Instant, load: LoadReport, given: tuple[Held, ...]) -> None:
-        """Take what an owner tells that has `given` by the table. A report without ranges tells
-        that nothing was asked of any of it.
+    def take(self, now: Instant, load: LoadReport, given: tuple[Held, ...]) -> bool:
+        """Take what an owner tells that has `given` by the table; whether it is the first load, so
+        that rounds begin. A report without ranges tells that nothing was asked of any of it.
         """
         if not load.ranges:
             self._rest(now, load.span_ns, given)
-            return
+            return False
         ranges = [
             RangeRate(each.start, each.end, each.rate)
             for each in load.ranges
@@ -62,10 +62,12 @@ class LoadWatch:
             and 0 <= each.rate <= HIGHEST_RATE
             and _is_in(each.key, ranges)
         ]
-        if self.at == FAR_FUTURE and any(each.rate > 0 for each in ranges):
+        begins = self.at == FAR_FUTURE and any(each.rate > 0 for each in ranges)
+        if begins:
             self.at = self._next(now)
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
         self._note_told(now, ranges)
+        return begins
 
     def _rest(self, now: Instant, span_ns: int, given: tuple[Held, ...]) -> None:
         if not self.picture.is_at_rest:  # otherwise there is nothing to blend in

@@ -60,6 +60,9 @@ class Planner:
         self._by_owner: Mapping[int, Sequence[KeyRange]] = {}
         self._memory: object = None
         self._due = FAR_FUTURE
+        self.wake_at = FAR_FUTURE
+        """When to plan next; not while a plan is being made. It is kept, because the leader looks
+        at it after each message, and few messages change it."""
         self._cause = ""
         """Why it is due, where something else than time is the cause."""
         self._under_way: Planning | None = None
@@ -73,6 +76,7 @@ class Planner:
         """Plan anew at that time, or before."""
         self._due = min(self._due, at)
         self._cause = joined(self._cause, self.context.cause)
+        self.set_alarm()
 
     def soon(self, now: Instant) -> None:
         """Plan anew when others that arrive with this one have arrived too (P12)."""
@@ -83,10 +87,9 @@ class Planner:
         if now >= self.wake_at:
             self.replan(now)
 
-    @property
-    def wake_at(self) -> Instant:
-        """When to plan next; not while a plan is being made."""
-        return FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
+    def set_alarm(self) -> None:
+        """Something has changed that it wakes for."""
+        self.wake_at = FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
 
     # --- planning ---
 
@@ -163,6 +166,7 @@ class Planner:
         else:
             why_not = self.context.calls.why_not(self.table.pool)
             self.on_failed(now, PlanningFailed(why_not, hangs=True))
+        self.set_alarm()
 
     @property
     def is_done_at_once(self) -> bool:
@@ -176,6 +180,7 @@ class Planner:
         self._under_way = None
         self.context.cause = self._under_way_because
         self._adopt(now, work, made)
+        self.set_alarm()
         return True
 
     def _adopt(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
@@ -195,6 +200,7 @@ class Planner:
         else:
             self.trouble = ""
             self.follow(now, work, made)
+        self.set_alarm()
 
     def _goes(self, candidate: Candidate) -> bool:
         return candidate.incarnation not in self.sessions or self._is_leaving(candidate.incarnation)
@@ -245,6 +251,11 @@ class Planner:
             session = self.sessions.get(incarnation)
             if session is not None:
                 session.unsettle(self.context)
+
+    def invariants(self) -> None:
+        """It wakes for whatever is due."""
+        due = FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
+        assert self.wake_at == due, (self.wake_at, due)
 
     def wanted_by(self, incarnation: int) -> Sequence[KeyRange]:
         """What the incarnation should have."""

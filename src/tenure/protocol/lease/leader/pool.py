@@ -199,8 +199,8 @@ class Pool:
                     self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
             if message.report is not session.report:
                 take_report(self.context, self.table.pool, session, message.report)
-            if message.load is not None:
-                self.planner.load_watch.take(now, message.load, given)
+            if message.load is not None and self.planner.load_watch.take(now, message.load, given):
+                self.planner.set_alarm()
         if leaving and not held and not copies:
             self._remove(now, session, missing, LeaderKind.LEFT)
             self.responses.respond(session, ())
@@ -458,7 +458,8 @@ class Pool:
         self.context.send(session.connection, refusal)
 
     def invariants(self) -> None:
-        """SignIns and members are the same incarnations; a hold is known for each."""
+        """Sessions and members are the same incarnations; a hold is known for each."""
+        self.planner.invariants()
         assert self.sessions.keys() == self.table.members.keys()
         for session in self.sessions.values():
             assert session.name == self.table.members[session.incarnation].name
