@@ -26,7 +26,7 @@ from benchmarks._manager import allow_many_files, loop_name, running_manager
 from benchmarks._quick import at_most, sized
 from benchmarks.renewal import Owner, settle
 from tenure.protocol.lease.messages import Sync
-from tenure.transport.peers import frame
+from tenure.transport.websocket_frames import frame
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 

@@ -9,8 +9,9 @@ from tenure.manager.access.gate import READS
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.http_errors import HttpRefusal
+from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
-from tenure.transport.http_listener import LIMITS, HttpListener, log_refused
+from tenure.transport.http_listener import LIMITS, HttpListener
 
 ENDS_SECONDS = 1.0
 """For connections that are still there when everything that was asked is answered."""

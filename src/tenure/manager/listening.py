@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tenure.errors import ConfigurationError
 from tenure.manager.config import ManagerSettings
-from tenure.transport.http_listener import BACKLOG
+from tenure.transport.bounded_port import BACKLOG
 
 
 class Listening(NamedTuple):

@@ -27,6 +27,7 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import Listening, listen
 from tenure.manager.noted import ServiceKind
+from tenure.manager.peer_socket import SILENT_NS
 from tenure.manager.server import Server
 from tenure.manager.strangers import StrangerNotes
 from tenure.observe.events import Observer
@@ -118,13 +119,15 @@ class ManagerService:
         )
         if self._add_pages is not None:
             self._add_pages(server.app)
-        listener = self._listener = server.listener = HttpListener(
+        listener = self._listener = HttpListener(
             server.app,
             refused=partial(self._on_refused, ServiceKind.PEER_REFUSED),
             silent=partial(self._on_refused, ServiceKind.SILENT_PEER),
             limits=self.settings.limits.of_connections,
             ends_seconds=SHUTDOWN_SECONDS,
+            silent_ns=SILENT_NS,
         )
+        server.listen_by(listener)
         await listener.prepare()
         if listening.insecure:
             self.observer.note(Noted(ServiceKind.INSECURE, detail=listening.insecure))

@@ -7,7 +7,8 @@ import msgspec
 from tenure.transport.newcomers import SILENT_SECONDS, silent_of_a_peer
 
 MOST_CONNECTIONS = 20_000
-"""Each costs a manager some 40 KiB: so many still fit in a gigabyte."""
+"""Each costs a manager 3 to 4 KiB at rest, and more while TLS is agreed on: so many still fit in a
+gigabyte."""
 STUCK_SECONDS = 30.0
 """A peer that reads nothing of an answer for so long has died, or means harm."""
 

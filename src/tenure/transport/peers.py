@@ -10,9 +10,9 @@ The bound counts beside the largest message that is still waiting. Otherwise a t
 minute to cross a thin line would be cut off by the first change after it, asked for again, and cut
 off again, for ever.
 
-Frames are made here and not by aiohttp, whose sending is a coroutine for each peer: a server's
-frames are not masked, so the bytes of one message are the same for all 2,000 lookups that it is
-pushed to (RFC 6455, 5.2), as long as they speak the same version of the protocol.
+Frames are made here and not by aiohttp, whose sending is a coroutine for each peer: the bytes of
+one message are the same for all 2,000 lookups that it is pushed to, as long as they speak the same
+version of the protocol.
 """
 
 import asyncio
@@ -20,23 +20,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from tenure.protocol.lease.answers import Connection
+from tenure.transport.websocket_frames import frame
 
 LAG_BYTES = 1 << 20
 """What may wait for a peer beside one large message: hundreds of renewals, thousands of changes."""
-
-_FINAL_BINARY = 0x82
-_TWO_BYTE_LENGTH = 126
-_EIGHT_BYTE_LENGTH = 127
-
-
-def frame(payload: bytes) -> bytes:
-    """`payload` as one unmasked WebSocket frame."""
-    size = len(payload)
-    if size < _TWO_BYTE_LENGTH:
-        return bytes((_FINAL_BINARY, size)) + payload
-    if size < 1 << 16:
-        return bytes((_FINAL_BINARY, _TWO_BYTE_LENGTH)) + size.to_bytes(2, "big") + payload
-    return bytes((_FINAL_BINARY, _EIGHT_BYTE_LENGTH)) + size.to_bytes(8, "big") + payload
 
 
 class ConnectedPeer:
@@ -53,7 +40,7 @@ class ConnectedPeer:
         self._largest = 0
         """The largest of the frames that have had to wait since last no frame did."""
 
-    def send(self, data: bytes) -> bool:
+    def send_frame(self, data: bytes) -> bool:
         """Send a frame; False if the peer lags too far behind, and has been cut off."""
         transport = self.transport
         if transport.is_closing():
@@ -80,10 +67,10 @@ class Peers:
     def __len__(self) -> int:
         return len(self._peers)
 
-    def add(self, transport: asyncio.WriteTransport, version: int) -> Connection:
-        """Take a new connection, on which `version` is spoken; its number."""
+    def add(self, peer: ConnectedPeer) -> Connection:
+        """Take a new connection; its number."""
         self._last += 1
-        self._peers[self._last] = ConnectedPeer(transport, version, LAG_BYTES)
+        self._peers[self._last] = peer
         return self._last
 
     def remove(self, connection: Connection) -> None:
@@ -113,5 +100,5 @@ class Peers:
                 payload = encoded(peer.version)
                 frames[peer.version] = None if payload is None else frame(payload)
             data = frames[peer.version]
-            cut_off += data is not None and not peer.send(data)
+            cut_off += data is not None and not peer.send_frame(data)
         return cut_off

@@ -13,6 +13,14 @@ FLOODED_PART = 20
 """Of what others may ask at once, connections from there may ask this part."""
 MOST_REMEMBERED = 10_000
 """Addresses: a megabyte. The one whose last flood is longest ago is forgotten first."""
+BYTES_OF_ONE = 8 << 10
+"""A larger message counts as several, since it takes as much longer: 5 MiB, what an owner of all
+ranges there may be asks with, as 640, which it does every few seconds."""
+
+
+def times(message: bytes) -> int:
+    """How often a message counts."""
+    return 1 + len(message) // BYTES_OF_ONE
 
 
 class RateBound:
@@ -26,15 +34,18 @@ class RateBound:
         self._left_ns = at_once * self._each_ns
         self._at: Instant | None = None
 
-    def allows(self, now: Instant) -> bool:
-        """Whether it may happen once more, now; and count it."""
+    def allows(self, now: Instant, times: int = 1) -> bool:
+        """Whether it may happen once more, now; and count it, for so many `times` if it is large.
+        As much as may happen at once is allowed when nothing has happened for long.
+        """
         if self._at is not None:
             most = self._at_once * self._each_ns
             self._left_ns = min(most, self._left_ns + (now - self._at))
         self._at = now
-        if self._left_ns < self._each_ns:
+        cost_ns = min(times, self._at_once) * self._each_ns
+        if self._left_ns < cost_ns:
             return False
-        self._left_ns -= self._each_ns
+        self._left_ns -= cost_ns
         return True
 
 

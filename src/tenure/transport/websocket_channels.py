@@ -13,11 +13,12 @@ from contextlib import AsyncExitStack, suppress
 import aiohttp
 from aiohttp import web
 
+from tenure.transport.bounded_port import log_refused
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
-from tenure.transport.http_listener import HttpListener, log_refused
+from tenure.transport.http_listener import HttpListener
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
 
@@ -32,8 +33,11 @@ Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 class WebSocketChannels:
     """`Channels` over aiohttp."""
 
-    def __init__(self, credentials: Credentials = NOTHING) -> None:
+    def __init__(
+        self, credentials: Credentials = NOTHING, limits: ConnectionLimits = CHANNEL_LIMITS
+    ) -> None:
         self._credentials = credentials
+        self._limits = limits
         self._session: aiohttp.ClientSession | None = None
         self._open: set[_WebSocketChannel] = set()
         self._door: HttpListener | None = None
@@ -65,7 +69,7 @@ class WebSocketChannels:
         app = web.Application()
         app.router.add_get(PATH, on_request)
         door = self._door = HttpListener(
-            app, log_refused, log_refused, CHANNEL_LIMITS, ends_seconds=CLOSE_SECONDS
+            app, log_refused, log_refused, self._limits, ends_seconds=CLOSE_SECONDS
         )
         host, _, port = where.rpartition(":")
         bound = await door.listen(host.strip("[]"), int(port), self._credentials.for_listening())

@@ -1,32 +1,31 @@
 """A door over WebSocket: one connection for each client, one binary frame a message.
 
-Frames are made without aiohttp and handed to the transport, so that nobody waits for a slow client
-(see `peers`). Who connects and says nothing is let go, and so is who lags too far behind.
+Nobody waits for a slow client (see `peers`). Who connects and says nothing is let go, and so is who
+lags too far behind.
 """
 
 import asyncio
 import logging
-from contextlib import suppress
 
-from aiohttp import WebSocketError, WSCloseCode, WSMsgType, hdrs, web
+from aiohttp import WSCloseCode, hdrs, web
 
 from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
+from tenure.transport.accepted_socket import (
+    CLOSE_SECONDS,
+    AcceptedSocket,
+    NoHandshake,
+    answer_handshake,
+)
+from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener, ShowsPage
-from tenure.transport.http_listener import LIMITS, HttpListener, log_refused
-from tenure.transport.peers import ConnectedPeer, frame
+from tenure.transport.http_listener import LIMITS, HttpListener
+from tenure.transport.websocket_frames import FrameError, frame
 from tenure.wire.limits import REQUEST_BYTES
-from tenure.wire.versions import agreed, subprotocol
+from tenure.wire.versions import OLDEST, agreed, subprotocol
 
-HEARTBEAT_SECONDS = 20.0
-"""After so long without a word a client is asked whether it is there, and after half as long again
-forgotten: its host may have died without closing anything."""
-CLOSE_SECONDS = 2.0
-"""How long a client has to answer that its connection is closed."""
-REASON_BYTES = 123
-"""A close frame carries no more (RFC 6455, 5.5)."""
 GATE_SECONDS = 1.0
 """How often it is looked whether clients may stay."""
 LAG_BYTES = 16 << 20
@@ -61,7 +60,7 @@ class WebSocketDoor:
         self._watching: asyncio.Task[None] | None = None
         self._most_bytes = most_bytes
         self._credentials = credentials
-        self._open: dict[_DoorConnection, None] = {}
+        self._open: set[_DoorSocket] = set()
         self._listener: Listener
         self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
@@ -95,11 +94,10 @@ class WebSocketDoor:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait([self._watching])
-        for connection in list(self._open):
-            connection.end(WSCloseCode.GOING_AWAY, why)
-        ending = [each.ending for each in self._open if each.ending is not None]
-        if ending:
-            await asyncio.wait(ending)
+        leaving = list(self._open)
+        for socket in leaving:
+            socket.end(WSCloseCode.GOING_AWAY, why)
+        await asyncio.gather(*(socket.gone() for socket in leaving))
         if self._door is not None:
             await self._door.close()
 
@@ -125,23 +123,29 @@ class WebSocketDoor:
         return shown
 
     async def _on_request(self, request: web.Request) -> web.StreamResponse:
-        transport = request.transport
-        if self._door is not None:
-            self._door.spoke(request, is_socket=True)
         if hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
         shown = self._check_token(request)
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+        version, why = OLDEST, None
         try:
             version = agreed(each.strip() for each in offered)
         except RemoteProtocolError as error:
-            socket = await _accepted(request, self._most_bytes)
-            await socket.close(code=WSCloseCode.PROTOCOL_ERROR, message=_cut(str(error)))
-            return socket
-        socket = await _accepted(request, self._most_bytes, subprotocol(version))
-        if transport is not None:
-            await self._carry(socket, transport, version, shown)
-        return socket
+            why = str(error)
+        try:
+            transport = answer_handshake(request, *([subprotocol(version)] if why is None else []))
+        except NoHandshake as error:
+            raise web.HTTPBadRequest(text="open a WebSocket here") from error
+        except ConnectionError as error:
+            raise web.HTTPBadRequest(text="the client has gone") from error
+        assert self._door is not None
+        socket = _DoorSocket(transport, version, self._most_bytes, shown)
+        if why is None:
+            socket.begin(self._listener, self._open)
+        answer = self._door.hand_over(request, socket)
+        if why is not None:
+            socket.end(WSCloseCode.PROTOCOL_ERROR, why)
+        return answer
 
     async def _watch(self, gate: DoorGate) -> None:
         """Whoever came with a token that was taken away is to go."""
@@ -151,89 +155,48 @@ class WebSocketDoor:
                 if not gate.admits(connection.shown):
                     connection.end(WSCloseCode.POLICY_VIOLATION, "its token counts no more")
 
-    async def _carry(
-        self,
-        socket: web.WebSocketResponse,
-        transport: asyncio.Transport,
-        version: int,
-        shown: str,
-    ) -> None:
-        connection = _DoorConnection(socket, ConnectedPeer(transport, version, LAG_BYTES), shown)
-        listener = self._listener
-        self._open[connection] = None
-        listener.connected(connection)
-        try:
-            async for received in socket:
-                if connection.ending is not None:
-                    break
-                if received.type is WSMsgType.BINARY:
-                    listener.received(connection, received.data)
-                elif received.type is WSMsgType.TEXT:
-                    connection.close("a text frame, where messages are binary")
-                elif isinstance(received.data, WebSocketError):  # aiohttp has closed it
-                    _log.warning("closed the connection of a client: %s", received.data)
-            if connection.ending is not None:
-                await connection.ending
-        finally:
-            del self._open[connection]
-            listener.disconnected(connection)
 
-
-class _DoorConnection:
+class _DoorSocket(AcceptedSocket):
     """See `Connection`."""
 
-    def __init__(self, socket: web.WebSocketResponse, peer: ConnectedPeer, shown: str) -> None:
+    __slots__ = ("_listener", "_open", "peer", "shown")
+
+    def __init__(
+        self, transport: asyncio.Transport, version: int, most_bytes: int, shown: str
+    ) -> None:
+        super().__init__(transport, version, most_bytes=most_bytes, lag_bytes=LAG_BYTES)
         self.shown = shown
-        self._socket = socket
-        self._peer = peer
-        self.version = peer.version
-        address = socket.get_extra_info("peername") or ("gone", 0)
+        address = transport.get_extra_info("peername") or ("gone", 0)
         self.peer = f"{address[0]}:{address[1]}"
-        self.ending: asyncio.Task[None] | None = None
+        self._listener: Listener | None = None
+        self._open: set[_DoorSocket] = set()
+
+    def begin(self, listener: Listener, among: "set[_DoorSocket]") -> None:
+        """Somebody is to hear what it says."""
+        self._listener, self._open = listener, among
+        among.add(self)
+        listener.connected(self)
 
     def send(self, data: bytes) -> None:
-        if self.ending is None and not self._peer.send(frame(data)):
+        """See `Connection.send`. Nothing may follow a close frame."""
+        if not self.is_ending and not self.send_frame(frame(data)):
             _log.warning("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
 
     def close(self, why: str) -> None:
+        """See `Connection.close`."""
         self.end(WSCloseCode.PROTOCOL_ERROR, why)
 
-    def end(self, code: int, why: str) -> None:
-        if self.ending is None:  # nothing may follow a close frame
-            self.ending = asyncio.get_running_loop().create_task(self._end(code, why))
+    def on_message(self, data: bytes) -> None:
+        """See `AcceptedSocket.on_message`."""
+        if self._listener is not None:
+            self._listener.received(self, data)
 
-    async def _end(self, code: int, why: str) -> None:
-        with suppress(ConnectionError):
-            await self._socket.close(code=code, message=_cut(why))
+    def on_refused(self, error: FrameError) -> None:
+        """See `AcceptedSocket.on_refused`."""
+        _log.warning("closed the connection of a client: %s", error)
 
-
-class _DoorSocket(web.WebSocketResponse):
-    """One that says why, too, when a message was too large: aiohttp gives only a code."""
-
-    most_bytes = REQUEST_BYTES
-
-    async def close(
-        self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
-    ) -> bool:
-        if code == WSCloseCode.MESSAGE_TOO_BIG and not message:
-            message = f"a message of more than {self.most_bytes} bytes".encode()
-        return await super().close(code=code, message=message, drain=drain)
-
-
-async def _accepted(
-    request: web.Request, most_bytes: int, *protocols: str
-) -> web.WebSocketResponse:
-    socket = _DoorSocket(
-        protocols=protocols,
-        max_msg_size=most_bytes + 1,  # aiohttp takes less than it
-        compress=False,  # frames are made without aiohttp
-        heartbeat=HEARTBEAT_SECONDS,
-        timeout=CLOSE_SECONDS,
-    )
-    socket.most_bytes = most_bytes
-    await socket.prepare(request)
-    return socket
-
-
-def _cut(why: str) -> bytes:
-    return why.encode()[:REASON_BYTES].decode(errors="ignore").encode()
+    def on_lost(self) -> None:
+        """See `AcceptedSocket.on_lost`."""
+        self._open.discard(self)
+        if self._listener is not None:
+            self._listener.disconnected(self)

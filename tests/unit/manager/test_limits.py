@@ -18,8 +18,14 @@ from tenure.manager.noted import ServiceKind
 from tenure.manager.strangers import MOST_TOLD, MOST_TOLD_OF_A_PEER, WINDOW_NS, StrangerNotes
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader import leader
-from tenure.protocol.lease.messages import Sync
-from tenure.transport.rate_bound import FLOODED_PART, REMEMBERED_NS, RateBound, RecentFloods
+from tenure.protocol.lease.messages import Held, Hello, LeaseRequest, Sync
+from tenure.transport.rate_bound import (
+    BYTES_OF_ONE,
+    FLOODED_PART,
+    REMEMBERED_NS,
+    RateBound,
+    RecentFloods,
+)
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 from tests.unit.manager.serving import Events, Serving, serving
@@ -259,6 +265,44 @@ def test_a_rate_is_so_many_at_once_and_then_so_many_a_second() -> None:
     assert [rate.allows(Instant(0)) for _ in range(4)] == [True, True, True, False]
     assert [rate.allows(Instant(second // 10)) for _ in range(2)] == [True, False]
     assert [rate.allows(Instant(10 * second)) for _ in range(4)] == [True, True, True, False]
+
+
+def test_what_is_large_counts_for_several_and_is_allowed_after_a_rest() -> None:
+    rate, second = RateBound(a_second=10, at_once=30), 1_000_000_000
+    assert [rate.allows(Instant(0), 12) for _ in range(3)] == [True, True, False]
+    assert rate.allows(Instant(0), 6)
+    assert rate.allows(Instant(10 * second), 1_000)
+    assert not rate.allows(Instant(10 * second))
+
+
+@pytest.mark.asyncio
+async def test_a_large_message_counts_for_several() -> None:
+    """One of 1.4 MB may keep a leader busy for a second, where a usual one takes 0.1 ms."""
+    limits = ManagerLimits(messages_a_second=1, messages_at_once=20, flood_seconds=0.01)
+    async with serving(limits=limits) as manager:
+        flood = await manager.connect("/v1/owner")
+        said = encode(Hello(pool="rooms", token=1, name="n" * 200), NEWEST)
+        for _ in range(15):
+            await flood.send_bytes(said)
+            assert (await flood.receive()).type is aiohttp.WSMsgType.BINARY
+        held = (
+            Held(start=bytes([i]) * 1000, end=None if i == 31 else bytes([i + 1]) * 1000, number=1)
+            for i in range(1, 32)
+        )
+        large = LeaseRequest(
+            pool="rooms",
+            incarnation=1,
+            owner_nonce=1,
+            manager_nonce=1,
+            sequence=1,
+            journal=1,
+            leadership=1,
+            held=tuple(held),
+        )
+        assert len(encode(large, NEWEST)) > 5 * BYTES_OF_ONE
+        await flood.send_bytes(encode(large, NEWEST))
+        assert (await flood.receive()).type.name.startswith("CLOS")
+        assert flood.close_code == WSCloseCode.POLICY_VIOLATION
 
 
 @pytest.mark.parametrize("name", ManagerLimits.__struct_fields__)

@@ -262,7 +262,7 @@ async def test_frames_that_are_not_websocket_close_the_connection() -> None:
 async def test_a_peer_that_does_not_read_is_cut_off_while_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tenure.transport.peers.LAG_BYTES", 10_000)
+    monkeypatch.setattr("tenure.manager.peer_socket.LAG_BYTES", 10_000)
     limits = ManagerLimits(syncs_at_once=1 << 30)
     async with serving(limits=limits) as manager:
         events = Events(manager.service.observer)

@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 
-import pytest
-
 from tenure.protocol.lease.answers import Connection
-from tenure.transport.peers import LAG_BYTES, Peers, frame
+from tenure.transport.peers import LAG_BYTES, ConnectedPeer, Peers
+from tenure.transport.websocket_frames import frame
 
 
 class StuckTransport(asyncio.WriteTransport):
@@ -35,26 +34,11 @@ def send(peers: Peers, connections: Iterable[Connection], payload: bytes) -> int
     return peers.send(connections, {1: payload}.__getitem__)
 
 
-@pytest.mark.parametrize(
-    ("size", "header"),
-    [
-        (0, b"\x82\x00"),
-        (125, b"\x82\x7d"),
-        (126, b"\x82\x7e\x00\x7e"),
-        (65_535, b"\x82\x7e\xff\xff"),
-        (65_536, b"\x82\x7f\x00\x00\x00\x00\x00\x01\x00\x00"),
-    ],
-)
-def test_a_frame_is_as_rfc_6455_has_it(size: int, header: bytes) -> None:
-    payload = b"x" * size
-    assert frame(payload) == header + payload
-
-
 def test_numbers_are_never_used_twice_and_the_gone_get_nothing() -> None:
     peers, transport = Peers(), StuckTransport()
-    first = peers.add(transport, 1)
+    first = peers.add(ConnectedPeer(transport, 1))
     peers.remove(first)
-    second = peers.add(transport, 1)
+    second = peers.add(ConnectedPeer(transport, 1))
     assert first != second
     assert send(peers, (first,), b"a") == 0
     assert transport.waiting == []
@@ -63,8 +47,8 @@ def test_numbers_are_never_used_twice_and_the_gone_get_nothing() -> None:
 
 def test_peers_are_told_apart_by_what_they_speak() -> None:
     peers, transport = Peers(), StuckTransport()
-    old, new, newer = (peers.add(transport, version) for version in (1, 2, 2))
-    gone = peers.add(transport, 2)
+    old, new, newer = (peers.add(ConnectedPeer(transport, version)) for version in (1, 2, 2))
+    gone = peers.add(ConnectedPeer(transport, 2))
     peers.remove(gone)
     asked: list[int] = []
 
@@ -81,13 +65,13 @@ def test_peers_are_told_apart_by_what_they_speak() -> None:
 
 def test_all_get_the_very_same_bytes() -> None:
     peers, transports = Peers(), [StuckTransport(), StuckTransport()]
-    assert send(peers, [peers.add(each, 1) for each in transports], b"a") == 0
+    assert send(peers, [peers.add(ConnectedPeer(each, 1)) for each in transports], b"a") == 0
     assert [each.waiting for each in transports] == [[frame(b"a")]] * 2
 
 
 def test_a_peer_that_lags_is_cut_off_and_the_others_are_not() -> None:
     peers, slow, fast = Peers(), StuckTransport(), StuckTransport()
-    both = (peers.add(slow, 1), peers.add(fast, 1))
+    both = (peers.add(ConnectedPeer(slow, 1)), peers.add(ConnectedPeer(fast, 1)))
     message, cut_off = b"x" * 1000, 0
     for _ in range(2 * LAG_BYTES // len(message)):
         cut_off += send(peers, both, message)
@@ -98,7 +82,7 @@ def test_a_peer_that_lags_is_cut_off_and_the_others_are_not() -> None:
 
 def test_a_table_that_takes_long_to_cross_is_not_cut_off_by_the_changes_after_it() -> None:
     peers, transport = Peers(), StuckTransport()
-    connection = peers.add(transport, 1)
+    connection = peers.add(ConnectedPeer(transport, 1))
     table = b"t" * (5 * LAG_BYTES)
     assert send(peers, (connection,), table) == 0
     for _ in range(1000):

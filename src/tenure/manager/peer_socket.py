@@ -1,0 +1,241 @@
+"""Clients' WebSockets at a manager: who comes in, what each may say, and how much.
+
+A peer that says what cannot be understood is told why, in the reason with which its connection is
+closed, and is the only one to suffer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TypeAlias
+
+from aiohttp import WSCloseCode, hdrs, web
+
+from tenure.base.instants import seconds
+from tenure.base.noted import Noted
+from tenure.errors import RemoteProtocolError
+from tenure.manager.access.gate import Gate
+from tenure.manager.access.roles import Permit
+from tenure.manager.engine import ManagerEngine
+from tenure.manager.http_errors import HttpRefusal
+from tenure.manager.limits import ManagerLimits
+from tenure.manager.noted import ServiceKind
+from tenure.protocol.lease.answers import Connection
+from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
+from tenure.protocol.lease.messages import Attested, Sync, ToManager
+from tenure.transport.accepted_socket import (
+    AcceptedSocket,
+    FairTurns,
+    NoHandshake,
+    answer_handshake,
+)
+from tenure.transport.http_listener import HttpListener
+from tenure.transport.peers import LAG_BYTES, Peers
+from tenure.transport.websocket_frames import FrameError
+from tenure.wire.lease import decode_to_manager
+from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.topology import decode_node_request
+from tenure.wire.versions import OLDEST, agreed, subprotocol
+
+SILENT_NS = seconds(45)
+"""After so long without a word a peer is asked whether it is there, and after half as long again
+forgotten: its host may have died without closing anything. Nothing but memory depends on it. It is
+longer than any preset leaves an owner or a lookup silent (30 s): asking 1,000 lookups at rest each
+time, and hearing them, cost as much as answering them."""
+TOKEN_SECONDS = 1.0
+"""How often the file of tokens is looked at for those that were taken away."""
+
+Takes: TypeAlias = tuple[type[ToManager], ...] | None
+"""Types of messages; None for those of nodes."""
+
+
+class PeerSocket(AcceptedSocket):
+    """One of them."""
+
+    __slots__ = ("_among", "_takes", "connection", "peer", "permit")
+
+    def __init__(
+        self,
+        among: "PeerSockets",
+        transport: asyncio.Transport,
+        version: int,
+        permit: Permit,
+        takes: Takes,
+    ) -> None:
+        self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+        rate = among.listener.rate_of(self.peer, *among.most_messages(takes))
+        super().__init__(
+            transport,
+            version,
+            most_bytes=REQUEST_BYTES,
+            lag_bytes=LAG_BYTES,
+            turns=among.turns,
+            rate=rate,
+        )
+        self.permit = permit
+        self.connection: Connection = among.peers.add(self)
+        self._among = among
+        self._takes = takes
+
+    def on_message(self, data: bytes) -> None:
+        """See `AcceptedSocket.on_message`."""
+        engine, takes, permit = self._among.engine, self._takes, self.permit
+        try:
+            if takes is None:
+                engine.post(NodeSaid(self.connection, decode_node_request(data, self.version)))
+                return
+            message = decode_to_manager(data, self.version)
+        except RemoteProtocolError as error:
+            self._hang_up(WSCloseCode.PROTOCOL_ERROR, str(error))
+            return
+        if not isinstance(message, takes):
+            why = f"a {type(message).__name__} has no place here"
+            self._hang_up(WSCloseCode.PROTOCOL_ERROR, why)
+        elif permit.may_say(message):
+            engine.metrics.received(self.connection, message)
+            engine.post(ClientSaid(self.connection, message))
+        elif not isinstance(message, Attested):  # of another pool's owner it was asked
+            why = f"its {permit} is not for {message.pool!r}"
+            self._hang_up(WSCloseCode.POLICY_VIOLATION, why)
+
+    def on_refused(self, error: FrameError) -> None:
+        """See `AcceptedSocket.on_refused`."""
+        is_large = error.code == WSCloseCode.MESSAGE_TOO_BIG
+        self._note(ServiceKind.OVERSIZED if is_large else ServiceKind.MALFORMED, str(error))
+
+    def on_flood(self) -> None:
+        """See `AcceptedSocket.on_flood`. What is still to come of it is not read."""
+        self._among.listener.flooded(self.peer)
+        limits = self._among.limits
+        why = f"more than {limits.messages_a_second} messages a second"
+        asyncio.get_running_loop().call_later(
+            limits.flood_seconds,
+            self._hang_up,
+            WSCloseCode.POLICY_VIOLATION,
+            why,
+            ServiceKind.FLOOD,
+        )
+
+    def _hang_up(self, code: int, why: str, kind: ServiceKind = ServiceKind.MALFORMED) -> None:
+        self._note(kind, why)
+        self.end(code, why)
+
+    def _note(self, kind: ServiceKind, why: str) -> None:
+        what = Noted(kind, detail=f"from {self.connection}: {why}")
+        self._among.gate.notes.note(what, self.peer)
+
+    def on_ending(self) -> None:
+        """See `AcceptedSocket.on_ending`."""
+        self._among.peers.remove(self.connection)
+
+    def on_lost(self) -> None:
+        """See `AcceptedSocket.on_lost`."""
+        self._among.forget(self)
+
+
+class PeerSockets:
+    """All of a manager. `listener` is to be there before the first comes."""
+
+    listener: HttpListener
+
+    def __init__(
+        self,
+        engine: ManagerEngine,
+        peers: Peers,
+        gate: Gate,
+        limits: ManagerLimits,
+        turns: FairTurns,
+    ) -> None:
+        self.engine = engine
+        self.peers = peers
+        self.gate = gate
+        self.limits = limits
+        self.turns = turns
+        self._open: set[PeerSocket] = set()
+
+    def most_messages(self, takes: Takes) -> tuple[float, int]:
+        """How many a second, and how many at once."""
+        limits = self.limits
+        at_once = limits.syncs_at_once if takes == (Sync,) else limits.messages_at_once
+        return limits.messages_a_second, at_once
+
+    async def accept(self, request: web.Request, takes: Takes) -> web.StreamResponse:
+        """Let a client in, if its request begins a WebSocket."""
+        permit = self.gate.let_in(request)
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+        try:
+            version = agreed(each.strip() for each in offered)
+        except RemoteProtocolError as error:
+            return self._refuse_version(request, permit, str(error))
+        transport = _accepted(request, subprotocol(version))
+        socket = PeerSocket(self, transport, version, permit, takes)
+        self._open.add(socket)
+        where = f"from {request.remote}, protocol version {version}"
+        note = Noted(ServiceKind.CONNECTED, detail=f"{socket.connection} {where}")
+        self.engine.observer.note(note)
+        return self.listener.hand_over(request, socket)
+
+    def _refuse_version(self, request: web.Request, permit: Permit, why: str) -> web.StreamResponse:
+        """Accept the connection, to close it: the answer to a handshake has no room for reasons."""
+        peer = request.remote or ""
+        note = Noted(ServiceKind.NO_COMMON_VERSION, detail=f"with {peer}: {why}")
+        self.gate.notes.note(note, peer)
+        socket = PeerSocket(self, _accepted(request), OLDEST, permit, ())
+        answer = self.listener.hand_over(request, socket)
+        socket.end(WSCloseCode.PROTOCOL_ERROR, why)
+        return answer
+
+    def forget(self, socket: PeerSocket) -> None:
+        """It is gone."""
+        self._open.discard(socket)
+        connection = socket.connection
+        self.peers.remove(connection)
+        self.engine.metrics.gone(connection)
+        self.engine.observer.note(Noted(ServiceKind.DISCONNECTED, detail=str(connection)))
+        self.engine.post(ClientLost(connection))
+
+    async def close(self) -> None:
+        """Tell all that this manager stops, and wait until they are gone."""
+        leaving = list(self._open)
+        for socket in leaving:
+            socket.end(WSCloseCode.GOING_AWAY, "this manager stops")
+        await asyncio.gather(*(socket.gone() for socket in leaving))
+
+    # --- tokens ---
+
+    async def watching_tokens(self, app: web.Application) -> AsyncIterator[None]:
+        """As long as the application runs."""
+        if self.gate.tokens is None:
+            yield
+            return
+        watching = asyncio.create_task(self._watch_tokens())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    async def _watch_tokens(self) -> None:
+        """Whoever came with a token that was taken away is to go, not only to stay out."""
+        while True:
+            await asyncio.sleep(TOKEN_SECONDS)
+            if self.gate.changed():
+                for socket in list(self._open):
+                    if not socket.is_ending and not self.gate.still_takes(socket.permit):
+                        note = Noted(ServiceKind.TOKEN_GONE, detail=str(socket.permit))
+                        self.engine.observer.note(note)
+                        socket.end(WSCloseCode.POLICY_VIOLATION, "its token counts no more")
+
+
+def _accepted(request: web.Request, *protocols: str) -> asyncio.Transport:
+    try:
+        return answer_handshake(request, *protocols)
+    except NoHandshake as error:
+        raise HttpRefusal(
+            400,
+            f"{request.method} {request.path} does not begin a WebSocket",
+            "open a WebSocket here, as Owner and Lookup do",
+        ) from error
+    except ConnectionError as error:  # nobody reads this; but aiohttp logs what it does not expect
+        raise HttpRefusal(400, "the client has gone", "connect again") from error

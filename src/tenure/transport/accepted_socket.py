@@ -1,0 +1,335 @@
+"""A WebSocket at the side that accepted it: a protocol of its own, without a task to read it.
+
+aiohttp reads the request that begins a WebSocket, so that whoever comes in is asked for everything
+that any other request is asked for. What it keeps for the socket after that is large: the request,
+the response, a task with all that is called in it, a parser, a queue, and two timers. At rest that
+is nearly all that a connection costs. So the connection is taken from aiohttp when it has agreed:
+one object is left, which is called with what has come.
+
+Whoever sends much at once has one frame read at a time, and between two of them it is everybody
+else's turn (`FairTurns`).
+"""
+
+import asyncio
+import base64
+import hashlib
+from collections import deque
+from collections.abc import Callable
+
+from aiohttp import WSCloseCode, hdrs, web
+
+from tenure.base.instants import MILLISECOND_NS, Instant
+from tenure.runtime.clock import boot_clock
+from tenure.transport.peers import ConnectedPeer
+from tenure.transport.rate_bound import RateBound, times
+from tenure.transport.websocket_frames import (
+    BINARY,
+    CLOSE,
+    PING,
+    PONG,
+    FrameError,
+    FrameReader,
+    close_frame,
+    frame,
+)
+
+FAIR_NS = MILLISECOND_NS
+"""Messages that come closer than this wait for their turn: all that a flood has in its buffer,
+thousands of messages, would otherwise be taken in one go."""
+WAITING_BYTES = 4096
+"""What may wait for its turn before no more is read: some tens of renewals."""
+CLOSE_SECONDS = 2.0
+"""How long a client has to answer that its connection is closed."""
+_KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_PING = frame(b"", PING)
+
+
+class FairTurns:
+    """One after another, and between two the event loop hears everybody else: a table for each
+    of a hundred connections would take a second, in which no owner is renewed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._waiting: deque[AcceptedSocket] = deque()
+        self._is_going_round = False
+
+    async def wait(self) -> None:
+        """Until it is the caller's turn."""
+        async with self._lock:
+            await asyncio.sleep(0)
+
+    def put(self, socket: "AcceptedSocket") -> None:
+        """Have it read one frame when it is its turn."""
+        self._waiting.append(socket)
+        if not self._is_going_round:
+            self._is_going_round = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        """The next one. A callback that is put off is called after all that has come meanwhile."""
+        socket = self._waiting.popleft()
+        self._is_going_round = bool(self._waiting)
+        if self._is_going_round:
+            asyncio.get_running_loop().call_soon(self._next)
+        socket.take_turn()
+
+
+class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
+    """One client's WebSocket. Who accepts them says what its messages mean.
+
+    `turns` are those for whoever sends much at once; without them all that has come is read.
+    """
+
+    __slots__ = (
+        "_ending",
+        "_frames",
+        "_gone",
+        "_is_paused",
+        "_is_waiting",
+        "_rate",
+        "_turns",
+        "heard_at",
+        "left",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        version: int,
+        *,
+        most_bytes: int,
+        lag_bytes: int,
+        turns: FairTurns | None = None,
+        rate: RateBound | None = None,
+    ) -> None:
+        super().__init__(transport, version, lag_bytes)
+        self.transport: asyncio.Transport
+        self.heard_at: Instant = boot_clock()
+        """When anything came last."""
+        self.left: Callable[[AcceptedSocket], None] | None = None
+        """Told when the connection is gone, by whoever counts them."""
+        self._frames: FrameReader | None = FrameReader(most_bytes)
+        """None when what came cannot be read: the rest is dropped until the connection ends."""
+        self._turns = turns
+        self._rate = rate
+        self._is_waiting = False
+        """For its turn, or for its end."""
+        self._is_paused = False
+        """Nothing more is read: more waits than what a client says at once."""
+        self._ending: asyncio.TimerHandle | None = None
+        """Until when the client may answer a close frame; after one nothing else is sent."""
+        self._gone: asyncio.Future[None] | None = None
+
+    # --- what each kind of server says ---
+
+    def on_message(self, data: bytes) -> None:
+        """The client sent a message."""
+        raise NotImplementedError
+
+    def on_refused(self, error: FrameError) -> None:
+        """What it sent is not taken: it is told, and its connection ends."""
+
+    def on_flood(self) -> None:
+        """It sent more than its rate allows: nothing more of it is read."""
+
+    def on_ending(self) -> None:
+        """A close frame is about to be sent: nothing may follow it."""
+
+    def on_lost(self) -> None:
+        """The connection is gone."""
+
+    # --- reading ---
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        now = boot_clock()
+        is_close_behind = now - self.heard_at < FAIR_NS
+        self.heard_at = now
+        frames = self._frames
+        if frames is None:
+            return
+        frames.feed(data)
+        if self._is_waiting:
+            if len(frames) > WAITING_BYTES:
+                self._pause()
+        elif self._turns is None:
+            while self._take(now):
+                pass
+        elif is_close_behind or self._take(now):
+            self._is_waiting = True
+            self._turns.put(self)
+
+    def _pause(self) -> None:
+        if not self._is_paused and not self.transport.is_closing():
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def take_turn(self) -> None:
+        """Read one frame, and wait again if there may be another."""
+        if self.transport.is_closing() or self._turns is None or self._frames is None:
+            return
+        self._is_waiting = False
+        try:
+            is_more = self._take(boot_clock())
+        except BaseException:
+            self.transport.abort()  # as a loop does where `data_received` raises
+            raise
+        if is_more:
+            self._is_waiting = True
+            self._turns.put(self)
+        elif self._is_paused and not self._is_waiting and not self.transport.is_closing():
+            self._is_paused = False
+            self.transport.resume_reading()
+
+    def _take(self, now: Instant) -> bool:
+        """Take one frame, if there is one; whether there may be another."""
+        assert self._frames is not None
+        try:
+            taken = self._frames.take()
+        except FrameError as error:
+            self._frames = None
+            if self._ending is None:
+                self.on_refused(error)
+                self.end(error.code, str(error))
+            return False
+        if taken is None:
+            return False
+        code, payload = taken
+        if code == CLOSE:
+            self._on_close()
+            return False
+        if self._ending is not None:
+            pass
+        elif self._rate is not None and not self._rate.allows(now, times(payload)):
+            self._is_waiting = True
+            self._pause()
+            self.on_flood()
+            return False
+        elif code == BINARY:
+            self.on_message(payload)
+        elif code == PING:
+            self.send_frame(frame(payload, PONG))
+        return len(self._frames) > 0
+
+    def _on_close(self) -> None:
+        if self._ending is None:
+            self.on_ending()
+            self.transport.write(close_frame(WSCloseCode.OK, ""))
+        self.transport.close()
+
+    # --- ending ---
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was sent a close frame."""
+        return self._ending is not None
+
+    def end(self, code: int, why: str) -> None:
+        """Close the connection, with the reason that the client is to be told."""
+        if self._ending is None and not self.transport.is_closing():
+            self.on_ending()
+            self._ending = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._give_up)
+            self.transport.write(close_frame(code, why))
+
+    def _give_up(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    async def gone(self) -> None:
+        """Wait until the connection is gone."""
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._gone)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        if self._ending is not None:
+            self._ending.cancel()
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+        self._gone.set_result(None)
+        if self.left is not None:
+            self.left(self)
+        self.on_lost()
+
+    def is_there(self, now: Instant, silent_ns: int) -> None:
+        """Ask a client that has been silent for so long whether it is there; let go of one that
+        has not answered for half as long again: its host may have died without closing anything.
+        """
+        silent = now - self.heard_at
+        if silent >= silent_ns + silent_ns // 2:
+            self.transport.abort()
+        elif silent >= silent_ns and self._ending is None:
+            self.send_frame(_PING)
+
+
+class NoHandshake(ValueError):
+    """A request that does not begin a WebSocket."""
+
+
+class _HandedOver(web.StreamResponse):
+    """What aiohttp is answered with when it has nothing more to do with a connection."""
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """It was answered."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """It goes on."""
+
+
+class _Rest:
+    """Takes what came behind the request."""
+
+    def __init__(self, socket: AcceptedSocket) -> None:
+        self._socket = socket
+
+    def feed_data(self, data: bytes) -> None:
+        """See aiohttp's `WebSocketReader`."""
+        self._socket.data_received(data)
+
+    def feed_eof(self) -> None:
+        """See aiohttp's `WebSocketReader`."""
+
+
+def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport:
+    """Agree to a WebSocket, on which the first of these protocols is spoken that is offered.
+
+    Raises NoHandshake where the request does not begin one, ConnectionError where the client has
+    gone.
+    """
+    try:
+        begins = web.WebSocketResponse(protocols=protocols).can_prepare(request)
+    except ValueError as error:  # a key that is not in ASCII
+        raise NoHandshake(str(error)) from error
+    if not begins or request.can_read_body:
+        raise NoHandshake("the headers do not begin a WebSocket")
+    transport = request.transport
+    if transport is None or transport.is_closing():
+        raise ConnectionError("the client has gone")
+    key = request.headers[hdrs.SEC_WEBSOCKET_KEY].encode()
+    accepted = base64.b64encode(hashlib.sha1(key + _KEY_SUFFIX, usedforsecurity=False).digest())
+    chosen = f"Sec-WebSocket-Protocol: {begins.protocol}\r\n" if begins.protocol else ""
+    head = (
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
+        f"Sec-WebSocket-Accept: {accepted.decode()}\r\n{chosen}\r\n"
+    )
+    transport.write(head.encode())
+    return transport
+
+
+def hand_over(request: web.Request, socket: AcceptedSocket) -> web.StreamResponse:
+    """Have what comes on the request's connection read by `socket`; what its handler is to return.
+
+    aiohttp has no way to let go of a connection. What it does when one is lost is what is wanted,
+    but for closing it.
+    """
+    handler = request.protocol
+    socket.transport.set_protocol(socket)
+    handler.transport = None
+    socket.transport.resume_reading()  # where more came behind the request than aiohttp keeps
+    handler.set_parser(_Rest(socket))  # type: ignore[arg-type]
+    handler.connection_lost(None)
+    return _HandedOver()

@@ -1,0 +1,288 @@
+"""A port that takes only so many connections, and only those on which something happens.
+
+asyncio's own server takes every connection, hundreds at a time, and tells nobody before TLS is
+agreed on. Whoever opens connections and says nothing would then take the files that this process
+may open, until nobody else can connect, nor this process to others; and then no owner is renewed.
+So connections are taken here one by one, with everything else that the process has to do in
+between, and are counted before anything is said on them. `newcomers` has those that say nothing.
+
+What is said on them is not known here. Whoever listens makes the protocol of each connection, and
+tells when a whole request was read and when the connection has ended.
+"""
+
+import asyncio
+import errno
+import logging
+import socket as sockets
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeAlias, TypeVar
+
+from tenure.runtime.clock import boot_clock
+from tenure.transport.connection_limits import ConnectionLimits
+from tenure.transport.newcomers import Newcomers
+from tenure.transport.rate_bound import RateBound, RecentFloods
+
+ACCEPT_AGAIN_SECONDS = 1.0
+"""Until a connection is taken again when this process has no file left for one."""
+TOLD_SECONDS = 1.0
+"""A connection that is one too many is told so, and has so long to read it."""
+MOST_TOLD = 64
+"""So many at once: each takes one of our files for that long."""
+RECEIVED_BYTES = 65_536
+LEAST_BYTES = 1024
+"""Of a request that is not whole: whoever sends less of it in `stuck_seconds` only holds a
+connection."""
+BACKLOG = 1024
+"""Connections that the kernel keeps until they are taken: after a failover all clients come at
+once."""
+_log = logging.getLogger("tenure.transport")
+_NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+Refused: TypeAlias = Callable[[str, str], object]
+"""Told who was refused, and why."""
+Unfinished: TypeAlias = tuple[object, int] | None
+"""A request that is not whole yet, and how many bytes have come; None where there is none."""
+P = TypeVar("P", bound=asyncio.Protocol)
+
+
+def log_refused(peer: str, why: str) -> None:
+    """For listeners that nobody watches."""
+    _log.debug("%s: %s", peer, why)
+
+
+class TakenConnection:
+    """A connection that was taken."""
+
+    __slots__ = ("is_socket", "peer", "rate", "task", "transport", "unfinished", "unread")
+
+    def __init__(self, peer: str, rate: RateBound | None) -> None:
+        self.peer = peer
+        self.rate = rate
+        self.task: asyncio.Task[None] | None = None
+        self.transport: asyncio.Transport | None = None
+        self.is_socket = False
+        """A WebSocket has a heartbeat, and a bound for what may wait for its peer."""
+        self.unread = 0
+        """What the peer had not read when that was last looked at."""
+        self.unfinished: Unfinished = None
+        """What it had not finished then."""
+
+    def end(self) -> bool:
+        """Cut it off; False where it has ended already."""
+        if self.transport is None:  # TLS is not agreed on yet
+            return self.task is not None and self.task.cancel()
+        if self.transport.is_closing():
+            return False
+        self.transport.abort()
+        return True
+
+    def stuck(self, transport: asyncio.Transport, unfinished: Unfinished) -> str:
+        """What it has not done since it was last looked at; empty where it is well."""
+        unread, self.unread = self.unread, transport.get_write_buffer_size()
+        if self.unread and self.unread == unread:
+            return "read nothing of its answer"
+        before, self.unfinished = self.unfinished, unfinished
+        if before is None or unfinished is None or not transport.is_reading():
+            return ""
+        goes_on = unfinished[0] is not before[0] or unfinished[1] - before[1] >= LEAST_BYTES
+        return "" if goes_on else f"sent less than {LEAST_BYTES} bytes of a request"
+
+
+class BoundedPort(Generic[P]):
+    """Takes connections, and gives each the protocol that `make` makes.
+
+    `unfinished` says what one of them waits for. `refused` is told of whoever is refused, and why;
+    `silent` of whoever said nothing.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], P],
+        unfinished: Callable[[P], Unfinished],
+        refused: Refused,
+        silent: Refused,
+        limits: ConnectionLimits,
+    ) -> None:
+        self.limits = limits
+        self._make = make
+        self._unfinished = unfinished
+        self._refused = refused
+        self._most, self._most_of_a_peer = limits.most, limits.most_of_a_peer
+        self._newcomers = Newcomers[TakenConnection](
+            silent, limits.silent_seconds, limits.most_silent
+        )
+        self._taken: dict[P, TakenConnection] = {}
+        self._of_peer: Counter[str] = Counter()
+        self._floods = RecentFloods()
+        self._told: set[sockets.socket] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._tls: ssl.SSLContext | None = None
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def protocols(self) -> list[P]:
+        """Those of all connections."""
+        return list(self._taken)
+
+    def open(self, listening: sockets.socket, tls: ssl.SSLContext | None) -> None:
+        """Take connections from a socket that is bound, and closed with this port."""
+        listening.settimeout(0)
+        if self.limits.buffer_bytes is not None:
+            listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, self.limits.buffer_bytes)
+        self._tls = tls
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._take(listening)),
+            loop.create_task(self._watch()),
+        ]
+        # Not by the task: one that is cancelled before its first step never runs.
+        self._tasks[0].add_done_callback(lambda _: listening.close())
+
+    def take_no_more(self) -> None:
+        """Those that there are go on."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Take none any more, and let go those that have said nothing yet. The others are ended by
+        whoever made their protocols.
+        """
+        self.take_no_more()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._newcomers.close()
+        beginning = [each.task for each in self._taken.values() if each.task is not None]
+        for task in beginning:
+            task.cancel()
+        if beginning:
+            await asyncio.wait(beginning)
+        for told in list(self._told):
+            self._hang_up(told)
+
+    # --- connections ---
+
+    async def _take(self, listening: sockets.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as error:
+                if error.errno in _NO_FILES:
+                    self._refused("", f"no connection can be taken: {error.strerror}")
+                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                continue  # otherwise who came has gone already
+            self._arrived(accepted, str(address[0]))
+            await asyncio.sleep(0)  # where many come, it is the others' turn too
+
+    def _arrived(self, accepted: sockets.socket, peer: str) -> None:
+        if len(self._taken) >= self._most:
+            self._turn_away(accepted, peer, f"there are {self._most} connections already")
+            return
+        if self._of_peer[peer] >= self._most_of_a_peer:
+            why = f"there are {self._most_of_a_peer} connections from {peer} already"
+            self._turn_away(accepted, peer, why)
+            return
+        limits = self.limits
+        rate = None
+        if limits.requests_a_second is not None:
+            rate = self.rate_of(peer, limits.requests_a_second, limits.requests_at_once)
+        protocol = self._make()
+        taken = self._taken[protocol] = TakenConnection(peer, rate)
+        self._of_peer[peer] += 1
+        self._newcomers.arrived(taken)
+        beginning = self._begin(protocol, taken, accepted)
+        taken.task = asyncio.get_running_loop().create_task(beginning)
+
+    async def _begin(self, protocol: P, taken: TakenConnection, accepted: sockets.socket) -> None:
+        seconds = None if self._tls is None else self.limits.silent_seconds
+        try:
+            taken.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: protocol, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
+            )
+        except BaseException as error:
+            accepted.close()
+            self.gone(protocol)
+            if not isinstance(error, OSError):  # of TLS, too: who came speaks another language
+                raise
+        finally:
+            taken.task = None
+
+    def gone(self, protocol: P) -> None:
+        """Its connection has ended."""
+        taken = self._taken.pop(protocol, None)
+        if taken is None:
+            return
+        self._newcomers.spoke(taken)
+        self._of_peer[taken.peer] -= 1
+        if not self._of_peer[taken.peer]:
+            del self._of_peer[taken.peer]
+
+    def spoke(self, protocol: P, *, is_socket: bool = False) -> None:
+        """A whole request was read; with `is_socket`, messages follow on its connection."""
+        taken = self._taken.get(protocol)
+        if taken is not None:
+            taken.is_socket = is_socket
+            self._newcomers.spoke(taken)
+
+    def hand_over(self, protocol: P, to: P) -> None:
+        """The connection is a WebSocket from here on, and has another protocol."""
+        self.spoke(protocol, is_socket=True)
+        taken = self._taken.pop(protocol, None)
+        if taken is not None:
+            taken.rate = None
+            self._taken[to] = taken
+
+    def allows(self, protocol: P) -> bool:
+        """Whether its connection has not made too many requests; to be asked once for each."""
+        taken = self._taken.get(protocol)
+        return taken is None or taken.rate is None or taken.rate.allows(boot_clock())
+
+    def rate_of(self, peer: str, a_second: float, at_once: int) -> RateBound:
+        """The bound of a new connection: of less at once where a flood came from its address."""
+        return RateBound(a_second, self._floods.at_once(peer, at_once, boot_clock()))
+
+    def flooded(self, peer: str) -> None:
+        """More came from `peer` than is allowed."""
+        self._floods.add(peer, boot_clock())
+
+    # --- one too many ---
+
+    def _turn_away(self, accepted: sockets.socket, peer: str, why: str) -> None:
+        self._refused(peer, why)
+        if self._tls is not None or len(self._told) >= MOST_TOLD:
+            accepted.close()
+            return
+        text = f"{why}; try again later\n".encode()
+        head = (
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 5\r\n"
+            f"Connection: close\r\nContent-Length: {len(text)}\r\n\r\n"
+        )
+        with suppress(OSError):
+            accepted.settimeout(0)
+            accepted.send(head.encode() + text)
+            accepted.shutdown(sockets.SHUT_WR)
+        self._told.add(accepted)
+        asyncio.get_running_loop().call_later(TOLD_SECONDS, self._hang_up, accepted)
+
+    def _hang_up(self, told: sockets.socket) -> None:
+        with suppress(OSError):  # what is unread at the end takes away what was sent
+            told.recv(RECEIVED_BYTES)
+        told.close()
+        self._told.discard(told)
+
+    # --- those that do not read, or do not go on ---
+
+    async def _watch(self) -> None:
+        seconds = self.limits.stuck_seconds
+        while True:
+            await asyncio.sleep(seconds)
+            for protocol, taken in list(self._taken.items()):
+                transport = taken.transport
+                if transport is None or taken.is_socket:
+                    continue
+                why = taken.stuck(transport, self._unfinished(protocol))
+                if why and taken.end():
+                    self._refused(taken.peer, f"{why} for {seconds:g} s")

@@ -1,0 +1,152 @@
+"""Frames of WebSocket (RFC 6455) as a server has them: made once for many, and read one at a time.
+
+A server's frames are not masked, so the bytes of one message are the same for all that it is for.
+A client's frames are read only when it is their turn: whoever sends thousands of them at once has
+one read, and the rest stay the bytes that they came as. A connection at rest keeps no buffer.
+"""
+
+from aiohttp import WSCloseCode
+
+BINARY = 2
+CLOSE, PING, PONG = 8, 9, 10
+PIECE = 0
+"""A piece of a message of which more is to come."""
+TEXT_REFUSED = "a text frame, where messages are binary"
+REASON_BYTES = 123
+"""A close frame carries no more of a reason (5.5)."""
+
+_LAST, _RESERVED, _OPCODE = 0x80, 0x70, 0x0F
+_LAST_BINARY = _LAST | BINARY
+_MASKED, _LENGTH = 0x80, 0x7F
+_TWO_BYTE_LENGTH, _EIGHT_BYTE_LENGTH = 126, 127
+_TEXT = 1
+_NO_MASK = bytes(4)
+_SHORT = 256
+"""Up to here one number is quicker to unmask than four strides are."""
+_EXCLUSIVE_OR = tuple(bytes(mask ^ byte for byte in range(256)) for mask in range(256))
+
+
+class FrameError(Exception):
+    """What a client sent is not what WebSocket has, or not what is taken here."""
+
+    def __init__(self, code: WSCloseCode, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def frame(payload: bytes, opcode: int = BINARY) -> bytes:
+    """`payload` as one unmasked frame."""
+    size, first = len(payload), _LAST | opcode
+    if size < _TWO_BYTE_LENGTH:
+        return bytes((first, size)) + payload
+    if size < 1 << 16:
+        return bytes((first, _TWO_BYTE_LENGTH)) + size.to_bytes(2, "big") + payload
+    return bytes((first, _EIGHT_BYTE_LENGTH)) + size.to_bytes(8, "big") + payload
+
+
+def close_frame(code: int, why: str) -> bytes:
+    """The last frame of a connection, with as much of the reason as there is room for."""
+    reason = why.encode()[:REASON_BYTES].decode(errors="ignore").encode()
+    return frame(code.to_bytes(2, "big") + reason, CLOSE)
+
+
+def unmasked(mask: bytes | bytearray, data: bytes | bytearray) -> bytes:
+    """What a client sent under `mask`, which is repeated over it."""
+    size = len(data)
+    if mask == _NO_MASK:
+        return bytes(data)
+    if size <= _SHORT:
+        repeated = (mask * (size // 4 + 1))[:size]
+        number = int.from_bytes(data, "little") ^ int.from_bytes(repeated, "little")
+        return number.to_bytes(size, "little")
+    found = bytearray(size)
+    for place, byte in enumerate(mask):
+        found[place::4] = data[place::4].translate(_EXCLUSIVE_OR[byte])
+    return bytes(found)
+
+
+class FrameReader:
+    """Takes apart what one client sends, whose messages have so many bytes at most."""
+
+    __slots__ = ("_at", "_begun", "_buffer", "_most_bytes")
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._buffer: bytes | bytearray = b""
+        self._at = 0
+        """Up to where the buffer has been read."""
+        self._begun: bytearray | None = None
+        """What is here of a message that comes in pieces."""
+
+    def __len__(self) -> int:
+        """The bytes that were not taken yet, of a part of a frame too."""
+        return len(self._buffer) - self._at
+
+    def feed(self, data: bytes) -> None:
+        """More has come."""
+        if not self._buffer:
+            self._buffer = data
+            return
+        if isinstance(self._buffer, bytes):
+            self._buffer = bytearray(self._buffer)
+        del self._buffer[: self._at]
+        self._at = 0
+        self._buffer += data
+
+    def take(self) -> tuple[int, bytes] | None:
+        """The next frame by its opcode, if it is here as a whole: a message, or a control frame.
+
+        Raises FrameError.
+        """
+        buffer, at = self._buffer, self._at
+        size = len(buffer)
+        if size - at < 2:  # noqa: PLR2004 - the head
+            return None
+        first, second = buffer[at], buffer[at + 1]
+        if first != _LAST_BINARY or second < _MASKED or self._begun is not None:
+            self._check(first, second)
+        length, begins = second & _LENGTH, at + 6
+        if length >= _TWO_BYTE_LENGTH:
+            wide = 2 if length == _TWO_BYTE_LENGTH else 8
+            begins += wide
+            if size < at + 2 + wide:
+                return None
+            length = int.from_bytes(buffer[at + 2 : at + 2 + wide], "big")
+        if length > self._most_bytes - len(self._begun or b""):
+            why = f"a message of more than {self._most_bytes} bytes"
+            raise FrameError(WSCloseCode.MESSAGE_TOO_BIG, why)
+        ends = begins + length
+        if size < ends:
+            return None
+        payload = unmasked(buffer[begins - 4 : begins], buffer[begins:ends])
+        self._buffer, self._at = (b"", 0) if ends == size else (buffer, ends)
+        if first == _LAST_BINARY:
+            return BINARY, payload
+        opcode = first & _OPCODE
+        return (opcode, payload) if opcode >= CLOSE else self._put_together(first, payload)
+
+    def _put_together(self, first: int, payload: bytes) -> tuple[int, bytes]:
+        """A piece of a message: the message, where this is the last one."""
+        self._begun = (self._begun or bytearray()) + payload
+        if not first & _LAST:
+            return PIECE, b""
+        whole, self._begun = bytes(self._begun), None
+        return BINARY, whole
+
+    def _check(self, first: int, second: int) -> None:
+        """The head of a frame that is not a whole message. Raises FrameError."""
+        opcode, why = first & _OPCODE, None
+        if first & _RESERVED:
+            why = "a frame with reserved bits"
+        elif opcode == _TEXT:
+            raise FrameError(WSCloseCode.UNSUPPORTED_DATA, TEXT_REFUSED)
+        elif opcode not in (PIECE, BINARY, CLOSE, PING, PONG):
+            why = f"a frame of the unknown kind {opcode}"
+        elif second < _MASKED:
+            why = "a frame of a client that is not masked"
+        elif opcode >= CLOSE and (not first & _LAST or second & _LENGTH >= _TWO_BYTE_LENGTH):
+            why = "a control frame that is long, or in pieces"
+        elif opcode < CLOSE and (opcode == PIECE) != (self._begun is not None):
+            why = "pieces of messages that do not belong together"
+        if why is not None:
+            raise FrameError(WSCloseCode.PROTOCOL_ERROR, why)

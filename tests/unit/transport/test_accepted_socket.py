@@ -1,0 +1,240 @@
+"""WebSockets that are taken from aiohttp when it has agreed to them."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tenure.base.instants import Instant, seconds
+from tenure.transport.accepted_socket import (
+    AcceptedSocket,
+    FairTurns,
+    NoHandshake,
+    answer_handshake,
+)
+from tenure.transport.bounded_port import log_refused
+from tenure.transport.http_listener import HttpListener
+from tenure.transport.rate_bound import RateBound
+from tenure.transport.websocket_frames import BINARY, CLOSE, PING, PONG, frame
+from tests.patience import DEADLINE_SECONDS
+from tests.sessions import client_session
+from tests.unit.transport.test_websocket_frames import sent
+
+pytestmark = pytest.mark.asyncio
+ASKED = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: b, a\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+class Echo(AcceptedSocket):
+    """Says what it is told."""
+
+    def on_message(self, data: bytes) -> None:
+        if data == b"a fault":
+            raise ZeroDivisionError
+        self.send_frame(frame(data))
+
+    def on_flood(self) -> None:
+        self.end(1008, "too much")
+
+
+class Place:
+    """A listener, and whom it has accepted."""
+
+    def __init__(self, turns: FairTurns | None, rate: Callable[[], RateBound | None]) -> None:
+        app = web.Application()
+        app.router.add_get("/ws", self._accept)
+        self.listener = HttpListener(app, log_refused, log_refused)
+        self.sockets: list[Echo] = []
+        self.requests: list[weakref.ref[web.Request]] = []
+        self.url = ""
+        self._turns, self._rate = turns, rate
+
+    async def _accept(self, request: web.Request) -> web.StreamResponse:
+        try:
+            transport = answer_handshake(request, "a")
+        except NoHandshake as error:
+            raise web.HTTPBadRequest(text=str(error)) from error
+        options = {"most_bytes": 1 << 20, "lag_bytes": 1 << 20}
+        socket = Echo(transport, 1, turns=self._turns, rate=self._rate(), **options)
+        self.sockets.append(socket)
+        self.requests.append(weakref.ref(request))
+        return self.listener.hand_over(request, socket)
+
+
+@asynccontextmanager
+async def place(
+    turns: FairTurns | None = None, rate: Callable[[], RateBound | None] = lambda: None
+) -> AsyncIterator[Place]:
+    made = Place(turns, rate)
+    port = await made.listener.listen("127.0.0.1", 0, None)
+    made.url = f"http://127.0.0.1:{port}/ws"
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            yield made
+    finally:
+        await made.listener.close()
+
+
+@asynccontextmanager
+async def client(url: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    async with client_session() as session, session.ws_connect(url, protocols=["a"]) as socket:
+        yield socket
+
+
+@asynccontextmanager
+async def raw(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    where = urlsplit(url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def heard(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    first, size = await reader.readexactly(2)
+    return first & 0x0F, await reader.readexactly(size)
+
+
+async def test_messages_go_both_ways_whatever_their_size() -> None:
+    async with place() as at, client(at.url) as socket:
+        assert socket.protocol == "a"
+        for size in (0, 1, 125, 126, 300, 70_000, 1 << 20):
+            said = bytes([size % 251]) * size
+            await socket.send_bytes(said)
+            assert await socket.receive_bytes() == said
+
+
+async def test_nothing_of_aiohttp_is_kept() -> None:
+    def handlers() -> list[web.RequestHandler]:
+        return [each for each in gc.get_objects() if isinstance(each, web.RequestHandler)]
+
+    earlier = handlers()  # of other tests, in this process
+    async with place() as at, client(at.url) as socket:
+        await socket.send_bytes(b"a")
+        assert await socket.receive_bytes() == b"a"
+        await asyncio.sleep(0)
+        gc.collect()
+        assert [each() for each in at.requests] == [None]
+        assert not [each for each in handlers() if all(each is not other for other in earlier)]
+        assert len(at.listener) == 1
+        await socket.close()
+        await at.sockets[0].gone()
+        assert len(at.listener) == 0
+
+
+async def test_what_comes_with_the_request_is_read() -> None:
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED + sent(b"hasty"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101 ")
+        assert b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" in head, "as in the RFC"
+        assert b"Sec-WebSocket-Protocol: a\r\n" in head
+        assert await heard(reader) == (BINARY, b"hasty")
+
+
+async def test_a_ping_is_answered_and_a_close_too() -> None:
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED + sent(b"you?", PING) + sent(b"\x03\xe8", CLOSE))
+        await reader.readuntil(b"\r\n\r\n")
+        assert await heard(reader) == (PONG, b"you?")
+        assert await heard(reader) == (CLOSE, b"\x03\xe8")
+        assert await reader.read() == b""
+
+
+async def test_whoever_is_ended_is_told_why_and_nothing_after_it() -> None:
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED + sent(b"a"))
+        await reader.readuntil(b"\r\n\r\n")
+        await heard(reader)
+        [socket] = at.sockets
+        socket.end(1001, "it is over")
+        socket.end(1002, "not said")
+        writer.write(sent(b"b") + sent(b"\x03\xe9", CLOSE))
+        assert await heard(reader) == (CLOSE, b"\x03\xe9it is over")
+        assert await reader.read() == b""
+        await socket.gone()
+
+
+async def test_what_cannot_be_read_ends_its_connection() -> None:
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED + sent(b"text", 1) + sent(b"more"))
+        await reader.readuntil(b"\r\n\r\n")
+        said = (1003).to_bytes(2, "big") + b"a text frame, where messages are binary"
+        assert await heard(reader) == (CLOSE, said)
+        writer.write_eof()
+        assert await reader.read() == b""
+
+
+async def test_whoever_is_silent_is_asked_and_then_let_go() -> None:
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED + sent(b"a"))
+        await reader.readuntil(b"\r\n\r\n")
+        await heard(reader)
+        [socket] = at.sockets
+        for after, ends in ((9, False), (10, False), (15, True)):
+            socket.is_there(Instant(socket.heard_at + seconds(after)), seconds(10))
+            assert socket.transport.is_closing() is ends
+        assert await heard(reader) == (PING, b"")
+
+
+async def test_whoever_sends_much_is_read_in_turns_and_in_order() -> None:
+    async with place(FairTurns()) as at, raw(at.url) as (reader, writer), client(at.url) as other:
+        many = [bytes([number]) for number in range(200)]
+        writer.write(ASKED + b"".join(map(sent, many)))
+        await reader.readuntil(b"\r\n\r\n")
+        await heard(reader)
+        await other.send_bytes(b"other")
+        assert await other.receive_bytes() == b"other"
+        assert [(await heard(reader))[1] for _ in many[1:]] == many[1:]
+
+
+async def test_a_fault_ends_its_connection_and_the_others_are_read_on() -> None:
+    said: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    async with place(FairTurns()) as at, raw(at.url) as one, raw(at.url) as two:
+        for (_, writer), last in ((one, b"a fault"), (two, b"c")):
+            writer.write(ASKED + sent(b"a") + sent(b"b") + sent(last))
+        for reader, _ in (one, two):
+            await reader.readuntil(b"\r\n\r\n")
+            assert [(await heard(reader))[1] for _ in range(2)] == [b"a", b"b"]
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await heard(one[0])
+        assert await heard(two[0]) == (BINARY, b"c")
+    assert len(said) == 1
+
+
+async def test_more_than_its_rate_allows_is_not_read() -> None:
+    turns = FairTurns()
+    async with place(turns, lambda: RateBound(0.001, 2)) as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED + b"".join(map(sent, (b"a", b"b", b"c", b"d"))))
+        await reader.readuntil(b"\r\n\r\n")
+        assert [(await heard(reader))[1] for _ in range(2)] == [b"a", b"b"]
+        assert await heard(reader) == (CLOSE, (1008).to_bytes(2, "big") + b"too much")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"Upgrade: websocket\r\n", b""),
+        (b"Connection: Upgrade\r\n", b""),
+        (b"Version: 13", b"Version: 12"),
+        (b"dGhlIHNhbXBsZSBub25jZQ==", b"dGhl"),
+        (b"dGhlIHNhbXBsZSBub25jZQ==", b"\xff"),
+        (b"\r\n\r\n", b"\r\nContent-Length: 1\r\n\r\na"),
+    ],
+)
+async def test_a_request_that_begins_no_websocket_is_refused(before: bytes, after: bytes) -> None:
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED.replace(before, after))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+        assert at.sockets == []
