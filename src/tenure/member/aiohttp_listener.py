@@ -8,60 +8,48 @@ handles them.
 
 from asyncio import StreamReader, Task
 from collections.abc import Callable
-from socket import socket
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.http import RawRequestMessage
 
 from tenure.client.refusals import refusal
 from tenure.errors import NotOwner
 from tenure.member.asgi import RELAYED, Relayed
 from tenure.member.exchange import IS_PRIVATE
-from tenure.member.listener import BACKLOG, CLOSE_SECONDS, url_of
+from tenure.member.listener import CLOSE_SECONDS, LIMITS, bound, url_of
 from tenure.member.member import PROBE
+from tenure.transport.bounded_port import BACKLOG, log_refused
+from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import Credentials
+from tenure.transport.http_listener import HttpListener, logger_of
 
 RELAYED_NAME = RELAYED.decode()
 
 
-class AiohttpListener:
-    """Serves an aiohttp application at a socket of its own, in the running event loop."""
+class AiohttpDoor:
+    """An aiohttp application, as the other members find it."""
 
-    def __init__(
-        self,
-        app: web.Application,
-        listening: socket,
-        name: Callable[[], str],
-        credentials: Credentials,
-    ) -> None:
+    def __init__(self, app: web.Application, name: Callable[[], str]) -> None:
         self._app = app
-        self._listening = listening
-        self._credentials = credentials
-        self.url = url_of(listening, credentials.scheme)
         self._name = name
-        self._runner: web.ServerRunner | None = None
+        self.listener: HttpListener | None = None
+        """What is to know of each request; there is none in memory."""
 
-    async def start(self) -> None:
-        """Listen."""
-        server = web.Server(
+    def server(self) -> web.Server:
+        """What makes requests, and handles them."""
+        return web.Server(
             self._handle,  # type: ignore[arg-type]  # requests are what `_request` makes
             request_factory=self._request,  # type: ignore[arg-type]
             # What is relayed is in the log of the shared port, and probes come all the time.
             access_log=None,
+            logger=logger_of(log_refused),
         )
-        runner = self._runner = web.ServerRunner(server, shutdown_timeout=CLOSE_SECONDS)
-        await runner.setup()
-        tls = self._credentials.for_listening()
-        await web.SockSite(runner, self._listening, ssl_context=tls, backlog=BACKLOG).start()
-
-    async def stop(self) -> None:
-        """Answer what has begun, and close. A second time does nothing."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-        self._listening.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self.listener is not None:
+            is_socket = hdrs.UPGRADE in request.headers
+            self.listener.spoke(request, is_socket=is_socket)
         if request.path == PROBE:
             return web.Response(text=self._name())
         if not self._app.frozen:  # it is starting yet, and its middlewares are not in place
@@ -91,3 +79,36 @@ class AiohttpListener:
         if relayed is None:
             return request
         return request.clone(remote=relayed.host, scheme=relayed.scheme)
+
+
+class AiohttpListener:
+    """Serves an aiohttp application at a socket of its own, in the running event loop."""
+
+    def __init__(
+        self,
+        door: AiohttpDoor,
+        listen: str,
+        credentials: Credentials,
+        limits: ConnectionLimits = LIMITS,
+    ) -> None:
+        self._door = door
+        self._listening = bound(listen)
+        self._credentials = credentials
+        self._limits = limits
+        self.url = url_of(self._listening, credentials.scheme)
+
+    async def start(self) -> None:
+        """Listen."""
+        runner = web.ServerRunner(self._door.server(), shutdown_timeout=CLOSE_SECONDS)
+        listener = HttpListener(runner, log_refused, log_refused, self._limits)
+        self._door.listener = listener
+        await listener.prepare()
+        self._listening.listen(BACKLOG)
+        listener.open(self._listening, self._credentials.for_listening())
+
+    async def stop(self) -> None:
+        """Answer what has begun, and close. A second time does nothing."""
+        listener, self._door.listener = self._door.listener, None
+        if listener is not None:
+            await listener.close()
+        self._listening.close()

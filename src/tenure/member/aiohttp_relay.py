@@ -53,6 +53,11 @@ class AiohttpRelay:
         )
         self._open: set[Exchange] = set()
 
+    @property
+    def key(self) -> PathKey:
+        """Where keys stand in paths."""
+        return self._relay.key
+
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer a request, or have it answered."""
         exchange = Exchange(request, handler)

@@ -5,7 +5,7 @@ member, its relay and the application are what they are in production.
 """
 
 from contextvars import ContextVar
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
@@ -13,6 +13,9 @@ from tenure.member.asgi import App
 from tenure.member.forwarding import KEEP_ALIVE_SECONDS, Forwarding, KeptConnections
 from tenure.member.listener import MemberListener, OwnListener
 from tenure.transport.credentials import Credentials
+
+if TYPE_CHECKING:
+    from tenure.member.aiohttp_listener import AiohttpDoor
 
 ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """What it would add to requests that do not have it, and is not to add to what is relayed."""
@@ -25,6 +28,12 @@ class MemberEnvironment(Protocol):
         """Serves `app`, once it is started, at "HOST:PORT". Raises ConfigurationError if it cannot
         listen there.
         """
+        ...
+
+    def aiohttp_listener(
+        self, door: "AiohttpDoor", listen: str, credentials: Credentials
+    ) -> MemberListener:
+        """The same for an application of aiohttp."""
         ...
 
     def session(self) -> ClientSession:
@@ -42,6 +51,14 @@ class NetworkOfMembers:
     def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
         """See `MemberEnvironment`."""
         return OwnListener(app, listen, credentials)
+
+    def aiohttp_listener(
+        self, door: "AiohttpDoor", listen: str, credentials: Credentials
+    ) -> MemberListener:
+        """See `MemberEnvironment`."""
+        from tenure.member.aiohttp_listener import AiohttpListener  # noqa: PLC0415  # loads servers
+
+        return AiohttpListener(door, listen, credentials)
 
     def session(self) -> ClientSession:
         """See `MemberEnvironment`."""

@@ -7,21 +7,31 @@ closed the shared port, while the member hands over its keys.
 
 import asyncio
 import socket
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.base.hosts import is_every_address, is_loopback
 from tenure.client.arguments import LAST_PORT
 from tenure.errors import ConfigurationError
-from tenure.member.asgi import App
+from tenure.member.asgi import App, Receive, Scope, Send
+from tenure.transport.bounded_port import BACKLOG, BoundedPort, Unfinished, log_refused
+from tenure.transport.connection_limits import MOST_CONNECTIONS, ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 
 if TYPE_CHECKING:
     from uvicorn import Server
 
-BACKLOG = 2048
 CLOSE_SECONDS = 5.0
 """For requests that are being answered when everything is handed over."""
+STUCK_SECONDS = 60.0
+"""A client of an application may be slow, and the member that relays for it is as slow. Web servers
+have the same bound."""
+LIMITS = ConnectionLimits(
+    of_a_peer=MOST_CONNECTIONS,  # of as many as there may be: all members may be on one host
+    stuck_seconds=STUCK_SECONDS,
+    buffer_bytes=None,
+)
 
 
 def checked_listen(given: object, address: str | None, *, insecure: bool) -> str:
@@ -95,23 +105,34 @@ class OwnListener:
     Raises ConfigurationError if it cannot listen there.
     """
 
-    def __init__(self, app: App, listen: str, credentials: Credentials = NOTHING) -> None:
+    def __init__(
+        self,
+        app: App,
+        listen: str,
+        credentials: Credentials = NOTHING,
+        limits: ConnectionLimits = LIMITS,
+    ) -> None:
         self._listening = bound(listen)
         self._credentials = credentials
         self.url = url_of(self._listening, credentials.scheme)
         self._server = _server(app)
+        self._port = BoundedPort[Any](
+            self._connection, _unfinished, log_refused, log_refused, limits
+        )
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen."""
-        # What `Server.serve` does, but for the signals: these are the shared server's.
-        config = self._server.config
-        config.load()
-        config.ssl = self._credentials.for_listening()  # it knows only files that never change
-        _log_no_access(config)
-        self._server.lifespan = config.lifespan_class(config)
-        await self._server.startup(sockets=[self._listening])
-        self._running = asyncio.get_running_loop().create_task(self._server.main_loop())
+        # What `Server.serve` does, but for the signals, which are the shared server's, and for the
+        # connections, which a port takes that has bounds.
+        server = self._server
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        server.servers = []
+        server.started = True
+        self._listening.listen(BACKLOG)
+        self._port.open(self._listening, self._credentials.for_listening())
+        self._running = asyncio.get_running_loop().create_task(server.main_loop())
 
     async def stop(self) -> None:
         """Answer what has begun, and close. A second time does nothing."""
@@ -123,22 +144,57 @@ class OwnListener:
         self._server.should_exit = True
         with suppress(asyncio.CancelledError):
             await self._running
-        await self._server.shutdown(sockets=[self._listening])
+        await self._port.close()
+        await self._server.shutdown()
+
+    def _connection(self) -> Any:  # noqa: ANN401  # of one of uvicorn's classes
+        """A connection of uvicorn's, which tells the port what becomes of it."""
+        port, server = self._port, self._server
+        config = server.config
+        made: Any = config.http_protocol_class(  # type: ignore[call-arg]  # typed as any protocol
+            config=config, server_state=server.server_state, app_state={}
+        )
+        # What is relayed is in the log of the shared port already, and probes come all the time.
+        # `access_log=False` would take the handlers from uvicorn's logger, which that server uses.
+        made.access_log = False
+        made.heard = 0
+        receive, serve, socket = made.data_received, made.app, made.ws_protocol_class
+
+        def data_received(data: bytes) -> None:
+            made.heard += len(data)
+            receive(data)
+
+        def app(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            port.spoke(made)
+            return serve(scope, receive, send)  # type: ignore[no-any-return]
+
+        def upgraded(**given: Any) -> Any:  # noqa: ANN401
+            port.spoke(made, is_socket=True)
+            return told_when_lost(socket(**given))
+
+        def told_when_lost(protocol: Any) -> Any:  # noqa: ANN401
+            lose = protocol.connection_lost
+
+            def connection_lost(error: Exception | None) -> None:
+                lose(error)
+                port.gone(made)
+
+            protocol.connection_lost = connection_lost
+            return protocol
+
+        made.data_received, made.app = data_received, app
+        made.ws_protocol_class = upgraded if socket is not None else None
+        return told_when_lost(made)
 
 
-def _log_no_access(config: Any) -> None:  # noqa: ANN401  # uvicorn types it as a class
-    """What is relayed is in the log of the shared port already, and probes come all the time.
-
-    `access_log=False` would take the handlers from uvicorn's logger, which the shared server uses.
-    """
-    protocol = config.http_protocol_class
-
-    def made(**given: Any) -> Any:  # noqa: ANN401
-        connection = protocol(**given)
-        connection.access_log = False
-        return connection
-
-    config.http_protocol_class = made
+def _unfinished(connection: Any) -> Unfinished:  # noqa: ANN401
+    """The first request is waited for elsewhere, and between two uvicorn has a limit of its own."""
+    cycle = connection.cycle
+    if cycle is None:
+        return None
+    is_idle = connection.timeout_keep_alive_task is not None
+    is_heard = is_idle if cycle.response_complete else not cycle.more_body
+    return None if is_heard else (cycle, connection.heard)
 
 
 def _server(app: App) -> "Server":
@@ -156,7 +212,6 @@ def _server(app: App) -> "Server":
         # The member that relays an answer adds both of these itself.
         server_header=False,
         date_header=False,
-        backlog=BACKLOG,
         timeout_graceful_shutdown=int(CLOSE_SECONDS),
     )
     return Server(config)

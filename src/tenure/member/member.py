@@ -28,7 +28,7 @@ from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.member.asgi import App, Receive, Scope, Send, respond
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
-from tenure.member.listener import MemberListener, bound, checked_listen
+from tenure.member.listener import MemberListener, checked_listen
 from tenure.transport.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -209,13 +209,13 @@ class Member:
 
     async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
         """The same for aiohttp's servers: `app.cleanup_ctx.append(member.cleanup_ctx)`."""
-        from tenure.member.aiohttp_listener import AiohttpListener  # noqa: PLC0415  # loads servers
+        from tenure.member.aiohttp_listener import AiohttpDoor  # noqa: PLC0415  # loads servers
         from tenure.member.aiohttp_relay import watch_answers  # noqa: PLC0415
 
         watch_answers(app)
-        async with self._entered(
-            lambda: AiohttpListener(app, bound(self._listen), self._shown_name, self.credentials)
-        ):
+        listener = member_environment().aiohttp_listener
+        door = AiohttpDoor(app, self._shown_name)
+        async with self._entered(lambda: listener(door, self._listen, self.credentials)):
             yield
 
     @asynccontextmanager

@@ -160,11 +160,16 @@ def _who_does(process: AppProcess, user_key: object) -> str:
 
 
 def _relay_key(app: object) -> PathKey | None:
-    """That of the first Relay around an application, or among Starlette's middlewares."""
+    """That of the first Relay around an application, or among its middlewares."""
     if isinstance(app, Relay):
         return app.key
     middlewares: Sequence[object] = getattr(app, "user_middleware", ())
     for each in middlewares:
         if getattr(each, "cls", None) is Relay:
             return each.kwargs.get("key")  # type: ignore[attr-defined,no-any-return]
-    return None
+    of_aiohttp: Sequence[object] = getattr(app, "middlewares", ())
+    if not of_aiohttp:
+        return None
+    from tenure.member.aiohttp_relay import AiohttpRelay  # noqa: PLC0415  # loads a server
+
+    return next((each.key for each in of_aiohttp if isinstance(each, AiohttpRelay)), None)

@@ -64,6 +64,8 @@ class Program:
         MEMBERS.set(MemoryMembers(listener, connect))
         app = self.load()
         self._judge.know(app)
+        if "aiohttp.web" in sys.modules:
+            app = _as_asgi(app)
         lifespan = Lifespan(app, self.name)
         await lifespan.start()
 
@@ -116,6 +118,14 @@ def warm_up(source: AppSource) -> None:
 
 
 _WARM: set[str] = set()
+
+
+def _as_asgi(app: App) -> App:
+    from aiohttp import web  # noqa: PLC0415  # it was loaded
+
+    from tenure.testing.aiohttp_app import AiohttpApp  # noqa: PLC0415  # loads a server
+
+    return AiohttpApp(app) if isinstance(app, web.Application) else app
 
 
 def _is_app(name: str, found: object) -> bool:

@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from http.client import HTTPMessage
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from aiohttp import ClientConnectionError, ClientSession, WSMessage, WSMsgType
 from aiohttp.client_exceptions import ClientConnectorError, WSServerHandshakeError
@@ -23,6 +24,9 @@ from tenure.routing.router import Origin, parse
 from tenure.testing.asgi_channel import ABNORMAL, MemoryServer, Watch, decoded, encoded
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.credentials import Credentials
+
+if TYPE_CHECKING:
+    from tenure.member.aiohttp_listener import AiohttpDoor
 
 Connect = Callable[[str], Awaitable[Channel]]
 Listen = Callable[[Serve, str], None]
@@ -68,6 +72,14 @@ class MemoryMembers:
         """See `MemberEnvironment`. Where it listens, and how, does not matter."""
         del listen, credentials
         return self._make(app)
+
+    def aiohttp_listener(
+        self, door: "AiohttpDoor", listen: str, credentials: Credentials
+    ) -> MemberListener:
+        """See `MemberEnvironment`."""
+        from tenure.testing.aiohttp_app import serve_request  # noqa: PLC0415  # loads a server
+
+        return self.listener(partial(serve_request, door.server()), listen, credentials)
 
     def session(self) -> ClientSession:
         """See `MemberEnvironment`."""

@@ -1,5 +1,6 @@
 """Every port that this library listens on speaks TLS, asks for certificates where it is told to,
-and shows a new one without a restart. SECURITY.md has a table of them.
+shows a new one without a restart, and bounds what strangers can take of it. SECURITY.md has a table
+of them.
 """
 
 import ast
@@ -7,9 +8,11 @@ import asyncio
 import re
 import shutil
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,43 +20,69 @@ from aiohttp import web
 
 from tenure.cli.service_gate import service_port
 from tenure.manager.config import ManagerSettings
+from tenure.manager.limits import ManagerLimits
 from tenure.manager.service import ManagerService
-from tenure.member.aiohttp_listener import AiohttpListener
-from tenure.member.listener import OwnListener, bound
+from tenure.member.aiohttp_listener import AiohttpDoor, AiohttpListener
+from tenure.member.asgi import Receive, Scope, Send
+from tenure.member.listener import OwnListener
 from tenure.services.documents.service import Documents
 from tenure.services.feeds.service import Feeds
 from tenure.services.service import ServiceSettings
 from tenure.services.serving import served
 from tenure.transport import tls
-from tenure.transport.credentials import Credentials
+from tenure.transport.connection_limits import ConnectionLimits
+from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.websocket_channels import WebSocketChannels
 from tenure.transport.websocket_door import WebSocketDoor
 from tests.certificates import Authority
+from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 from tests.unit.manager.serving import serving
 
-Opened = Callable[[Credentials], AbstractAsyncContextManager[str]]
+LIMITS = ConnectionLimits()
+FEW = ConnectionLimits(connections=6, of_a_peer=6, silent_of_a_peer=6)
+SHORT = ConnectionLimits(silent_of_a_peer=3, silent_seconds=0.3, stuck_seconds=0.3)
+LARGE = b"0" * 20_000_000
+
+
+class Opened(Protocol):
+    """Listens, with these limits."""
+
+    def __call__(
+        self, credentials: Credentials, limits: ConnectionLimits = LIMITS
+    ) -> AbstractAsyncContextManager[str]: ...
 
 
 @asynccontextmanager
-async def manager(credentials: Credentials) -> AsyncIterator[str]:
+async def manager(
+    credentials: Credentials, limits: ConnectionLimits = LIMITS
+) -> AsyncIterator[str]:
     settings = ManagerSettings(
         port=0,
         journal="memory",
-        tls_cert=Path(credentials.cert or ""),
-        tls_key=Path(credentials.key or ""),
+        tls_cert=Path(credentials.cert) if credentials.cert else None,
+        tls_key=Path(credentials.key) if credentials.key else None,
         tls_client_ca=Path(credentials.ca or "") if credentials.mutual else None,
+        limits=ManagerLimits(
+            connections=limits.connections,
+            connections_of_a_peer=limits.of_a_peer,
+            silent_of_a_peer=limits.silent_of_a_peer,
+            silent_seconds=limits.silent_seconds,
+            stuck_seconds=limits.stuck_seconds,
+        ),
     )
     async with ManagerService(settings) as service:
         yield service.url
 
 
 @asynccontextmanager
-async def channels(credentials: Credentials) -> AsyncIterator[str]:
+async def channels(
+    credentials: Credentials, limits: ConnectionLimits = LIMITS
+) -> AsyncIterator[str]:
     async def serve(_: object) -> None:
         await asyncio.Event().wait()
 
-    listening = WebSocketChannels(credentials)
+    listening = WebSocketChannels(credentials, limits)
     yield await listening.listen("127.0.0.1:0", serve)
     await listening.close()
 
@@ -67,45 +96,69 @@ class Nobody:
 
 
 @asynccontextmanager
-async def door(credentials: Credentials) -> AsyncIterator[str]:
-    listening = WebSocketDoor("/v1/x", credentials)
+async def door(credentials: Credentials, limits: ConnectionLimits = LIMITS) -> AsyncIterator[str]:
+    listening = WebSocketDoor("/v1/x", credentials, limits=limits)
     yield await listening.open("127.0.0.1:0", Nobody())
     await listening.close("it is over")
 
 
 @asynccontextmanager
-async def asgi(credentials: Credentials) -> AsyncIterator[str]:
-    async def app(scope: object, receive: object, send: object) -> None: ...
+async def asgi(credentials: Credentials, limits: ConnectionLimits = LIMITS) -> AsyncIterator[str]:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        body = LARGE if scope["path"] == "/large" else b""
+        start = {"type": "http.response.start", "status": 200}
+        await send({**start, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
 
-    listening = OwnListener(app, "127.0.0.1:0", credentials)
+    listening = OwnListener(app, "127.0.0.1:0", credentials, limits)
     await listening.start()
     yield listening.url
     await listening.stop()
 
 
 @asynccontextmanager
-async def aiohttp(credentials: Credentials) -> AsyncIterator[str]:
-    listening = AiohttpListener(web.Application(), bound("127.0.0.1:0"), str, credentials)
+async def aiohttp(
+    credentials: Credentials, limits: ConnectionLimits = LIMITS
+) -> AsyncIterator[str]:
+    async def answer(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(body=LARGE if request.path == "/large" else b"")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    app.pre_freeze()
+    app.freeze()
+    listening = AiohttpListener(AiohttpDoor(app, str), "127.0.0.1:0", credentials, limits)
     await listening.start()
     yield listening.url
     await listening.stop()
 
 
 @asynccontextmanager
-async def service(credentials: Credentials) -> AsyncIterator[str]:
+async def service(
+    credentials: Credentials, limits: ConnectionLimits = LIMITS
+) -> AsyncIterator[str]:
     async with serving() as serves:
         settings = ServiceSettings(pool="documents", managers=serves.service.url)
         documents = Documents(settings, watchdog=None)
         async with served(
-            documents, "127.0.0.1", 0, service_port, tls=credentials.for_listening()
+            documents,
+            "127.0.0.1",
+            0,
+            partial(service_port, limits=limits),
+            tls=credentials.for_listening(),
         ) as url:
             yield url
 
 
 @asynccontextmanager
-async def feeds(credentials: Credentials) -> AsyncIterator[str]:
+async def feeds(credentials: Credentials, limits: ConnectionLimits = LIMITS) -> AsyncIterator[str]:
     settings = ServiceSettings(pool="feeds", managers="http://127.0.0.1:1")
-    async with Feeds(settings, credentials=credentials).private(service_port) as url:
+    async with Feeds(settings, credentials=credentials).private(
+        partial(service_port, limits=limits)
+    ) as url:
         yield url
 
 
@@ -124,7 +177,6 @@ WITHOUT_TLS = {"gossip of a store node"}
 LISTENING = {
     "cli/demo/owner.py": "the demo's service, on loopback",
     "manager/listening.py": "the manager",
-    "member/aiohttp_listener.py": "the member of aiohttp",
     "transport/datagram.py": "gossip",
     "transport/http_listener.py": "the manager, channels, doors and services",
 }
@@ -194,6 +246,122 @@ async def test_told_to_it_lets_in_nobody_without_a_certificate_of_its_authority(
             with pytest.raises(OSError):  # noqa: PT011 - of TLS, or that the connection is gone
                 await shown(url, stranger)
         assert await shown(url, context(client))
+
+
+@asynccontextmanager
+async def connected(url: str, said: bytes = b"") -> AsyncIterator[asyncio.StreamReader]:
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=1000)
+    writer.write(said)
+    try:
+        yield reader
+    finally:
+        writer.transport.abort()
+
+
+async def ended(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the connection ends, however it ends."""
+    came = b""
+    with suppress(ConnectionError):
+        while more := await reader.read(1 << 20):
+            came += more
+    return came
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", LISTENERS)
+async def test_it_lets_go_who_says_nothing_and_half_of_a_header(name: str) -> None:
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        LISTENERS[name](NOTHING, SHORT) as url,
+        AsyncExitStack() as stack,
+    ):
+        said = [b"", b"GET / HTTP/1.1\r\nHo", b"", b""]
+        silent = [await stack.enter_async_context(connected(url, each)) for each in said]
+        first = asyncio.create_task(ended(silent[0]))
+        others = [asyncio.create_task(ended(each)) for each in silent[1:]]
+        await asyncio.wait([first, *others], return_when=asyncio.FIRST_COMPLETED)
+        assert first.done(), "more than three were silent, so the first of them gives way"
+        assert [b"", *await asyncio.gather(*others)] == [b""] * 4
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", LISTENERS)
+async def test_it_takes_only_so_many_connections(name: str) -> None:
+    """Each makes a request, and stays."""
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        LISTENERS[name](NOTHING, FEW) as url,
+        AsyncExitStack() as stack,
+    ):
+        answers = []
+        for _ in range(7):
+            head = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            reader = await stack.enter_async_context(connected(url, head))
+            answers.append((await reader.readuntil(b"\r\n\r\n")).split()[1])
+            if len(answers) == 7:
+                assert b"there are 6 connections already" in await ended(reader)
+        assert b"503" not in answers[:6]
+        assert answers[6] == b"503"
+
+
+MEMBERS = ("member of ASGI", "member of aiohttp")
+TAKE_BODIES = ("manager", *MEMBERS, "service of `tenure serve`", "port of feeds")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("name", "is_first"),
+    # After a later one, aiohttp reads ten seconds more of what it has refused already.
+    [*((name, True) for name in TAKE_BODIES), *((name, False) for name in MEMBERS)],
+)
+async def test_it_lets_go_who_does_not_finish_a_body(
+    name: str,
+    is_first: bool,
+) -> None:
+    """Whether it is the first request of its connection or a later one."""
+    before = b"" if is_first else b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    begun = b"POST /feeds/a/bodies HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        LISTENERS[name](NOTHING, SHORT) as url,
+        connected(url, before + begun) as reader,
+    ):
+        answers = re.findall(rb"HTTP/1.1 (\d+)", await ended(reader))
+        assert len(answers) <= (1 if is_first else 2)
+        assert b"200" not in answers[0 if is_first else 1 :]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", MEMBERS)
+async def test_a_member_lets_go_who_reads_nothing_of_an_answer(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "tenure.transport")
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        LISTENERS[name](NOTHING, SHORT) as url,
+        connected(url, b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n") as reader,
+    ):
+        while "read nothing of its answer" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+            await asyncio.sleep(0.01)
+        assert len(await ended(reader)) < len(LARGE)
+
+
+@pytest.mark.asyncio
+async def test_half_a_header_after_a_request_does_not_keep_a_connection_for_ever() -> None:
+    """Uvicorn's own limit for a connection between two requests ends with the first byte."""
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        LISTENERS["member of ASGI"](NOTHING, SHORT) as url,
+    ):
+        parts = urlsplit(url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"GET / HT")
+        assert await ended(reader) == b""
+        writer.close()
 
 
 def test_the_table_of_listeners_has_these_and_no_others() -> None:
