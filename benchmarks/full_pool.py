@@ -129,7 +129,7 @@ async def is_refused_for_more(owner: Owner) -> bool:
     asking.__dict__.update(owner.__dict__, held=held)
     refusal = await asking._ask(asking._request)
     owner.sequence = asking.sequence
-    return isinstance(refusal, Refusal) and "than any table has" in refusal.detail
+    return isinstance(refusal, Refusal)
 
 
 async def leads_on(manager: ManagerProcess) -> list[bool]:

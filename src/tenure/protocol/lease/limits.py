@@ -25,9 +25,9 @@ where pools are made by their first owner."""
 OWNERS_PER_POOL = 1 << 15
 """Sixteen times the paper's 2,000, for pools of small processes."""
 
-OWNER_CHARACTERS_PER_POOL = 4 << 20
-"""Of names and addresses, all of which a snapshot for a lookup repeats: 128 for each owner of a
-full pool, and 16 MiB where each character takes four bytes."""
+OWNER_CHARACTERS_PER_POOL = 8 << 20
+"""Of names, labels and addresses of any kind. A snapshot for a lookup repeats all but labels: 256
+for each owner of a full pool, and 32 MiB where each character takes four bytes."""
 
 SPLIT_POINTS_PER_POOL = 1 << 16
 """Half of all ranges: the rest is for what moves later."""

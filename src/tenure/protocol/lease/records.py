@@ -80,8 +80,10 @@ class Joined(Record, frozen=True, kw_only=True):
     cache: Address | None = None
 
     @classmethod
-    def by(cls, join: Join, incarnation: int) -> "Joined":
-        """The record that answers a join."""
+    def by(cls, join: Join, incarnation: int, longest_reads_ns: int) -> "Joined":
+        """The record that answers a join. Whatever it says of its reads, they end with its term
+        (V11): more on record would have its successors wait in vain, for as long as it said.
+        """
         return cls(
             pool=join.pool,
             incarnation=incarnation,
@@ -92,7 +94,7 @@ class Joined(Record, frozen=True, kw_only=True):
             labels=join.labels,
             process=join.process,
             hand_off=join.hand_off,
-            reads_ns=join.reads_ns,
+            reads_ns=min(join.reads_ns, longest_reads_ns),
             cache=join.cache,
         )
 

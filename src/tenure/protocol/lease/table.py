@@ -16,7 +16,7 @@ import msgspec
 from tenure.base.keys import Key, PoolKind
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.lease.messages import Entry, Held
+from tenure.protocol.lease.messages import Entry, Held, Join
 from tenure.protocol.lease.records import (
     UNSTEERED,
     Changed,
@@ -110,7 +110,7 @@ class LeaseTable:
                 self._join(record)
             case Left(incarnation=incarnation, entries=entries):
                 member = self.members.pop(incarnation, None)
-                self.characters -= _characters(member) if member else 0
+                self.characters -= characters_of(member) if member else 0
                 self._lay(entries, NOT_HANDED)
                 self._held.pop(incarnation, None)
                 self._changed.pop(incarnation, None)
@@ -138,7 +138,7 @@ class LeaseTable:
         )
         self._held[record.incarnation] = ()
         self.reads_ns = max(self.reads_ns, record.reads_ns)
-        self.characters += _characters(self.members[record.incarnation])
+        self.characters += characters_of(self.members[record.incarnation])
         self.numbered[record.name] = (record.incarnation, record.nonce)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
@@ -292,7 +292,7 @@ class LeaseTable:
         former = ((item.range, item.number) for item in state.former)
         table.former = RangeMap.of(former, NOT_RENUMBERED)
         table.members = {member.incarnation: member for member in state.members}
-        table.characters = sum(map(_characters, state.members))
+        table.characters = sum(map(characters_of, state.members))
         table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}
         table.next_number = state.next_number
         table.next_incarnation = state.next_incarnation
@@ -313,8 +313,11 @@ class LeaseTable:
         assert set(self.steering.evicted) <= self.members.keys(), self.steering
 
 
-def _characters(member: MemberRecord) -> int:
-    return len(member.name) + len(member.address)
+def characters_of(member: MemberRecord | Join) -> int:
+    """How many characters an owner has chosen: all are journaled, and lookups are told most."""
+    labels = sum(len(label) + len(value) for label, value in member.labels.items())
+    urls = len(member.address) + len(member.hand_off or "") + len(member.cache or "")
+    return len(member.name) + urls + labels
 
 
 def entry_of(key_range: KeyRange, right: Right) -> Entry:

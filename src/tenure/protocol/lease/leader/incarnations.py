@@ -41,7 +41,7 @@ class Incarnations:
         """The session of a new incarnation, whose hold has not begun."""
         self._forget_the_long_gone(now)
         incarnation = self.table.next_incarnation
-        self.context.write(Joined.by(message, incarnation))
+        self.context.write(Joined.by(message, incarnation, self.context.timing.term_ns))
         session = Session(incarnation, message.name, message.owner_nonce, now)
         session.cause = self.context.begin()
         self.sessions[incarnation] = session

@@ -260,7 +260,7 @@ class Moving:
     def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
         deadline = session.orders[piece.start]
         is_late = deadline != NOT_ORDERED and now >= deadline
-        if is_late or any(piece.overlaps(held.range) for held in session.letting_go):
+        if is_late or session.still_has(piece):
             return False  # what an owner has given up it serves no more, and hands over to nobody
         return self.taker(session, planned) is not None
 
@@ -348,5 +348,7 @@ def _cut(key_range: KeyRange, *maps: RangeMap[Any]) -> list[KeyRange]:
     """`key_range` in pieces, in each of which every map has one value."""
     pieces = [key_range]
     for cutting in maps:
+        if len(cutting) == 1:
+            continue  # most of them have one value everywhere
         pieces = [part for piece in pieces for part, _ in cutting.within(piece)]
     return pieces

@@ -155,7 +155,7 @@ class Pool:
             self.context.refuse(connection, message, "past", why)
             return
         differs = message.copies or message.held != given
-        if differs and cuts_too_much(self.table, message):
+        if differs and cuts_too_much(self.table, self.planner.plan, session.renewal, message):
             self.context.refuse(connection, message, "past", TOO_FINE)
             return
         self._answer(now, connection, session, message, given)
@@ -322,7 +322,6 @@ class Pool:
         `since` stays: the range was empty from when it was freed, nothing more is lost by granting.
         """
         number = self.table.next_number
-        letting_go = [each.range for each in session.letting_go]
         leases = [
             Leased(
                 start=piece.start,
@@ -336,7 +335,7 @@ class Pool:
             for free, right in self.table.within(wanted)
             if right.owner == NOBODY
             for piece, _ in self.quiets.until.within(free)
-            if not any(map(piece.overlaps, letting_go))
+            if not session.still_has(piece)
             if not self.quiets.is_held_back(now, piece.start, session.incarnation)
         ]
         if leases:

@@ -1,24 +1,28 @@
 """Whether a pool can take what is asked of it. How much room it has, `lease.limits` says."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tenure.base.keys import HASHED_KEY_BYTES, Key
 from tenure.base.names import shown, wrong_with_name
+from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.limits import (
     BOUND_BYTES_PER_TABLE,
     OWNER_CHARACTERS_PER_POOL,
     OWNERS_PER_POOL,
     RANGES_PER_TABLE,
 )
-from tenure.protocol.lease.messages import Join, LeaseRequest
-from tenure.protocol.lease.table import LeaseTable
+from tenure.protocol.lease.messages import Join, Leased, LeaseRequest, RangeItem
+from tenure.protocol.lease.table import LeaseTable, characters_of
 
 FULL = (
-    f"the pool is full: it has {OWNERS_PER_POOL} owners, or their names and addresses have "
+    f"the pool is full: it has {OWNERS_PER_POOL} owners, or their names, addresses and labels have "
     f"{OWNER_CHARACTERS_PER_POOL} characters; use more and smaller pools"
 )
-TOO_FINE = "it lists more or longer ranges than any table has; it joins anew"
+TOO_FINE = "it lists more, longer or finer ranges than it was ever told; it joins anew"
 """What whoever asks for more is told."""
+CUTS_PER_REQUEST = 1 << 12
+"""Bounds that a leader has not heard of. Owners cut nothing by themselves, so that it meets some of
+an earlier plan at most; and each that it takes keeps it for 0.1 ms."""
 LONGEST_HASHED_BOUND = HASHED_KEY_BYTES + 1
 """That of the range of a single key."""
 
@@ -28,17 +32,25 @@ def wrong_with_join(table: LeaseTable, message: Join) -> str | None:
     why = wrong_with_name(message.name)
     if why is not None:
         return f"{shown(message.name)} cannot be an owner's name: {why}"
-    characters = table.characters + len(message.name) + len(message.address)
+    characters = table.characters + characters_of(message)
     is_full = len(table.members) >= OWNERS_PER_POOL or characters > OWNER_CHARACTERS_PER_POOL
     return FULL if is_full else None
 
 
-def cuts_too_much(table: LeaseTable, message: LeaseRequest) -> bool:
+def cuts_too_much(
+    table: LeaseTable, plan: RangeMap[int], told: Sequence[Leased], message: LeaseRequest
+) -> bool:
     """Whether to take back what the request does not list would cut the table into too many
-    ranges, or at bounds that are too long. What owners are told never leads to this.
+    ranges, at bounds that are too long, or at too many that nobody has named. What owners are told
+    never leads to this; `told` is what this one was told last.
     """
-    ranges = [*(each.range for each in message.held), *(each.range for each in message.copies)]
-    bounds = [bound for each in ranges for bound in (each.start, each.end) if bound]
+    listed: tuple[RangeItem, ...] = (*message.held, *message.copies)
+    bounds = [bound for each in listed for bound in (each.start, each.end) if bound]
+    if len(bounds) > CUTS_PER_REQUEST:
+        named = dict.fromkeys([*table.rights.starts(), *plan.starts(), *table.split_points])
+        named.update((bound, None) for each in told for bound in (each.start, each.end) if bound)
+        if sum(bound not in named for bound in dict.fromkeys(bounds)) > CUTS_PER_REQUEST:
+            return True
     if table.kind == "hashed":
         if any(len(bound) > LONGEST_HASHED_BOUND for bound in bounds):
             return True

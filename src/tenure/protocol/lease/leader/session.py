@@ -4,6 +4,7 @@ The paper numbers messages both ways and drops those that cross (Centrifuge 2.3.
 owner asks, so one rising number an incarnation is enough.
 """
 
+from bisect import bisect_left
 from typing import Any
 
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -134,6 +135,16 @@ class Session:
         self.letting_go_since = min(self.letting_go_since, now) if letting_go else FAR_FUTURE
         self.stuck = now - self.letting_go_since >= patience_ns
         return self.stuck != was_stuck
+
+    def still_has(self, key_range: KeyRange) -> bool:
+        """Whether its application has not let go of something in the range. It may list as many as
+        a message takes, in order, and is asked of each range that it could be granted.
+        """
+        there = self.letting_go
+        last = len(there)
+        if key_range.end is not None:
+            last = bisect_left(there, key_range.end, key=lambda each: each.start)
+        return last > 0 and there[last - 1].range.overlaps(key_range)
 
     def unsettle(self, context: LeaderContext) -> None:
         """There is something new for it: poke it, unless a poke is on its way."""

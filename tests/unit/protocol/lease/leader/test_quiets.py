@@ -138,6 +138,19 @@ def test_nothing_is_handed_to_whom_does_not_know_while_it_is_quiet() -> None:
     assert len(answer.hand_offs) == 1
 
 
+def test_whatever_an_owner_says_it_gives_no_longer_than_its_term() -> None:
+    """A request can say 292 years. Nobody would be granted anything in them that can be said."""
+    before = holding()
+    before.join(at(1), "z", 104, reads_s=9e9)
+    assert before.pool.table.members[3].reads_ns == DEFAULT.term_ns
+    desk = Desk(POLICY, state=before.context.history.state(), inherited_until=at(1))
+    desk.context.may_grant = True
+    desk.ask(at(0.5), 2, B, ())
+    desk.advance(at(2))
+    assert quiet(desk.ask(at(2), 2, B, ())) <= DEFAULT.hold_ns
+    assert desk.pool.quiets.longest_ns(at(0)) == DEFAULT.hold_ns
+
+
 def test_a_new_leader_waits_from_its_takeover_for_the_longest_there_was() -> None:
     """It does not know whose deaths its predecessor took for attested."""
     before = holding()

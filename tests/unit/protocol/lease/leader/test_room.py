@@ -1,17 +1,20 @@
 """How large a pool grows at most, and who is refused then."""
 
 from random import Random
+from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.base.keys import KEY_BYTES
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import WHOLE
+from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.policy import Plan, Situation
 from tenure.protocol.lease.answers import Impossible, Steered
 from tenure.protocol.lease.leader import room
 from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.load_watch import LoadWatch
+from tenure.protocol.lease.leader.room import CUTS_PER_REQUEST
 from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.messages import (
     Held,
@@ -65,6 +68,69 @@ def test_an_owner_that_lists_too_fine_pieces_is_refused_and_keeps_nothing() -> N
     )
     assert isinstance(answer, Refusal)
     assert (answer.reason, len(desk.pool.table.rights)) == ("past", 1)
+
+
+def pieces(bounds: list[bytes], number: int) -> tuple[Held, ...]:
+    return tuple(Held(start=a, end=b, number=number) for a, b in batched(bounds, 2))
+
+
+def batched(items: list[bytes], size: int) -> list[list[bytes]]:
+    return [items[i : i + size] for i in range(0, len(items) - size + 1, size)]
+
+
+def test_bounds_that_nobody_was_told_are_few() -> None:
+    """One message that lists every other of 65,000 pieces kept a leader for ten seconds."""
+    for count, is_refused in ((CUTS_PER_REQUEST, False), (CUTS_PER_REQUEST + 2, True)):
+        desk = Desk(ByName((WHOLE, "o")), kind="hashed")
+        owner = desk.owner(at(0), "o", 101)
+        [held] = desk.settle(at(1), owner, 101)
+        answer = desk.ask(at(2), owner, 101, pieces(fine(count), held.number))
+        assert isinstance(answer, Refusal) == is_refused
+
+
+def test_bounds_of_the_plan_are_as_many_as_it_has() -> None:
+    bounds = fine(2 * CUTS_PER_REQUEST)
+    desk = Desk(ByName((WHOLE, "o")), kind="hashed")
+    owner = desk.owner(at(0), "o", 101)
+    [held] = desk.settle(at(1), owner, 101)
+    desk.owner(at(1), "p", 102)
+    desk.pool.planner.policy = ByName(
+        (WHOLE, "p"), *((KeyRange(a, b), "o") for a, b in batched(bounds, 2))
+    )
+    desk.pool.planner.replan(at(2))
+    answer = desk.ask(at(2), owner, 101, pieces(bounds, held.number))
+    assert isinstance(answer, LeaseResponse)
+    assert len(answer.leases) == CUTS_PER_REQUEST
+
+
+def test_bounds_that_an_owner_was_told_last_are_its_own() -> None:
+    """The plan has changed since, and the table never had them: what is recalled is so for good."""
+    bounds = fine(CUTS_PER_REQUEST + 2)
+    desk = Desk(ByName((WHOLE, "o")), kind="hashed")
+    owner = desk.owner(at(0), "o", 101)
+    [held] = desk.settle(at(1), owner, 101)
+    desk.owner(at(1), "p", 102)
+    desk.pool.planner.policy = ByName(
+        (WHOLE, "p"), *((KeyRange(a, b), "o") for a, b in batched(bounds, 2))
+    )
+    desk.pool.planner.replan(at(2))
+    told = desk.ask(at(2), owner, 101, (held,))
+    assert isinstance(told, LeaseResponse)
+    assert len(told.leases) > CUTS_PER_REQUEST
+    assert len(desk.pool.table.rights) == 1
+    desk.pool.planner.policy = ByName((WHOLE, "o"))
+    desk.pool.planner.replan(at(3))
+    answer = desk.ask(at(3), owner, 101, pieces(bounds, held.number))
+    assert isinstance(answer, LeaseResponse)
+
+
+def test_bounds_at_which_a_pool_was_split_are_known() -> None:
+    bounds = fine(CUTS_PER_REQUEST + 2)
+    desk = Desk(ByName((WHOLE, "o")), split_points=tuple(bounds))
+    owner = desk.owner(at(0), "o", 101)
+    [held] = desk.settle(at(1), owner, 101)
+    answer = desk.ask(at(2), owner, 101, pieces(bounds, held.number))
+    assert isinstance(answer, LeaseResponse)
 
 
 @pytest.mark.parametrize(("length", "is_refused"), [(9, False), (10, True)])
@@ -128,6 +194,21 @@ def test_names_and_addresses_of_a_pool_are_not_too_long_in_all(
     assert driven.machine.leader is not None
     table = driven.machine.leader.pools["p"].table
     assert table.characters == sum(len(m.name) + len(m.address) for m in table.members.values())
+
+
+def test_labels_and_all_addresses_of_an_owner_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are journaled, and lookups are told where caches are taken: 2,000 characters each."""
+    monkeypatch.setattr(room, "OWNER_CHARACTERS_PER_POOL", 20)
+    more: list[dict[str, Any]] = [
+        {"cache": 12 * "c"},
+        {"hand_off": 12 * "h"},
+        {"labels": {"zone": "eu-east-1"}},
+    ]
+    for each in more:
+        driven = Driven()
+        [full] = driven.hear(msgspec.structs.replace(joining(driven, "o", 11), **each))
+        [fits] = driven.hear(joining(driven, "p", 12))
+        assert (type(full), type(fits)) == (Refusal, LeaseResponse), each
 
 
 def joining(driven: Driven, name: str, nonce: int, address: str = "http://o") -> Join:

@@ -1,10 +1,13 @@
 """The manager's side of one incarnation: rising numbers, one hold, recalls by range."""
 
+from itertools import combinations
+
 import pytest
 
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.messages import Held
 
 
 def session() -> Session:
@@ -69,3 +72,17 @@ def test_recalls_are_by_range() -> None:
         made.forget_moves(returned)
         seen.append(made.is_moving)
     assert seen == [False, True, True, False]
+
+
+def test_what_the_application_still_has_is_found_without_a_walk() -> None:
+    """A liar may list a hundred thousand ranges, and wait for the grant of as many."""
+    bounds = [None if i > 8 else bytes([i]) for i in range(10)]
+    pieces = [KeyRange(bytes([i]), bounds[i + 1]) for i in range(1, 9)]
+    made = session()
+    for count in range(4):
+        for listed in combinations(pieces, count):
+            made.letting_go = tuple(Held(start=r.start, end=r.end, number=0) for r in listed)
+            for start, end in combinations(bounds, 2):
+                assert start is not None
+                asked = KeyRange(start, end)
+                assert made.still_has(asked) == any(map(asked.overlaps, listed))
