@@ -73,8 +73,8 @@ hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI do
 exhaustive: $(READY)  ## search every story of small worlds, in scopes that take minutes
 	@$(BIN)/python -m tests.simulation.exhaustive
 
-same-answers: $(READY)  ## compare 100,000 writes to a store with a real Cassandra 1.2.0 (minutes)
-	@TENURE_TEST_WRITES=100000 $(BIN)/python -m pytest -q -o faulthandler_timeout=0 \
+same-answers: $(READY)  ## compare 100,000 writes to each store with a real Cassandra 1.2.0 (minutes)
+	@TENURE_TEST_WRITES=100000 $(BIN)/python -m pytest -q -n 2 -o faulthandler_timeout=0 \
 		tests/integration/cassandra/test_same_answers.py $(ARGS)
 
 bench: $(READY)  ## run the benchmarks (ARGS=name for one, with its options; ARGS=--quick for seconds)

@@ -109,21 +109,35 @@ async def write_ours(store: ColumnStore, write: Write) -> None:
     await store.insert(TABLE, write.key, mutation, timestamp=write.time)
 
 
-def write_theirs(client: ThriftClient, write: Write) -> None:
-    """Carry it out there."""
+def send_theirs(client: ThriftClient, write: Write, question: Question) -> None:
+    """Have both carried out there, one after the other; `receive_theirs` waits for them."""
+    client.send(client.mutating(write.key, _changes(write)))
+    key, family, one, start, end, reverse, first = question
+    lowest = start or b""
+    highest = b"" if end is None else _last_below(end)  # both bounds are included there
+    bounds = (highest, lowest) if reverse else (lowest, highest)
+    client.send(client.slicing(key, family, Slice(*bounds, reverse, first), one))
+
+
+def receive_theirs(client: ThriftClient) -> list[Any]:
+    """What is there, as `ask_ours` says it."""
+    client.receive()
+    return [_as_ours(each) for each in thrift.columns_of(client.receive())]
+
+
+def _changes(write: Write) -> dict[str, list[thrift.Column | thrift.SuperColumn | Deletion]]:
     changes: dict[str, list[thrift.Column | thrift.SuperColumn | Deletion]] = {}
     if write.cleared is not None:
         cleared = write.cleared
         for family in cleared[:1] or FAMILIES:
             changes[family] = [Deletion(write.time, cleared[1] if len(cleared) > 1 else None)]
-        client.mutate(write.key, changes)
-        return
+        return changes
     for name, value in write.simple.items():
         changes.setdefault("simple", []).append(_theirs(name, value, write.time, None))
     for one, columns in write.supers.items():
         for name, value in columns.items():
             changes.setdefault("supers", []).append(_theirs(name, value, write.time, one))
-    client.mutate(write.key, changes)
+    return changes
 
 
 def _theirs(
@@ -149,17 +163,6 @@ def _plain(found: Column | SuperColumn) -> Any:  # noqa: ANN401 - a tuple, or on
     if isinstance(found, SuperColumn):
         return found.name, tuple(_plain(each) for each in found.columns)
     return found.name, found.value, found.version.time
-
-
-def ask_theirs(client: ThriftClient, question: Question) -> list[Any]:
-    """What is there. Both of its bounds are included."""
-    key, family, one, start, end, reverse, first = question
-    lowest = start or b""
-    highest = b"" if end is None else _last_below(end)
-    bounds = (highest, lowest) if reverse else (lowest, highest)
-    return [
-        _as_ours(each) for each in client.slice(key, family, Slice(*bounds, reverse, first), one)
-    ]
 
 
 def _as_ours(found: thrift.Column | thrift.SuperColumn) -> Any:  # noqa: ANN401 - as `_plain`

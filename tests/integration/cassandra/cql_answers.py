@@ -61,6 +61,7 @@ _UPDATE = re.compile(
     rf'UPDATE ([\w."]+)(?: USING TIMESTAMP ({_TERM}))? SET (.+?) WHERE (.+?)(?: IF (.+))?'
 )
 _DELETE = re.compile(rf'DELETE (value )?FROM ([\w."]+)(?: USING TIMESTAMP ({_TERM}))? WHERE (.+)')
+_IN = re.compile(rf"(\w+) IN \(((?:{_TERM})(?:, (?:{_TERM}))*)\)")
 _RELATION = re.compile(rf"(token\((\w+)\)|\w+)\s*(<=|>=|=|<|>)\s*(?:token\(({_TERM})\)|({_TERM}))")
 
 
@@ -77,6 +78,8 @@ class Relation(NamedTuple):
 
     def holds(self, found: Value, value: Value) -> bool:
         """Whether it does; a comparison with nothing holds for `=` alone."""
+        if self.comparison == "IN":
+            return found in value
         if found is None or value is None:
             return self.comparison == "=" and found is value
         less, same = bool(found < value), bool(found == value)
@@ -105,7 +108,7 @@ class Statement(NamedTuple):
     def markers(self) -> list[str]:
         """What each `?` stands for, in the order of the text."""
         terms = [("limit", self.limit)] if self.verb == "SELECT" else []
-        told = [(each.column, each.term) for each in self.where]
+        told = [(each.column, term) for each in self.where for term in each.term.split(", ")]
         conditions = [(each.column, each.term) for each in self.conditions]
         before = [("timestamp", self.time), *zip(self.columns, self.terms, strict=False)]
         in_order = [*(before if self.verb != "SELECT" else []), *told, *conditions, *terms]
@@ -156,6 +159,9 @@ def _bare(table: str) -> str:
 def _relations(text: str | None) -> tuple[Relation, ...]:
     found = []
     for each in text.split(" AND ") if text else ():
+        if listed := _IN.fullmatch(each):
+            found.append(Relation(listed[1], "IN", listed[2]))
+            continue
         match = _RELATION.fullmatch(each)
         if match is None:
             raise Refused(f"line 1: no viable alternative at input {each!r}")
@@ -178,6 +184,12 @@ class Values:
         if term.startswith("'"):
             return term[1:-1].replace("''", "'")
         return int(term)
+
+    def of_relation(self, relation: Relation) -> Value:
+        """What a column is compared with: of IN all that are listed."""
+        if relation.comparison == "IN":
+            return [self.of(term) for term in relation.term.split(", ")]
+        return self.of(relation.term)
 
 
 class Cell(NamedTuple):
@@ -314,7 +326,7 @@ class Model:
     # --- reading ---
 
     def _select(self, part: Statement, given: Values) -> list[dict[str, Value]]:
-        where = [(each, given.of(each.term)) for each in part.where]
+        where = [(each, given.of_relation(each)) for each in part.where]
         limit = given.of(part.limit) if part.limit else None
         rows = [
             row

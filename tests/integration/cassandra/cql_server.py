@@ -83,9 +83,33 @@ class SmallServer:
         self.fails: Callable[[str], int | None] = lambda _: None
         """Says of a statement the number of an error, which is answered after it took effect."""
         self._prepared: dict[bytes, Statement] = {}
+        self._talking: set[asyncio.StreamWriter] = set()
+        self._listening: asyncio.Server
+        self._loop: asyncio.AbstractEventLoop
+
+    async def listen(self) -> None:
+        """Answer whoever connects: at a port that the system gives, and later at the same."""
+        self._loop = asyncio.get_running_loop()
+        self._listening = await asyncio.start_server(self.talk, "127.0.0.1", self.port)
+        self.port = self._listening.sockets[0].getsockname()[1]
+
+    async def hang_up(self) -> None:
+        """Answer nobody any more, in the middle of whatever was asked."""
+        self._listening.close()
+        for each in self._talking:
+            each.transport.abort()
+
+    def cut(self) -> None:
+        """From another thread: be away, as a server that was killed. What it has, it keeps."""
+        asyncio.run_coroutine_threadsafe(self.hang_up(), self._loop).result()
+
+    def come_again(self) -> None:
+        """From another thread: be there again."""
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result()
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection until it ends."""
+        self._talking.add(writer)
         try:
             while header := await reader.readexactly(9):
                 _, _, stream, opcode, size = struct.unpack(">BBhBi", header)
@@ -95,6 +119,7 @@ class SmallServer:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            self._talking.discard(writer)
             writer.close()
 
     def _answer(self, opcode: int, frame: Frame) -> tuple[int, bytes]:
@@ -212,8 +237,7 @@ def small_server(partitioner: str = HASHED) -> Iterator[SmallServer]:
     """One that runs, in a thread of its own, on a port that the system gave."""
     server = SmallServer(partitioner)
     loop = asyncio.new_event_loop()
-    listening = loop.run_until_complete(asyncio.start_server(server.talk, "127.0.0.1", 0))
-    server.port = listening.sockets[0].getsockname()[1]
+    loop.run_until_complete(server.listen())
     thread = Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
@@ -221,7 +245,7 @@ def small_server(partitioner: str = HASHED) -> Iterator[SmallServer]:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        listening.close()
+        loop.run_until_complete(server.hang_up())
         for task in asyncio.all_tasks(loop):
             task.cancel()
             loop.run_until_complete(asyncio.gather(task, return_exceptions=True))

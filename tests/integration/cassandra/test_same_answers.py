@@ -1,12 +1,17 @@
 """The same answers as a real Cassandra 1.2.0, for random writes with ties and late times.
 
 TENURE_TEST_WRITES says how many, 600 unless it is set; TENURE_TEST_SEED repeats a run.
+
+Writes come in rounds, each of rows of its own. Some rounds run side by side, each with a connection
+of its own to the real one, so that nobody waits for a disk or an answer with nothing to do. What
+is asked of the real one is sent first, and its answer is taken when ours is there.
 """
 
 import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -23,13 +28,13 @@ from tests.integration.cassandra.comparing import (
     KEYS,
     TABLE,
     ask_ours,
-    ask_theirs,
     drawn_question,
     drawn_write,
+    receive_theirs,
     scan_ours,
     scan_theirs,
+    send_theirs,
     write_ours,
-    write_theirs,
 )
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
 from tests.integration.cassandra.thrift import ThriftClient
@@ -40,7 +45,10 @@ SEED = int(os.environ.get("TENURE_TEST_SEED", "0"))
 ROUND = 250
 """Writes of the same rows. Times are few, so that after some hundreds no write wins any more."""
 FLUSHED = 10
-"""Of so many rounds one has a flush in its middle, so that a row is in a file and in memory."""
+"""Of so many rounds one has a flush in its middle, so that a row is in a file and in memory; those
+that run beside it have the same at some other place."""
+AT_ONCE = 8
+"""Rounds that run side by side."""
 
 
 class Compared(NamedTuple):
@@ -50,7 +58,7 @@ class Compared(NamedTuple):
     flush: Callable[[ColumnStore], None] = lambda _: None
 
 
-@pytest_asyncio.fixture(params=["memory", "rocksdb", "three nodes", "cassandra"])
+@pytest_asyncio.fixture(params=["memory", "cassandra", "rocksdb", "three nodes"])
 async def compared(
     request: pytest.FixtureRequest, tmp_path: Path, old_cassandra: Cassandra
 ) -> AsyncIterator[Compared]:
@@ -78,36 +86,56 @@ def flush(store: ColumnStore) -> None:
 
 
 @pytest.fixture
-def thrift(old_cassandra: Cassandra) -> Iterator[ThriftClient]:
-    """Asks Cassandra as its own clients did."""
-    with ThriftClient(old_cassandra.host, old_cassandra.thrift_port) as client:
-        yield client
+def clients(old_cassandra: Cassandra) -> Iterator[list[ThriftClient]]:
+    """They ask Cassandra as its own clients did, all in one keyspace."""
+    keyspace = f"their{uuid4().hex}"
+    with ExitStack() as stack:
+        found = [
+            stack.enter_context(ThriftClient(old_cassandra.host, old_cassandra.thrift_port))
+            for _ in range(AT_ONCE)
+        ]
+        found[0].add_keyspace(keyspace, FAMILIES)
+        for each in found:
+            each.set_keyspace(keyspace)
+        yield found
 
 
 @pytest.mark.asyncio
-async def test_slices_and_ranges_are_as_there(compared: Compared, thrift: ThriftClient) -> None:
+async def test_slices_and_ranges_are_as_there(
+    compared: Compared, clients: list[ThriftClient]
+) -> None:
     seed = SEED or Random().randrange(1, 1 << 32)
-    random = Random(seed)
-    keyspace = f"their{uuid4().hex}"
-    thrift.add_keyspace(keyspace, FAMILIES)
-    thrift.set_keyspace(keyspace)
-    async with compared.opening as store:
-        for done in range(0, WRITES, ROUND):
-            base = time.time_ns() // 1_000 - 5_000_000
-            rows, beyond = (number.to_bytes(4) for number in (done, done + 1))
-            flushed = done + ROUND // 2 if done % (FLUSHED * ROUND) == 0 else None
-            for each in range(done, min(done + ROUND, WRITES)):
-                if each == flushed:
-                    compared.flush(store)
-                write = drawn_write(random, base, rows)
-                await write_ours(store, write)
-                write_theirs(thrift, write)
-                question = drawn_question(random, rows)
-                assert await ask_ours(store, question) == ask_theirs(thrift, question), (
-                    f"seed {seed}, write {each}: {write}, then {question}"
-                )
-            start, end = (rows + key for key in sorted(random.sample(KEYS, 2)))
-            for bounds in ((rows, beyond), (start, beyond), (rows, end), (start, end)):
-                assert await scan_ours(store, *bounds) == scan_theirs(thrift, *bounds), (
-                    f"seed {seed}, after write {done + ROUND}: rows {bounds}"
-                )
+    rounds = iter(range(0, WRITES, ROUND))
+    async with compared.opening as store, asyncio.TaskGroup() as tasks:
+
+        async def run_rounds(client: ThriftClient) -> None:
+            for first in rounds:
+                await compare_round(compared, store, client, seed, first)
+
+        for client in clients:
+            tasks.create_task(run_rounds(client))
+
+
+async def compare_round(
+    compared: Compared, store: ColumnStore, client: ThriftClient, seed: int, first: int
+) -> None:
+    """Some writes of the same few rows, each with a question; at the end ranges of these rows."""
+    random = Random(f"{seed} {first}")
+    base = time.time_ns() // 1_000 - 5_000_000
+    rows, beyond = (number.to_bytes(4) for number in (first, first + 1))
+    flushed = first + ROUND // 2 if first % (FLUSHED * ROUND) == 0 else None
+    for each in range(first, min(first + ROUND, WRITES)):
+        if each == flushed:
+            await asyncio.to_thread(compared.flush, store)
+        write, question = drawn_write(random, base, rows), drawn_question(random, rows)
+        send_theirs(client, write, question)
+        await write_ours(store, write)
+        ours = await ask_ours(store, question)
+        assert ours == receive_theirs(client), (
+            f"seed {seed}, write {each}: {write}, then {question}"
+        )
+    start, end = (rows + key for key in sorted(random.sample(KEYS, 2)))
+    for bounds in ((rows, beyond), (start, beyond), (rows, end), (start, end)):
+        assert await scan_ours(store, *bounds) == scan_theirs(client, *bounds), (
+            f"seed {seed}, after the round of write {first}: rows {bounds}"
+        )

@@ -5,6 +5,7 @@ The packages that spoke it have not been kept up; what is needed of it fits here
 
 import socket
 import struct
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -84,14 +85,23 @@ class Deletion(NamedTuple):
     names: tuple[bytes, ...] | None = None
 
 
+class Call(NamedTuple):
+    """What is asked of a server."""
+
+    name: str
+    arguments: Fields
+
+
 class ThriftClient:
-    """One connection, and one call at a time."""
+    """One connection. Calls that were sent one after another are answered in that order."""
 
     def __init__(self, host: str, port: int, level: int = ONE) -> None:
         self._level = level
         self._socket = socket.create_connection((host, port), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._calls = 0
+        self._sent: deque[tuple[int, str]] = deque()
+        """Those whose answers were not taken yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +112,7 @@ class ThriftClient:
     # --- the calls ---
 
     def version(self) -> str:
-        found: bytes = self._call("describe_version", Fields())
+        found: bytes = self._call(Call("describe_version", Fields()))
         return found.decode()
 
     def add_keyspace(
@@ -118,71 +128,87 @@ class ThriftClient:
                 (5, Kind.LIST, (Kind.STRUCT, defined)),
             ]
         )
-        self._call("system_add_keyspace", Fields([(1, Kind.STRUCT, keyspace)]))
+        self._call(Call("system_add_keyspace", Fields([(1, Kind.STRUCT, keyspace)])))
 
     def set_keyspace(self, name: str) -> None:
-        self._call("set_keyspace", Fields([(1, Kind.STRING, name)]))
+        self._call(Call("set_keyspace", Fields([(1, Kind.STRING, name)])))
 
     def mutate(
         self, key: bytes, mutations: Mapping[str, Sequence[Column | SuperColumn | Deletion]]
     ) -> None:
         """All of a row, at once."""
+        self._call(self.mutating(key, mutations))
+
+    def mutating(
+        self, key: bytes, mutations: Mapping[str, Sequence[Column | SuperColumn | Deletion]]
+    ) -> Call:
+        """The call of `mutate`, to be sent."""
         of_row = {
             family: (Kind.STRUCT, [_mutation(each) for each in of_family])
             for family, of_family in mutations.items()
         }
         whole = (Kind.STRING, Kind.MAP, {key: (Kind.STRING, Kind.LIST, of_row)})
-        self._call("batch_mutate", Fields([(1, Kind.MAP, whole), (2, Kind.I32, self._level)]))
+        fields = Fields([(1, Kind.MAP, whole), (2, Kind.I32, self._level)])
+        return Call("batch_mutate", fields)
 
     def slice(
         self, key: bytes, family: str, wanted: Slice, super_name: bytes | None = None
     ) -> list[Column | SuperColumn]:
         """Columns of a family or of a super column; or super columns."""
-        found = self._call(
-            "get_slice",
-            Fields(
-                [
-                    (1, Kind.STRING, key),
-                    (2, Kind.STRUCT, _parent(family, super_name)),
-                    (3, Kind.STRUCT, _predicate(wanted)),
-                    (4, Kind.I32, self._level),
-                ]
-            ),
-        )
-        return [_column_or_super(each) for each in found]
+        return columns_of(self._call(self.slicing(key, family, wanted, super_name)))
+
+    def slicing(
+        self, key: bytes, family: str, wanted: Slice, super_name: bytes | None = None
+    ) -> Call:
+        """The call of `slice`, to be sent."""
+        fields = [
+            (1, Kind.STRING, key),
+            (2, Kind.STRUCT, _parent(family, super_name)),
+            (3, Kind.STRUCT, _predicate(wanted)),
+            (4, Kind.I32, self._level),
+        ]
+        return Call("get_slice", Fields(fields))
 
     def rows(
         self, family: str, start: bytes, end: bytes, wanted: Slice, count: int = 100
     ) -> list[tuple[bytes, list[Column | SuperColumn]]]:
         """A range of rows in key order, `end` included; rows whose columns are gone have none."""
         span = Fields([(1, Kind.STRING, start), (2, Kind.STRING, end), (5, Kind.I32, count)])
-        found = self._call(
-            "get_range_slices",
-            Fields(
-                [
-                    (1, Kind.STRUCT, _parent(family, None)),
-                    (2, Kind.STRUCT, _predicate(wanted)),
-                    (3, Kind.STRUCT, span),
-                    (4, Kind.I32, self._level),
-                ]
-            ),
-        )
-        return [(row[1], [_column_or_super(each) for each in row.get(2, [])]) for row in found]
+        fields = [
+            (1, Kind.STRUCT, _parent(family, None)),
+            (2, Kind.STRUCT, _predicate(wanted)),
+            (3, Kind.STRUCT, span),
+            (4, Kind.I32, self._level),
+        ]
+        found = self._call(Call("get_range_slices", Fields(fields)))
+        return [(row[1], columns_of(row.get(2, []))) for row in found]
 
     # --- the protocol ---
 
-    def _call(self, name: str, arguments: Fields) -> Value:
-        """The result, as what Thrift's types are in Python; a struct is a dict by field number."""
+    def _call(self, call: Call) -> Value:
+        self.send(call)
+        return self.receive()
+
+    def send(self, call: Call) -> None:
+        """Ask, and take the answer later, with `receive`."""
+        name, arguments = call
         self._calls += 1
         message = bytearray(struct.pack(">II", VERSION_1 | CALL, len(name)) + name.encode())
         message += struct.pack(">i", self._calls)
         _write(message, Kind.STRUCT, arguments)
         self._socket.sendall(struct.pack(">I", len(message)) + message)
+        self._sent.append((self._calls, name))
+
+    def receive(self) -> Value:
+        """The result of the first call that was sent and has not been answered yet, as what
+        Thrift's types are in Python; a struct is a dict by field number.
+        """
+        number, name = self._sent.popleft()
         (size,) = struct.unpack(">I", self._receive(4))
         answer = _Reader(self._receive(size))
         kind = answer.number(">I") & 0xFF
         answer.value(Kind.STRING)
-        assert answer.number(">i") == self._calls
+        assert answer.number(">i") == number
         result = answer.value(Kind.STRUCT)
         if kind == EXCEPTION or any(field != 0 for field in result):
             raise CassandraSays(f"{name}: {result}")
@@ -248,6 +274,11 @@ def _column(column: Column) -> Fields:
     return Fields(
         [(1, Kind.STRING, column.name), (2, Kind.STRING, column.value), (3, Kind.I64, column.time)]
     )
+
+
+def columns_of(found: Sequence[dict[int, Any]]) -> list[Column | SuperColumn]:
+    """What the result of a slice lists."""
+    return [_column_or_super(each) for each in found]
 
 
 def _column_or_super(found: dict[int, Any]) -> Column | SuperColumn:

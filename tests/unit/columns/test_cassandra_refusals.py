@@ -1,7 +1,7 @@
 """What the driver's errors become: plain words, and the right kind."""
 
 import pytest
-from cassandra import InvalidRequest, OperationTimedOut, WriteTimeout
+from cassandra import AlreadyExists, InvalidRequest, OperationTimedOut, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionShutdown
 from cassandra.protocol import OverloadedErrorMessage
@@ -37,6 +37,7 @@ LATE = WriteTimeout(
             SchemaError,
             "does not take the request: unknown table x",
         ),
+        (AlreadyExists("k", "t"), False, SchemaError, "Table 'k.t' already exists at {}"),
         (OverloadedErrorMessage(0x1001, "busy", None), True, WriteUnknown, "write or not: busy."),
     ],
 )

@@ -16,7 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 from cassandra import ConsistencyLevel, ProtocolVersion
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import (
+    DCAwareRoundRobinPolicy,
+    ExponentialReconnectionPolicy,
+    TokenAwarePolicy,
+)
 from cassandra.query import BatchStatement, BatchType, SimpleStatement, tuple_factory
 
 from tenure.columns.backends.cassandra.address import CassandraAddress
@@ -36,6 +40,8 @@ WAITING = 10_000
 """Requests that wait for one of those to end. Whoever comes then is refused."""
 SECONDS = 10.0
 """How long the driver waits for an answer."""
+RECONNECT_SECONDS = 10.0
+"""The longest wait between two attempts to reach a node that is away."""
 _NUMBERED_WIDELY = 3
 """The first version of the protocol with more than 128 requests at a connection."""
 Level = Consistency | Literal["serial"]
@@ -96,6 +102,8 @@ class CassandraDriver:
         defaults = {
             "port": self.address.port,
             "execution_profiles": {EXEC_PROFILE_DEFAULT: profile},
+            # The driver's own waits up to ten minutes, and gives a node up after 64 attempts.
+            "reconnection_policy": ExponentialReconnectionPolicy(1.0, RECONNECT_SECONDS, None),
         }
         self._cluster = Cluster(list(self.address.hosts), **{**defaults, **self._options})
         self._session = self._cluster.connect()

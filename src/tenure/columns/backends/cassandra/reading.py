@@ -12,6 +12,7 @@ from tenure.columns.backends.cassandra.statements import (
     one,
     places,
     remove,
+    several,
     slice_of,
     supers_of,
 )
@@ -122,11 +123,28 @@ class RowReading:
         """
         kept: Answer = []
         for few in _in_parts(listed, AT_ONCE):
-            found = await asyncio.gather(
-                *(self.column(family, super_column, name) for name, _, _ in few)
-            )
-            kept += [row for row, cell in zip(few, found, strict=True) if cell is not None]
+            found = await self._by_names(family, super_column, [name for name, _, _ in few])
+            kept += [row for row in few if row[0] in found]
         return kept
+
+    async def _by_names(
+        self, family: FamilyShape, super_column: bytes | None, names: list[bytes]
+    ) -> dict[bytes, FoundCell]:
+        """Those of these columns that have values: in one request, where the server knows how."""
+        if not names:
+            return {}
+        if self._driver.speaks_in_full:
+            cells = await asyncio.gather(
+                *(self.column(family, super_column, name) for name in names)
+            )
+            return {each.name: each for each in cells if each is not None}
+        within = (self._key, family.name, super_column or b"")
+        rows = await self._driver.execute(several(self._table, within, names), self._level)
+        return {
+            name: FoundCell(name, Version(0, time), value)
+            for name, value, time in rows
+            if value is not None
+        }
 
     async def _by_time(
         self, family: FamilyShape, super_column: bytes | None, part: Slice
@@ -142,11 +160,11 @@ class RowReading:
             bounds = bounds_of(part, after)
             rows = await self._ask_slice(within, bounds, limit)
             listed = [place for place, mark, _ in rows if mark is not None]
-            found = await asyncio.gather(
-                *(self.column(family, super_column, place[TIME_BYTES:]) for place in listed)
-            )
-            self._sizes.see(self._table, family, (each.value for each in found if each))
-            for place, cell in zip(listed, found, strict=True):
+            names = list({place[TIME_BYTES:]: None for place in listed})
+            found = await self._by_names(family, super_column, names)
+            self._sizes.see(self._table, family, (each.value for each in found.values()))
+            for place in listed:
+                cell = found.get(place[TIME_BYTES:])
                 time = int.from_bytes(inverted(place[:TIME_BYTES]), "big")
                 if cell is None or cell.version.time != time:
                     if cell is not None and cell.version.time > time:

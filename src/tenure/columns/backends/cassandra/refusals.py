@@ -2,7 +2,13 @@
 
 import re
 
-from cassandra import InvalidRequest, OperationTimedOut, Unauthorized, Unavailable
+from cassandra import (
+    AlreadyExists,
+    InvalidRequest,
+    OperationTimedOut,
+    Unauthorized,
+    Unavailable,
+)
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import SyntaxException
 
@@ -48,6 +54,8 @@ def in_our_words(error: BaseException, address: CassandraAddress, *, is_write: b
                 f"{error.alive_replicas} of the {error.required_replicas} replicas that the write "
                 f"or read needs are there at {address}; nothing was sent to them"
             )
+        case AlreadyExists():
+            return SchemaError(f"{said} at {address}")
         case InvalidRequest() | SyntaxException():
             return SchemaError(f"{address} does not take the request: {said}")
         case Unauthorized():

@@ -1,16 +1,20 @@
 """The tables on Cassandra: made if that is wanted, and otherwise told how to make."""
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
+from cassandra import AlreadyExists
 
 from tenure.columns.backends.cassandra.driver import CassandraDriver
 from tenure.columns.backends.cassandra.statements import (
+    ColumnPlace,
     Cql,
     keep_record,
     make_keyspace,
     make_records,
     make_table,
+    one,
     read_records,
     to_run,
 )
@@ -21,6 +25,10 @@ from tenure.protocol.topology.tables import TableRecord
 
 MOST_REPLICAS = 3
 """Of a keyspace that is made here: as many as there are nodes, up to these."""
+ATTEMPTS = 20
+AGAIN_SECONDS = 0.25
+"""Processes that are started side by side make the same tables. The first makes each of them and
+records it within moments; the others wait for that."""
 _ORDERED = "ByteOrderedPartitioner"
 
 
@@ -33,32 +41,60 @@ async def prepare_schema(
     or was made otherwise; Unsupported for what this cluster cannot do.
     """
     await _check_supported(driver, tables, fence)
-    missing: list[Cql] = []
-    keyspace = driver.address.keyspace
-    if not await _has_keyspace(driver):
-        missing.append(make_keyspace(keyspace, await _replicas(driver)))
-        if create:
-            await driver.say(missing[0])
-    if create or not missing:
-        await driver.use(keyspace)
+    for _ in range(ATTEMPTS):
+        missing = await _missing(driver, tables)
+        if missing and not create:
+            raise SchemaError(
+                f"{driver.address} does not have what these tables need. Open the store once with "
+                f"create=True, or run:\n{to_run(missing, driver.address)}"
+            )
+        if await _make(driver, missing):
+            return
+        await asyncio.sleep(AGAIN_SECONDS)
+    await _record(driver, tables)
+
+
+async def _missing(driver: CassandraDriver, tables: Sequence[Table]) -> list[Cql]:
+    """What makes what is not there."""
+    found: list[Cql] = []
+    records = None
+    if await _has_keyspace(driver):
         records = await kept_records(driver)
     else:
-        records = None
+        found.append(make_keyspace(driver.address.keyspace, await _replicas(driver)))
     if records is None:
-        missing.append(make_records())
-    made = records or {}
+        found.append(make_records())
     for table in tables:
-        missing += _missing_of(table, made.get(table.name))
-    if not missing:
-        return
-    if not create:
-        raise SchemaError(
-            f"{driver.address} does not have what these tables need. Open the store once with "
-            f"create=True, or run:\n{to_run(missing, driver.address)}"
-        )
+        found += _missing_of(table, (records or {}).get(table.name))
+    return found
+
+
+async def _make(driver: CassandraDriver, missing: Sequence[Cql]) -> bool:
+    """Run these. False where something is there by now: another process is making it, or was ended
+    while it did. What comes after it is left, because a table counts once it is recorded.
+    """
     for statement in missing:
-        if not statement.text.startswith("CREATE KEYSPACE"):
+        try:
             await driver.say(statement)
+        except SchemaError as error:
+            if isinstance(error.__cause__, AlreadyExists):
+                return False
+            raise
+        if statement.text.startswith("CREATE KEYSPACE"):
+            await driver.use(driver.address.keyspace)
+    return True
+
+
+async def _record(driver: CassandraDriver, tables: Sequence[Table]) -> None:
+    """Record the tables that are there and that nobody has recorded in all that time; make the
+    others. Raises SchemaError for one that is not as a store makes it.
+    """
+    records = await kept_records(driver) or {}
+    for table in tables:
+        missing = _missing_of(table, records.get(table.name))
+        if not await _make(driver, missing):
+            await driver.say(one(table, ColumnPlace(b"k", "", b"", b"")))
+            await driver.say(missing[-1])
 
 
 async def _check_supported(

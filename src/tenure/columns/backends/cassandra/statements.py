@@ -163,6 +163,16 @@ def one(table: Table, place: ColumnPlace) -> Cql:
     return Cql(f'SELECT value, WRITETIME(value) FROM "{table.name}" {_COLUMN}', tuple(place))
 
 
+def several(table: Table, within: tuple[bytes, str, bytes], names: Sequence[bytes]) -> Cql:
+    """Columns of a simple family, or of a super column, each by its name."""
+    marks = ", ".join("?" * len(names))
+    return Cql(
+        f'SELECT name, value, WRITETIME(value) FROM "{table.name}" '
+        f"WHERE {' AND '.join(_LEVELS)} AND name IN ({marks})",
+        (*within, *names),
+    )
+
+
 def slice_of(table: Table, within: tuple[bytes, str, bytes], bounds: Bounds, limit: int) -> Cql:
     """The columns of a simple family, or of a super column."""
     where, values = _bounded("name", bounds)
