@@ -23,6 +23,7 @@ from tenure.cli.asking import ask
 from tenure.cli.output import say
 from tenure.cli.ring import BalanceText, budget_of
 from tenure.cli.waiting import WaitingLine
+from tenure.columns.opening import open_store
 from tenure.errors import ConfigurationError, NoManager, TenureError
 from tenure.protocol.topology.answers import RingRead
 
@@ -82,11 +83,16 @@ class HomeCluster:
     @property
     def url(self) -> str:
         """That of the store."""
+        return "columns:" + ",".join(self._nodes())
+
+    def _nodes(self) -> list[str]:
         ports = range(self.port + 1, self.port + 1 + self.nodes)
-        return "columns:" + ",".join(f"http://127.0.0.1:{port}" for port in ports)
+        return [f"http://127.0.0.1:{port}" for port in ports]
 
     async def start(self) -> None:
-        """Start all, and wait until the ring is formed. Raises TenureError."""
+        """Start all, and wait until the ring is formed, and every node takes part. Raises
+        TenureError.
+        """
         self.data.mkdir(parents=True, exist_ok=True)
         secret = self.data / "secret"
         if not secret.exists():
@@ -105,6 +111,9 @@ class HomeCluster:
         for number in range(1, self.nodes + 1):
             await self.launch(f"node-{number}")
         await self._until(self._is_formed)
+        for url in self._nodes():
+            async with open_store(f"columns:{url}"):
+                pass  # the node has answered: others vouch for it
 
     def _is_made(self, body: dict[str, object]) -> bool:
         try:

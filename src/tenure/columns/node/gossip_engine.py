@@ -66,17 +66,8 @@ class GossipEngine:
         self._down: dict[NodeId, None] = {}
         self.on_vouched: Callable[[], None] = lambda: None
 
-    def start(self, address: str, seeds: tuple[str, ...], promises: int, random: Random) -> None:
-        """Begin to talk; datagrams are heard at `address` already."""
-        identity = self._directory.identity
-        config = GossiperConfig(
-            node=identity.node,
-            generation=identity.generation,
-            address=address,
-            promises=promises,
-            seeds=tuple(seed for seed in seeds if seed != address),
-            known=self._directory.known(),
-        )
+    def start(self, config: GossiperConfig, random: Random) -> None:
+        """Begin to talk; datagrams are heard at its address already."""
         self.machine = Gossiper(config, random)
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
         self._driver.start()

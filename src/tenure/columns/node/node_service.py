@@ -4,8 +4,9 @@
         await node.wait()
 
 A node that has been part of its cluster before begins by the topology on its disk, and needs no
-manager for that. It takes part when other nodes vouch for it: its disk may have been put back to an
-earlier state (R26). A node that has not been part asks a manager until it is told a topology.
+manager for that. A node that has not been part asks a manager until it is told a topology. Either
+takes part when the ring is formed and other nodes vouch for it: its disk may have been put back to
+an earlier state, also to one in which it had never taken part (R26).
 """
 
 import asyncio
@@ -32,6 +33,7 @@ from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.tables import check_same
 from tenure.errors import ConfigurationError, SchemaError
 from tenure.manager.access.tokens import TokenFile
+from tenure.protocol.gossip.gossiper_events import GossiperConfig
 from tenure.protocol.replication.node_events import NodeConfig
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
@@ -73,6 +75,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     datacentre: str = "datacentre"
     patience_seconds: float = 5.0
     """What a request may take. After that nobody knows what became of it (R9)."""
+    gossip_seconds: float = 1.0
+    """Between two rounds of gossip: the same at all nodes of a cluster. A node that is silent is
+    convicted after about eleven and a half of them."""
     copy_bytes_a_second: int = 100_000_000
     """So fast at most the node copies what it gains."""
     repair_seconds: float = 60.0
@@ -235,11 +240,18 @@ class NodeService:
     def _prepare(self, topology: Topology) -> None:
         self._topology = topology
         self.store.load(topology)
-        promises = self.store.promises
-        self.gossip.start(self.gossip_address, self.settings.seeds, promises, self._random)
+        settings = self.settings
+        known = GossiperConfig(
+            node=self.directory.identity.node,
+            generation=self.directory.identity.generation,
+            address=self.gossip_address,
+            promises=self.store.promises,
+            seeds=tuple(seed for seed in settings.seeds if seed != self.gossip_address),
+            known=self.directory.known(),
+            interval_ns=seconds(settings.gossip_seconds),
+        )
+        self.gossip.start(known, self._random)
         self.gossip.follow(topology)
-        if not promises:  # it has taken no part yet, so there is nothing that it may have forgotten
-            self._take_part()
 
     def _take_part(self) -> None:
         topology = self._topology

@@ -16,7 +16,9 @@ and it hears so itself.
 
 A new life first says the counter that it found. Another node *vouches* for it by saying that it
 knows this life. The new life takes part when a majority of the ring, itself among it, vouches for
-it, and only the convicted do not. Then it raises its counter. No manager is needed for that.
+it, and only the convicted do not. Then it raises its counter. No manager is needed for that. Until
+then it asks all that are silent, several times in a round, because its node is missed meanwhile.
+Its heartbeat stays the same, so nobody takes that for the rhythm of its rounds.
 """
 
 from collections.abc import Iterable
@@ -25,7 +27,7 @@ from typing import assert_never
 
 import msgspec
 
-from tenure.base.instants import MILLISECOND_NS, Instant
+from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.gossip.delta import cut_deltas, knows_better, knows_less
@@ -71,6 +73,10 @@ ADDRESS = "address"
 """What a node tells first."""
 PAUSE_ROUNDS = 2
 """A process that is woken later than this has stood still itself."""
+ASKS_A_ROUND = 5
+"""So often a life asks to be vouched for."""
+ASKED_AT_ONCE = 8
+"""So many at most: in a large ring all may start together."""
 
 
 class Gossiper:
@@ -96,6 +102,8 @@ class Gossiper:
         """By the topology."""
         self._clocks_ahead_us: dict[NodeId, int] = {}
         self._next_round: Instant | None = None
+        self._asks_at = FAR_FUTURE
+        """When it asks to be vouched for next."""
         self._stepped_at = Instant(0)
         self._keeps_promises = False
         self._actions: list[GossiperAction] = []
@@ -116,6 +124,8 @@ class Gossiper:
             case MembersKnown(members=members, removed=removed, ring=ring):
                 self._ring = frozenset(ring)
                 self._on_members(now, members, removed)
+                if ring and not self.is_vouched:
+                    self._asks_at = now
             case _:
                 assert_never(event)
         return self._output()
@@ -128,12 +138,13 @@ class Gossiper:
     def _output(self) -> Output[GossiperAction]:
         if not self.is_vouched and not self.has_ended and self.has_enough_vouching():
             self.is_vouched = True
+            self._asks_at = FAR_FUTURE
             self._actions.append(TellVouched())
         actions, self._actions = self._actions, []
         assert self._next_round is not None
+        wake_at = min(self._next_round, self._asks_at)
         convicts_at = self.detector.next_at()
-        wake_at = self._next_round if convicts_at is None else min(self._next_round, convicts_at)
-        return Output(actions, wake_at)
+        return Output(actions, wake_at if convicts_at is None else min(wake_at, convicts_at))
 
     def has_enough_vouching(self) -> bool:
         """Whether this life may take part.
@@ -168,6 +179,8 @@ class Gossiper:
         if now >= self._next_round:
             self._next_round = Instant(now + round(interval_ns * self._random.uniform(0.9, 1.0)))
             self._round()
+        if now >= self._asks_at:
+            self._ask_for_vouching(now)
 
     def _begin(self, now: Instant) -> None:
         # Nodes that were started together must not speak at one instant for ever: so each round has
@@ -187,16 +200,30 @@ class Gossiper:
         if self.has_ended:
             return
         for address in self._partners():
-            own = self.own.head
-            heads = [state.head for state in self.states.values()]
-            others = cut_digests(heads, self._random, PARTS_BYTES - size_of(own))
-            is_whole = len(others) == len(heads)
-            digests = (own, *others)
-            self._send(address, GossipSyn(own.node, self.config.address, is_whole, digests))
+            self._say_all_to(address)
         if self._keeps_promises:
             self._keeps_promises = False
             known = (state.head for state in self.states.values())
             self._actions.append(KeepPromises(tuple(each for each in known if each.promises)))
+
+    def _ask_for_vouching(self, now: Instant) -> None:
+        if self.has_ended:
+            self._asks_at = FAR_FUTURE
+            return
+        self._asks_at = Instant(now + self.config.interval_ns // ASKS_A_ROUND)
+        silent = sorted((self._ring & self._addresses.keys()) - self.vouching - self.gone_back)
+        if len(silent) > ASKED_AT_ONCE:
+            silent = self._random.sample(silent, ASKED_AT_ONCE)
+        for node in silent:
+            self._say_all_to(self._addresses[node])
+
+    def _say_all_to(self, address: str) -> None:
+        own = self.own.head
+        heads = [state.head for state in self.states.values()]
+        others = cut_digests(heads, self._random, PARTS_BYTES - size_of(own))
+        is_whole = len(others) == len(heads)
+        digests = (own, *others)
+        self._send(address, GossipSyn(own.node, self.config.address, is_whole, digests))
 
     def _partners(self) -> list[str]:
         """Addresses: some of the living, and perhaps a convicted node and a seed."""

@@ -41,6 +41,7 @@ def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
             secret=secret,
             port=port,
             patience_seconds=DEADLINE_SECONDS,
+            gossip_seconds=0.2,
         )
         for port in ports
     ]
@@ -79,12 +80,17 @@ def form_ring(nodes: Iterable[NodeSettings], *tables: Table, cluster_id: int = 9
 
 @asynccontextmanager
 async def running(
-    nodes: Iterable[NodeSettings], credentials: Credentials = NOTHING
+    nodes: Iterable[NodeSettings], credentials: Credentials = NOTHING, *, waits: bool = True
 ) -> AsyncIterator[list[NodeService]]:
-    """Run them."""
+    """Run them, and wait until they take part, unless others are needed for that."""
     async with AsyncExitStack() as stack:
         services = [NodeService(node, credentials) for node in nodes]
-        yield [await stack.enter_async_context(service) for service in services]
+        for service in services:
+            await stack.enter_async_context(service)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while waits and not all(each.has_ring for each in services):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        yield services
 
 
 class TablesMade(StoreOpening):

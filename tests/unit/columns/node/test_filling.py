@@ -43,10 +43,11 @@ async def settled(services: list[NodeService], told: dict[str, Any]) -> None:
     """Wait until what was told is done, and all know that."""
     async with asyncio.timeout(SECONDS):
         while True:
-            topologies = [each.store.topology for each in services]
+            topologies = [each.store.topology for each in services if each._has_started]
             one = topologies[0]
             is_done = one.version > told["version"] and one.change is None
-            if is_done and all(each == one for each in topologies):
+            have_it = [each == one for each in topologies]
+            if is_done and all(have_it) and len(have_it) == len(services):
                 return
             await asyncio.sleep(0.02)
 

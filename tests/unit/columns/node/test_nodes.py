@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -81,13 +82,59 @@ async def test_with_tokens_only_who_shows_one_reads_and_writes_and_only_while_it
             await found.insert(MAIL, "ann", {"profile": {"a": b"b"}})
             assert (await found.get(MAIL, "ann", "profile", "a")).value == b"b"
             TokenFile(file).remove(store.entry.id)
-
-            async def read_on() -> None:
-                while True:
-                    await found.get(MAIL, "ann", "profile", "a")
-
             with pytest.raises(Unreachable, match="token"):
-                await read_on()
+                await read_on(found)
+
+
+async def read_on(store: ColumnStore) -> None:
+    while True:
+        await store.get(MAIL, "ann", "profile", "a")
+
+
+async def test_tokens_of_nodes_and_clients_are_rotated_while_all_goes_on(tmp_path: Path) -> None:
+    """Two of each role count at once; nodes read theirs again, and show the new one to each other.
+
+    A write needs two nodes of three, so it waits for those that have not come in again.
+    """
+    file, shown = tmp_path / "tokens", tmp_path / "shown"
+    old, new = ([new_token(role) for role in (AccessRole.NODE, STORE)] for _ in range(2))
+    for each in old:
+        TokenFile(file).add(each.entry)
+    shown.write_text(old[0].text)
+    nodes = [msgspec.structs.replace(each, tokens=file) for each in settings_of(tmp_path)]
+    form_ring(nodes, MAIL)
+    async with (
+        running(nodes, Credentials(token_file=shown)),
+        opening(nodes, old[1].text) as before,
+    ):
+        await before.insert(MAIL, "ann", {"profile": {"a": b"1"}})
+        for each in new:
+            TokenFile(file).add(each.entry)
+        async with opening(nodes, new[1].text) as after:
+            await after.insert(MAIL, "ann", {"profile": {"a": b"2"}})
+            assert (await before.get(MAIL, "ann", "profile", "a")).value == b"2"
+            shown.write_text(new[0].text)
+            for each in old:
+                TokenFile(file).remove(each.entry.id)
+            with pytest.raises(Unreachable, match="token"):
+                await read_on(before)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                for _ in range(3):
+                    await until_written(after)
+        for wrong in old:
+            with pytest.raises(Unreachable, match="it wants a token that counts"):
+                async with opening(nodes, wrong.text):
+                    pass
+
+
+async def until_written(store: ColumnStore) -> None:
+    """All three nodes take a write; those that are cut off from each other come in again."""
+    while True:
+        with suppress(Unreachable, NotEnoughReplicas, WriteUnknown):
+            await store.insert(MAIL, "ann", {"profile": {"a": b"3"}})
+            await store.get(MAIL, "ann", "profile", "a", consistency="all")
+            return
+        await asyncio.sleep(0.1)
 
 
 async def test_what_one_node_was_told_another_tells(tmp_path: Path) -> None:
@@ -175,7 +222,7 @@ async def test_a_directory_of_another_cluster_is_refused_by_name(tmp_path: Path)
 
 async def test_a_table_that_was_made_otherwise_is_refused(tmp_path: Path) -> None:
     nodes = settings_of(tmp_path)
-    form_ring(nodes, MAIL)
+    form_ring(nodes[:1], MAIL)
     other = Table("mail", profile=Family(columns=int))
     unknown = Table("chat", lines=Family(columns=int))
     async with running(nodes[:1]):
@@ -221,7 +268,7 @@ async def test_nodes_say_what_they_carry_and_what_they_have_compared(tmp_path: P
 
 async def test_a_message_of_another_cluster_is_turned_away_by_name(tmp_path: Path) -> None:
     nodes = settings_of(tmp_path)
-    topology = form_ring(nodes, MAIL)
+    topology = form_ring(nodes[:1], MAIL)
     message = NodeMessage(
         cluster="chat", id=3, sender=4, receiver=5, version=6, body=AskTopology(ticket=7)
     )
@@ -239,7 +286,7 @@ async def test_a_message_of_another_cluster_is_turned_away_by_name(tmp_path: Pat
 async def test_a_store_goes_on_with_another_node_when_its_own_ends(tmp_path: Path) -> None:
     nodes = settings_of(tmp_path)
     form_ring(nodes, MAIL)
-    async with running(nodes[:2]) as services, running(nodes[2:]) as last:
+    async with running(nodes[:2], waits=False) as services, running(nodes[2:]) as last:
         async with open_store(f"columns:{last[0].url}", MAIL) as store:
             await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
             await last[0].__aexit__()

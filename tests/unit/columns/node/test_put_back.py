@@ -60,15 +60,15 @@ async def test_a_disk_put_back_forgets_a_write_so_its_node_is_refused(
         shutil.copytree(copy, first.data)
         (third.data / KNOWN).unlink(missing_ok=True)  # as if it had been down all the while
 
-    async with running([second]) as [knowing]:
-        async with running([first]) as [node]:
+    async with running([second], waits=False) as [knowing]:
+        async with running([first], waits=False) as [node]:
             async with running([third]):  # no manager is there: all three vouch for each other
                 await until(lambda: node.has_ring and knowing.has_ring)
             await write(node, b"Anna")  # the first two have it, and nothing was promised
             raised = node.store.promises
             await until(lambda: counter_of(node, knowing) == raised)
         put_back()
-        async with running([third, first]) as (_, node):
+        async with running([third, first], waits=False) as (_, node):
             with pytest.raises(StoreDamaged, match=r"earlier state.*tenure columns replace"):
                 await asyncio.wait_for(node.wait(), DEADLINE_SECONDS)
             assert not node.has_ring
@@ -79,6 +79,30 @@ async def test_a_disk_put_back_forgets_a_write_so_its_node_is_refused(
     monkeypatch.setattr(Gossiper, "has_enough_vouching", lambda _: True)
     async with running([first, third]) as (node, _):
         assert await read(node) == b"Ann"
+
+
+async def test_a_disk_put_back_to_before_its_first_life_takes_part_in_nothing(
+    tmp_path: Path,
+) -> None:
+    """Its counter is 0, as that of a node that is new."""
+    first, *others = nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    copy = tmp_path / "copy"
+    shutil.copytree(first.data, copy)
+    async with running(nodes) as services:
+        own = services[0].directory.identity.node
+        await write(services[0], b"Ann")
+
+        def is_kept(by: NodeService) -> bool:
+            return any(each.node == own and each.promises for each in by.directory.known())
+
+        await until(lambda: all(map(is_kept, services[1:])))
+    shutil.rmtree(first.data)
+    shutil.copytree(copy, first.data)
+    async with running([*others, first], waits=False) as (*_, node):
+        with pytest.raises(StoreDamaged, match=r"earlier state.*tenure columns replace"):
+            await asyncio.wait_for(node.wait(), DEADLINE_SECONDS)
+        assert not node.has_ring
 
 
 async def test_changes_raise_the_counter_without_a_promise(tmp_path: Path) -> None:

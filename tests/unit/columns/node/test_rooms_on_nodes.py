@@ -11,7 +11,7 @@ import pytest
 
 from tenure.base.keys import hashed_key
 from tenure.client.lease import Lease
-from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.columns.node.node_service import NodeSettings
 from tenure.columns.opening import open_store
 from tenure.columns.owned_rows import OwnedRow, OwnedRows
 from tenure.columns.store import ColumnStore
@@ -73,8 +73,8 @@ class Room:
 async def test_a_room_goes_on_whatever_ends_first(tmp_path: Path, order: tuple[str, ...]) -> None:
     nodes = settings_of(tmp_path)
     form_ring(nodes, ROOMS)
-    async with running(nodes[1:]), AsyncExitStack() as first:
-        await first.enter_async_context(NodeService(nodes[0]))
+    async with running(nodes[1:], waits=False), AsyncExitStack() as first:
+        await first.enter_async_context(running(nodes[:1]))
         async with open_store(url_of(nodes[1:]), ROOMS) as store:
             room = Room(store, first)
             await room.open()

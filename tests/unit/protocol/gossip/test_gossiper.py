@@ -244,6 +244,23 @@ def test_a_node_whose_disk_was_put_back_is_refused_and_told() -> None:
     assert TellWentBack(A) in group.told["n2"] or TellWentBack(A) in group.told["n3"]
 
 
+def test_who_has_the_secret_can_have_a_node_doubted_and_ended() -> None:
+    """All that a forged datagram can do: it says of a node that it is of a later life, or has
+    forgotten. The node itself says otherwise where it is heard, and no row is read or written.
+    """
+    group = three()
+    later = NodeDigest(B, 5, 1, 0, 0)
+    group.tell(A, GossipHeard("forged", GossipSyn(C, "forged", False, (later,))))
+    group.pass_rounds(3)
+    assert not any(isinstance(told, TellConvicted) for told in group.told["n1"])
+    assert not group.machines["n2"].has_ended
+    group = with_promises()
+    forged = GossipSyn(A, "forged", False, (NodeDigest(A, 9, 1, 0, 6),))
+    group.tell(B, GossipHeard("forged", forged))
+    group.pass_rounds(3)
+    assert any(TellWentBack(A) in told for told in group.told.values())
+
+
 def test_a_node_that_kept_its_promises_is_taken() -> None:
     group = with_promises()
     group.start(A, generation=2, promises=7)
@@ -320,6 +337,21 @@ def test_nodes_that_start_together_vouch_for_each_other() -> None:
     assert not any(takes_part(group, node) for node in (A, B, C))
     group.pass_rounds(4)
     assert [told.count(TellVouched()) for told in group.told.values()] == [1, 1, 1]
+
+
+def test_a_life_asks_to_be_vouched_for_between_its_rounds() -> None:
+    group = Group()
+    group.start(B)
+    know_the_ring(group, B)
+    group.pass_rounds(20)  # C is convicted
+    group.start(A, seeds=())
+    know_the_ring(group, A)
+    before = group.machines["n1"].own.head.heartbeat
+    asked = group.machines["n1"].advance(group.now).actions
+    assert {each.address for each in asked if isinstance(each, SendGossip)} == {"n2", "n3"}
+    assert group.machines["n1"].own.head.heartbeat == before, "that is not the rhythm of its rounds"
+    group._carry_out("n1", asked)
+    assert group.machines["n1"].vouching == {B}
 
 
 def test_a_node_that_hears_nobody_takes_no_part() -> None:
