@@ -16,6 +16,9 @@ from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.kernel.run import Outcome
 from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules
+from tests.unit.protocol.replication import test_schedules_of_adoptions as adoptions
+from tests.unit.protocol.replication import test_schedules_of_lists as lists
+from tests.unit.protocol.replication import test_schedules_of_seals as seals
 from tests.unit.protocol.replication import test_upkeep as upkeep
 
 TRIED = 40
@@ -46,7 +49,40 @@ STORIES = {
         schedules.test_in_the_order_of_time_what_one_reader_saw_deleted_stays_so
     ),
     "mended-below-the-seal": upkeep.test_a_mend_from_before_a_seal_is_ignored,
+    "written-in-one-list": schedules.test_in_the_joint_step_a_write_needs_both_lists,
+    "read-in-one-list": schedules.test_in_the_joint_step_a_read_needs_both_lists,
+    "sealed-without-the-down": upkeep.test_a_replica_that_is_down_holds_a_seal_back_and_is_named,
+    "compared-before-promised": (
+        seals.test_what_comes_between_the_comparison_and_the_seal_is_refused
+    ),
+    "promised-before-durable": seals.test_a_promise_survives_a_power_failure,
+    "purged-by-a-promise": seals.test_a_tombstone_stays_until_all_have_it,
+    "hints-below-the-horizon": seals.test_a_hint_from_before_a_seal_is_dropped,
+    "answers-below-the-seal": (
+        seals.test_a_read_that_spans_a_seal_does_not_bring_back_what_was_deleted
+    ),
+    "promises-not-taken-over": test_filling.test_what_was_promised_and_sealed_is_taken_over,
+    "seals-not-taken-over": test_filling.test_what_was_promised_and_sealed_is_taken_over,
+    "sealed-while-filling": seals.test_while_a_node_fills_nothing_is_sealed,
+    "sealed-across-topologies": (
+        seals.test_a_seal_is_not_begun_under_one_topology_and_ended_under_another
+    ),
+    "no-fence-for-hints": adoptions.test_a_former_owners_hints_are_refused,
+    "fenced-before-durable": adoptions.test_a_fence_survives_a_power_failure,
+    "short-way-while-filling": (
+        adoptions.test_a_former_owners_write_at_a_node_that_joins_is_not_seen
+    ),
+    "short-way-again": adoptions.test_the_first_trys_state_arrives_after_the_second_try,
+    "attempts-in-any-order": adoptions.test_the_first_trys_state_arrives_after_the_second_try,
+    "mended-whatever-the-adoption": (
+        adoptions.test_a_mend_from_before_an_adoption_brings_nothing_of_a_former_owner
+    ),
+    "any-clock": lists.test_a_clock_a_year_ahead_is_refused_and_hinders_nobody,
 }
+
+
+BACK = "disk put back,crash,cut,ring change"
+"""What brings a disk's earlier state to light."""
 
 
 class Soon(NamedTuple):
@@ -68,6 +104,9 @@ SOON = {
     "short-way-with-a-quorum": Soon(7, ("D6", "D2"), "message,crash,cut,pause"),
     "never-compared": Soon(0, ("L1", "D2")),
     "tombstones-by-time": Soon(2),
+    "vouched-by-nobody": Soon(0, ("D2", "D3", "D8"), BACK),
+    "put-back-and-taken": Soon(2, ("D2", "D3", "D8", "L1"), BACK),
+    "no-joint-step": Soon(13, ("D2", "D3"), "ring change,crash,cut,message"),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from tenure.sim.columns.run import run_columns
 from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
+from tests.simulation.test_columns_canaries import BACK
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -32,6 +33,15 @@ def test_every_kind_of_fault_of_the_store_happens_within_thirty_seeds() -> None:
     wanted |= {"changes taken back", "removed nodes refused", "reads at local_quorum"}
     wanted |= {"reads at each_quorum", "writes drawn anew", "writes too far ahead"}
     assert wanted | {"writes repeated", "writes not begun", "writes unknown"} <= set(workload)
+
+
+def test_a_disk_that_is_put_back_is_refused_and_no_promise_is_broken() -> None:
+    refused = 0
+    for seed in range(6):
+        outcome = run_columns(ColumnsTrial(seed=seed, hours=0.3, faults=FAULTS.chosen(BACK)))
+        assert outcome.violation is None, (outcome.violation, *outcome.story)
+        refused += outcome.workload.get("nodes refused whose disks were put back", 0)
+    assert refused > 0
 
 
 def test_the_same_seed_is_the_same_world_of_the_store() -> None:

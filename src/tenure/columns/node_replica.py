@@ -157,8 +157,7 @@ class NodeReplica(Replica):
         names = [of(name) for name in self.tables for of in (places_space, traces_space)]
         self.engine.make_spaces([*names, HINTS])
         self.range_sums.load({name: table.kind for name, table in self.tables.items()})
-        [promises] = self.engine.get(META, [_PROMISES])
-        self.promises = int(promises or 0)
+        self.promises = counter_of(self.engine)
 
     def _load_sums(self, table: str) -> None:
         """There are none of whole tables."""
@@ -346,6 +345,12 @@ class NodeReplica(Replica):
                 self._sweeps.append(Sweep(self, table).steps())
                 self._sweeps.append(sweep_traces(self.engine, name, self._clock))
         return Swept(_some_steps(self._sweeps))
+
+
+def counter_of(engine: StorageEngine) -> int:
+    """How often the counter of a store was raised in all its lives (R26)."""
+    [kept] = engine.get(META, [_PROMISES])
+    return int(kept or 0)
 
 
 def _some_steps(left: list[Steps[int]]) -> bool:

@@ -36,7 +36,7 @@ class Adopting(Settling):
         super().__init__(context, now, (asked.table, asked.key))
         self._client = client
         self._asked = asked
-        self._is_first = asked.attempt == 1
+        self.is_first = asked.attempt == 1
         self._has_begun = False
 
     def begin(self, now: Instant) -> None:
@@ -71,9 +71,13 @@ class Adopting(Settling):
             return
         super().on_told(now, node, body)
 
+    def may_be_short(self) -> bool:
+        """Whether what is the same at all replicas stays so."""
+        return self.is_first and self.replicas.phase != "filling"
+
     def is_settled_already(self) -> bool:
         """Whether the short way can be taken."""
-        if not self._is_first or self.replicas.phase == "filling":
+        if not self.may_be_short():
             return False
         if any(node not in self.states for node in self.replicas.everyone):
             return False

@@ -60,20 +60,32 @@ class RangeUpkeep:
 
     def begin(self, now: Instant) -> None:
         """Find out whether there is anything to be sealed."""
-        if self._replicas.phase != "settled":
+        if not self.may_seal():
             self._compare(now)
             return
-        self.held_back_by = tuple(node for node in self._replicas.old if node in self._context.down)
+        self.held_back_by = tuple(node for node in self.needed() if node in self._context.down)
         if self.held_back_by:
             self._compare(now)
             return
         self._ask_all(now, lambda ticket: AskDoomed(ticket=ticket, range=self.range))
 
+    def may_seal(self) -> bool:
+        """Whether nobody fills, or catches up (R25)."""
+        return self._replicas.phase == "settled"
+
+    def needed(self) -> tuple[NodeId, ...]:
+        """Who must promise, and then have all that any of them has (R23)."""
+        return self._replicas.old
+
+    def is_current(self) -> bool:
+        """Whether the topology is the one under which this began (R25)."""
+        return self._context.topology.version == self._version
+
     # --- all replicas ---
 
     def _ask_all(self, now: Instant, body: Callable[[int], NodeBody]) -> None:
         self._heard.clear()
-        for node in self._replicas.old:
+        for node in self.needed():
             asked = body(self._context.draw_ticket())
             self._asked[asked.ticket] = node
             self._context.ask(self, node, asked)
@@ -132,11 +144,12 @@ class RangeUpkeep:
     def _compare(self, now: Instant) -> None:
         """Have this replica get what all others have, and then all others what it has."""
         context = self._context
-        others = [node for node in self._replicas.everyone if node != context.node]
         if self._time:  # all of them, also who is convicted since
+            others = [node for node in self.needed() if node != context.node]
             others += others[:-1]
         else:
-            others = [node for node in others if node not in context.down]
+            away = context.down | {context.node}
+            others = [node for node in self._replicas.everyone if node not in away]
         tables = sorted(context.topology.tables)
         self._to_compare = [(node, table) for node in others for table in tables]
         self._compare_next(now)
@@ -144,7 +157,7 @@ class RangeUpkeep:
     def _compare_next(self, now: Instant) -> None:
         if self.is_over:
             return
-        if self._context.topology.version != self._version:
+        if not self.is_current():
             self.on_outdated(now)
         elif self._to_compare:
             other, table = self._to_compare.pop(0)

@@ -9,32 +9,56 @@ from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.columns.node_replica import NodeReplica
-from tenure.protocol.replication import parts
+from tenure.columns.range_horizons import RangeHorizons
+from tenure.protocol.replication import admission, parts
+from tenure.protocol.replication.admission import Attempt, Refused
 from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.comparing import Comparing
+from tenure.protocol.replication.copies import RangeHorizon
 from tenure.protocol.replication.copying import Copying
 from tenure.protocol.replication.merging import StateMerge
-from tenure.protocol.replication.messages import PartsTold
+from tenure.protocol.replication.messages import (
+    HorizonPromised,
+    PartsTold,
+    PromiseFence,
+    PromiseHorizon,
+    StateTold,
+)
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.pages import Cursors, Slice
+from tenure.protocol.replication.reading import Reading
 from tenure.protocol.replication.records import RowRecord
+from tenure.protocol.replication.replica import ReplicaPart
+from tenure.protocol.replication.request import ReplicaRequest
+from tenure.protocol.replication.sealing import RangeUpkeep
+from tenure.protocol.replication.sections import MergedSection, SaidPart, merge_sections
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.steps import (
     ApplyMutation,
     HorizonRaised,
     MutationDone,
     RaisePromised,
+    RaiseRowFence,
+    RaiseSealed,
+    StateRead,
     SweepSome,
     Swept,
 )
 from tenure.protocol.replication.versions import VERSION_BYTES, version_of
+from tenure.protocol.replication.writing import RowWriting
+from tenure.protocol.topology.change import finish, join
+from tenure.protocol.topology.cluster import LedCluster
+from tenure.protocol.topology.noted import TopologyKind
 from tenure.protocol.topology.records import NodeId, Replicas
 
 LAG_US = 5_000_000
 original_sweep: Callable[..., Swept] = NodeReplica.__dict__["_sweep"]
 original_by_time = parts.__dict__["_by_time"]
 original_apply: Callable[..., MutationDone] = NodeReplica.__dict__["_apply"]
+original_needs: Callable[..., Any] = ReplicaRequest.__dict__["needs"]
+original_refusal: Callable[..., Refused | None] = admission.__dict__["refusal_of"]
+original_within: Callable[..., tuple[RangeHorizon, ...]] = RangeHorizons.__dict__["within"]
 
 
 def always(*_: object, **__: object) -> bool:
@@ -163,3 +187,130 @@ def known_or_not(self: StateMerge, entry: bytes, record: RowRecord, sealed: int)
 def same_whatever_the_adoption(told: PartsTold) -> tuple[Any, ...]:
     """Adoptions are not compared."""
     return told.digest, told.sealed
+
+
+# --- seals ---
+
+
+def those_that_are_up(self: RangeUpkeep) -> tuple[NodeId, ...]:
+    """A replica that is down holds no seal back."""
+    away = self._context.down
+    return tuple(node for node in self._replicas.old if node not in away)
+
+
+def compared_before_promising(self: RangeUpkeep, now: Instant) -> None:
+    """Replicas are compared first, and promise when they are told of the seal."""
+    self._time = self.time_to_seal(list(self._heard.values()))
+    self._compare(now)
+
+
+def promised_before_durable(self: ReplicaPart, sender: NodeId, body: PromiseHorizon) -> None:
+    """A promise is told before it is durable."""
+
+    def done(result: HorizonRaised) -> None:
+        self._context.tell(sender, HorizonPromised(ticket=body.ticket, time=result.time))
+
+    self._context.run(RaisePromised(body.range, body.time), done)
+
+
+def sealed_by_its_promise(self: NodeReplica, step: RaisePromised) -> HorizonRaised:
+    """Who promises purges, though others may not have what it has."""
+    return self._seal(RaiseSealed(step.range, step.time))
+
+
+def hints_pass_the_horizon(attempt: Attempt, *others: Any, **named: Any) -> Refused | None:
+    """Hints are taken whatever was promised."""
+    refused = original_refusal(attempt, *others, **named)
+    is_late_hint = attempt.kind == "merge" and isinstance(refused, admission.Late)
+    return None if is_late_hint else refused
+
+
+def hints_pass_the_fence(attempt: Attempt, *others: Any, **named: Any) -> Refused | None:
+    """Hints are taken whoever has adopted the row."""
+    refused = original_refusal(attempt, *others, **named)
+    is_hint_of_another = attempt.kind == "merge" and isinstance(refused, admission.Outranked)
+    return None if is_hint_of_another else refused
+
+
+def merged_whatever_was_sealed(said: Sequence[SaidPart]) -> MergedSection:
+    """What a replica says that has not heard of a seal counts like any other."""
+    return merge_sections([SaidPart(each.part, 0) for each in said])
+
+
+def without_promises(self: RangeHorizons, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
+    """Who joins is not told what was promised."""
+    found = original_within(self, key_range)
+    return tuple(RangeHorizon(each.range, 0, each.sealed) for each in found)
+
+
+def without_seals(self: RangeHorizons, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
+    """Who joins is not told what was sealed."""
+    found = original_within(self, key_range)
+    return tuple(RangeHorizon(each.range, each.promised, 0) for each in found)
+
+
+# --- more of adoptions ---
+
+
+def fence_before_durable(self: ReplicaPart, sender: NodeId, body: PromiseFence) -> None:
+    """A fence is told before it is durable."""
+
+    def done(result: StateRead) -> None:
+        answer = StateTold(ticket=body.ticket, state=result.state, refused=result.refused)
+        self._context.tell(sender, answer)
+
+    step = RaiseRowFence(body.table, body.key, body.number, body.journal, body.attempt)
+    self._context.run(step, done)
+
+
+def short_while_filling(self: Adopting) -> bool:
+    """The short way is taken though a node fills."""
+    return self.is_first
+
+
+def short_again(self: Adopting) -> bool:
+    """The short way is taken on a later try, too."""
+    return self.replicas.phase != "filling"
+
+
+def replaces_the_other_attempt(self: StateMerge, record: RowRecord) -> bool:
+    """Of two tries of one owner the one counts that comes last."""
+    state = self._state
+    is_other = (state.adopted, state.attempt) != (record.adopted, record.attempt)
+    return is_other and 0 < state.adopted >= record.adopted
+
+
+def mended_whatever_the_adoption(
+    self: StateMerge, entry: bytes, record: RowRecord, sealed: int
+) -> bool:
+    """What a mend from before an adoption says counts like any other."""
+    del self, record
+    return version_of(entry).time > sealed
+
+
+# --- the joint step ---
+
+
+def filled_is_done(self: LedCluster) -> None:
+    """When all is copied, the new lists count."""
+    version = self.next_version
+    self._set(finish(join(self.topology, version), version), TopologyKind.CHANGE_DONE, "")
+
+
+def written_in_one_list(self: ReplicaRequest, replicas: Replicas) -> Any:
+    """In the joint step a write needs the old list only."""
+    needs = original_needs(self, replicas)
+    return needs[:1] if needs and isinstance(self, RowWriting) else needs
+
+
+def read_in_one_list(self: ReplicaRequest, replicas: Replicas) -> Any:
+    """In the joint step a read needs the old list only."""
+    needs = original_needs(self, replicas)
+    return needs[:1] if needs and isinstance(self, Reading) else needs
+
+
+# --- gossip ---
+
+
+def nobody_goes_back(*_: object) -> None:
+    """A counter that is lower than it was means nothing."""

@@ -1,7 +1,9 @@
 """Nodes of the store with one rule left out, which the checkers must catch."""
 
 from tenure.columns.node_replica import NodeReplica
-from tenure.protocol.replication import admission, merging, parts
+from tenure.columns.range_horizons import RangeHorizons
+from tenure.protocol.gossip.gossiper import Gossiper
+from tenure.protocol.replication import admission, merging, parts, resolving
 from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.catching_up import CatchingUp
 from tenure.protocol.replication.comparing import Comparing
@@ -10,9 +12,14 @@ from tenure.protocol.replication.merging import StateMerge
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.reading import Reading
+from tenure.protocol.replication.replica import ReplicaPart
+from tenure.protocol.replication.request import ReplicaRequest
 from tenure.protocol.replication.resolving import Resolution
+from tenure.protocol.replication.sealing import RangeUpkeep
 from tenure.protocol.replication.states import RowState
+from tenure.protocol.topology.cluster import LedCluster
 from tenure.protocol.topology.records import Replicas
+from tenure.protocol.topology.sessions import NodeSession
 from tenure.sim.columns import breaks
 from tenure.sim.kernel.canaries import RuleLeftOut, called
 
@@ -57,6 +64,25 @@ CANARIES: tuple[RuleLeftOut, ...] = (
         "tombstones-by-time",
         "R23: tombstones go when all replicas have them, and not when they are old",
         ((NodeReplica, "_sweep", breaks.swept_by_time),),
+    ),
+    RuleLeftOut(
+        "no-joint-step",
+        "R15: after filling comes a step in which both lists count",
+        ((LedCluster, "_step", breaks.filled_is_done),),
+    ),
+    RuleLeftOut(
+        "vouched-by-nobody",
+        "R26: a life takes part when a majority of the ring vouches for it",
+        ((Gossiper, "has_enough_vouching", breaks.always),),
+    ),
+    RuleLeftOut(
+        "put-back-and-taken",
+        "R26: a node whose counter went back is refused",
+        (
+            (Gossiper, "_give_up", breaks.nobody_goes_back),
+            (Gossiper, "_hear_of_self", breaks.nobody_goes_back),
+            (NodeSession, "is_past", breaks.never),
+        ),
     ),
 )
 
@@ -143,6 +169,101 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         "mended-below-the-seal",
         "R12: states are ignored below the sealed horizon",
         ((StateMerge, "_counts", breaks.known_or_not),),
+    ),
+    RuleLeftOut(
+        "written-in-one-list",
+        "R15: in the joint step a write needs both lists",
+        ((ReplicaRequest, "needs", breaks.written_in_one_list),),
+    ),
+    RuleLeftOut(
+        "read-in-one-list",
+        "R15: in the joint step a read needs both lists",
+        ((ReplicaRequest, "needs", breaks.read_in_one_list),),
+    ),
+    RuleLeftOut(
+        "sealed-without-the-down",
+        "R23: all replicas of a range take part in a seal",
+        ((RangeUpkeep, "needed", breaks.those_that_are_up),),
+    ),
+    RuleLeftOut(
+        "compared-before-promised",
+        "R23: replicas promise first, and are compared then",
+        ((RangeUpkeep, "_promise", breaks.compared_before_promising),),
+    ),
+    RuleLeftOut(
+        "promised-before-durable",
+        "R23: a horizon is promised durably",
+        ((ReplicaPart, "_promise_horizon", breaks.promised_before_durable),),
+    ),
+    RuleLeftOut(
+        "purged-by-a-promise",
+        "R23: tombstones go when all have all, which a promise does not say",
+        ((NodeReplica, "_promise", breaks.sealed_by_its_promise),),
+    ),
+    RuleLeftOut(
+        "hints-below-the-horizon",
+        "R24: hints pass the horizon like other writes",
+        ((admission, "refusal_of", breaks.hints_pass_the_horizon),),
+    ),
+    RuleLeftOut(
+        "answers-below-the-seal",
+        "R7: below the highest seal only what was said with it counts",
+        ((resolving, "merge_sections", breaks.merged_whatever_was_sealed),),
+    ),
+    RuleLeftOut(
+        "promises-not-taken-over",
+        "R25: who joins takes over what was promised",
+        ((RangeHorizons, "within", breaks.without_promises),),
+    ),
+    RuleLeftOut(
+        "seals-not-taken-over",
+        "R25: who joins takes over what was sealed",
+        ((RangeHorizons, "within", breaks.without_seals),),
+    ),
+    RuleLeftOut(
+        "sealed-while-filling",
+        "R25: while a range gains a replica it is not sealed",
+        ((RangeUpkeep, "may_seal", breaks.always),),
+    ),
+    RuleLeftOut(
+        "sealed-across-topologies",
+        "R25: all of a seal is in one version of the topology",
+        ((RangeUpkeep, "is_current", breaks.always),),
+    ),
+    RuleLeftOut(
+        "no-fence-for-hints",
+        "R20: hints under a lower lease number are refused",
+        ((admission, "refusal_of", breaks.hints_pass_the_fence),),
+    ),
+    RuleLeftOut(
+        "fenced-before-durable",
+        "R20: a fence is raised durably",
+        ((ReplicaPart, "_promise", breaks.fence_before_durable),),
+    ),
+    RuleLeftOut(
+        "short-way-while-filling",
+        "R21: while a node fills there is no short way",
+        ((Adopting, "may_be_short", breaks.short_while_filling),),
+    ),
+    RuleLeftOut(
+        "short-way-again",
+        "R21: the short way is for the first try only",
+        ((Adopting, "may_be_short", breaks.short_again),),
+    ),
+    RuleLeftOut(
+        "attempts-in-any-order",
+        "R21: of two tries of one owner the later one counts",
+        ((StateMerge, "replaces", breaks.replaces_the_other_attempt),),
+    ),
+    RuleLeftOut(
+        "mended-whatever-the-adoption",
+        "R21: a mend of an earlier adoption brings nothing of former owners",
+        ((StateMerge, "_counts", breaks.mended_whatever_the_adoption),),
+    ),
+    RuleLeftOut(
+        "any-clock",
+        "R3: a replica refuses a time far past its own clock",
+        ((admission, "AHEAD_US", 1 << 62),),
     ),
 )
 """What chance would take too long to find: each has a schedule that catches it."""

@@ -26,13 +26,16 @@ class Convictions:
         site.at(site.now + LOOKED_APART_NS, self._look, None)
 
     def begin(self, process: NodeProcess) -> None:
-        """A node has started."""
+        """A node has begun to take part."""
         self._told[process.uid] = down = self._down_for(process)
         process.post(Convicted(down))
 
     def _look(self, _: object) -> None:
         for process in self._site.nodes():
-            if process.alive and (down := self._down_for(process)) != self._told[process.uid]:
+            if not process.alive or not process.is_part:
+                continue
+            down = self._down_for(process)
+            if down != self._told[process.uid]:
                 self._told[process.uid] = down
                 process.post(Convicted(down))
         self._site.at(self._site.now + LOOKED_APART_NS, self._look, None)
@@ -40,8 +43,9 @@ class Convictions:
     def _down_for(self, process: NodeProcess) -> tuple[NodeId, ...]:
         others = [other for other in self._site.nodes() if other is not process]
         lost = self._site.lost()
-        down = tuple(other.disk.node for other in others if self._convicts(process, other))
-        return (*down, lost.id) if lost else down
+        silent = {other.disk.node for other in others if self._convicts(process, other)}
+        down = silent | process.refused | ({lost.id} if lost else set())
+        return tuple(sorted(down))
 
     def _convicts(self, process: NodeProcess, other: NodeProcess) -> bool:
         pair = other.slot, process.slot

@@ -3,6 +3,8 @@
 from copy import deepcopy
 
 from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.node_replica import counter_of
+from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.topology.records import Node, Topology
 
 
@@ -28,7 +30,14 @@ class Disk:
         self.lives = 0
         self.engine = SimEngine()
         self.is_full = False
+        self.promises = 0
+        """Of a copy: how often its counter was raised."""
+        self.known: tuple[NodeDigest, ...] = ()
+        """What was heard of the counters of others."""
 
     def copy(self) -> "Disk":
-        """A backup of it."""
-        return deepcopy(self)
+        """A backup of what is durable."""
+        copy = deepcopy(self)
+        copy.engine.crash()
+        copy.promises = counter_of(copy.engine)
+        return copy

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tenure.base.instants import MICROSECOND_NS, MILLISECOND_NS, seconds
 from tenure.base.noted import Noted
@@ -53,6 +53,14 @@ class StoreSite(Site):
         """The manager refuses a node: it was removed."""
 
     @abstractmethod
+    def on_went_back(self, node: "NodeProcess") -> None:
+        """A node is refused, or has heard itself that its disk was put back."""
+
+    @abstractmethod
+    def on_takes_part(self, node: "NodeProcess") -> None:
+        """A life of a node begins to take part in requests."""
+
+    @abstractmethod
     def members(self) -> "Sequence[NodeProcess]":
         """The nodes of the ring, as clients know it."""
 
@@ -91,7 +99,9 @@ class NodeProcess(StoreProcess):
     """One life of a node."""
 
     machine: StoreNode
-    stops_before = (
+    counter = 0
+    """How often the counter of the disk was raised, durably; 0 where nobody gossips."""
+    stops_before: ClassVar[tuple[type, ...]] = (
         node_events.TellNode,
         node_events.AnswerClient,
         node_events.SyncUpTo,
@@ -125,11 +135,28 @@ class NodeProcess(StoreProcess):
                 self._is_told = True
                 if topology is not None:
                     self.post(node_events.TopologyLearned(topology))
-            case NodeRefused(life=life):
-                if life == self.disk.lives:
+            case NodeRefused(life=life, reason=reason):
+                if life == self.disk.lives and reason == "past":
+                    self.site.on_went_back(self)
+                elif life == self.disk.lives:
                     self.site.on_refused(self)
             case _:
                 self.post(node_events.StoreAsked(sender.uid, message))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it takes part in requests."""
+        return True
+
+    @property
+    def refused(self) -> frozenset[NodeId]:
+        """Other nodes that it has found to have gone back."""
+        return frozenset()
+
+    def begin(self) -> None:
+        """A life begins."""
+        self.site.on_takes_part(self)
+        self.ask_manager()
 
     def ask_manager(self, _: object = None) -> None:
         """Say what it is, and what it is through with; again after a while."""
@@ -152,6 +179,7 @@ class NodeProcess(StoreProcess):
             sequence=self._sequence,
             version=topology.version,
             through=filler.through,
+            counter=self.counter,
         )
         self.site.network.to_address(self, MANAGER, request)
 
@@ -190,17 +218,21 @@ class NodeProcess(StoreProcess):
     def _sync(self) -> None:
         if not self._syncs:
             self._syncs = True
-            mark = self.disk.engine.begin_sync(), self.store.changes
+            mark = self.disk.engine.begin_sync(), self.store.changes, self.store.promises
             self.site.at(self.site.now + self._sync_ns(), self._synced, mark)
 
-    def _synced(self, began: tuple[int, int]) -> None:
+    def _synced(self, began: tuple[int, int, int]) -> None:
         if not self.alive:
             return
-        mark, changes = began
+        mark, changes, promises = began
         self._syncs = False
         self.disk.engine.end_sync(mark)
         if self._wanted > changes:
             self._sync()
+        self._on_durable(changes, promises)
+
+    def _on_durable(self, changes: int, promises: int) -> None:
+        del promises
         self.post(node_events.Synced(changes))
 
     def _keep(self, topology: Any) -> None:

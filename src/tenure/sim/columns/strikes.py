@@ -41,6 +41,21 @@ class RingSite(StoreSite):
     def lost(self) -> Node | None:
         """A member whose disk is gone."""
 
+    @property
+    @abstractmethod
+    def is_disk_missing(self) -> bool:
+        """Whether what some node had acknowledged is gone, and the node is not replaced yet."""
+
+    @abstractmethod
+    def put_back(self) -> bool:
+        """Put the disk of a member back to a copy that most nodes know to be old, if there is one;
+        whether there is.
+        """
+
+    @abstractmethod
+    def back_up(self, node: NodeProcess) -> None:
+        """Copy the disk of a node."""
+
     @abstractmethod
     def empty_disk(self, slot: str) -> None:
         """A node that starts at this slot from here on is another one, which waits."""
@@ -67,11 +82,21 @@ class StoreStrikes(Strikes):
         """One at a time: with two of three, what was acknowledged would be gone."""
         node = self.any_of(self.site.members())
         topology = self.site.topology
-        if node is None or topology.change is not None or self.site.lost() is not None:
+        if node is None or topology.change is not None or self.site.is_disk_missing:
             return
         self.site.tell(node.slot, "disk lost")
         self.site.bring_down(node)
         self.site.empty_disk(node.slot)
+
+    def disk_put_back(self) -> None:
+        """Or copied, to be put back later. It counts as lost, so one at a time."""
+        site = self.site
+        may_lose = site.topology.change is None and not site.is_disk_missing
+        if may_lose and site.put_back():
+            return
+        node = self.any_of(site.members())
+        if node is not None:
+            site.back_up(node)
 
     def crash_of_a_node(self) -> None:
         """It comes back with its disk."""
@@ -164,10 +189,13 @@ class StoreStrikes(Strikes):
         self.site.offsets_us[slot] = self.random.randint(-JUMP_US, JUMP_US)
 
 
+PUT_BACK = Fault("disk put back", terms_apart, StoreStrikes.disk_put_back)
+"""Only where nodes gossip: otherwise nobody could notice."""
 RING = (
     Fault("ring change", terms_apart, StoreStrikes.ring_change),
     Fault("crash of the manager", terms_apart, StoreStrikes.crash_of_the_manager),
     Fault("disk lost", lambda strength: 0.1 * terms_apart(strength), StoreStrikes.disk_lost),
+    PUT_BACK,
 )
 CRASHES = (
     Fault("crash of a node", terms_apart, StoreStrikes.crash_of_a_node),

@@ -27,7 +27,7 @@ class TopologyChecker:
         """A node has taken an event."""
         topology, node = process.machine.context.topology, process.disk.node
         before = self._seen.get(node)
-        if topology is before:
+        if topology is before or not process.is_part:
             return
         self._seen[node] = topology
         told = f"{process.slot} acts by version {topology.version}"

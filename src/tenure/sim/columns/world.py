@@ -14,12 +14,13 @@ from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.codec import StoreCodec
 from tenure.sim.columns.convictions import CONVICTED_AFTER_NS, Convictions
 from tenure.sim.columns.disks import Disk
+from tenure.sim.columns.gossiping import GossipingProcess, is_known_to_be_back
 from tenure.sim.columns.likeness import first_difference
 from tenure.sim.columns.managers import LeadingManager, LeadingProcess, OperatorAsked
 from tenure.sim.columns.operator import replacement
 from tenure.sim.columns.places import FarNetwork, Places
 from tenure.sim.columns.processes import MANAGER, NodeProcess
-from tenure.sim.columns.strikes import CLOCKS_APART, FAULTS, RingSite, StoreStrikes
+from tenure.sim.columns.strikes import CLOCKS_APART, FAULTS, PUT_BACK, RingSite, StoreStrikes
 from tenure.sim.columns.topologies import TopologyChecker
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.columns.workload import OWNED, PLAIN, TABLES, StoreWorkload
@@ -30,10 +31,15 @@ from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
 
+OPENED = [table_of(name, record) for name, record in TABLES.items()]
 REPAIRED_AFTER = 3
 """Times the patience: between two rounds of repair."""
 COPY_PARTS = 4
 PIECE_BYTES = 300
+GOSSIPING = 0.2
+"""The share of worlds in which nodes gossip, and disks are put back, where all faults may happen:
+gossip takes about as long as all the rest.
+"""
 
 
 class ColumnsWorld(World, RingSite):
@@ -45,6 +51,11 @@ class ColumnsWorld(World, RingSite):
         self.offsets_us = {}
         self._unread: set[bytes] = set()
         self._reads = False
+        share = GOSSIPING if trial.faults == FAULTS.kinds else 1.0
+        if self.random.random() >= share:
+            self.mix.rates.pop(PUT_BACK.name, None)
+        self._backups: dict[str, Disk] = {}
+        self._put_back: set[NodeId] = set()
         lag_ns = self.random.choice((1, 4, 12)) * trial.patience_ns // 2
         self.lag_us = lag_ns // MICROSECOND_NS
         self.heals_every_ns = trial.patience_ns
@@ -111,6 +122,43 @@ class ColumnsWorld(World, RingSite):
         self.empty_disk(node.slot)
         self.restart_later(node.slot, self.faults.span(0.01, 2.0))
 
+    def on_went_back(self, node: NodeProcess) -> None:
+        """All refuse it, so there is an empty disk in its place, and the node will be replaced."""
+        assert node.disk.node in self._put_back, "a node is refused whose disk was not put back"
+        self.workload.counts["nodes refused whose disks were put back"] += 1
+        node.kill()
+        self.empty_disk(node.slot)
+        self.mended_at = self.now
+        self.restart_later(node.slot, self.faults.span(0.01, 2.0))
+
+    def back_up(self, node: NodeProcess) -> None:
+        """See `RingSite`."""
+        self.tell(node.slot, "disk copied")
+        self._backups[node.slot] = node.disk.copy()
+
+    def put_back(self) -> bool:
+        """See `RingSite`. What most nodes do not know yet nobody can notice."""
+        disks = {disk.node: disk for disk in self.disks.values()}
+        for slot, copy in self._backups.items():
+            node = self.slots[slot]
+            old = [node.id for node in copy.topology.nodes]
+            now = [node.id for node in self.topology.nodes]
+            is_member = copy.node in now and self.disks[slot].node == copy.node
+            if is_member and all(is_known_to_be_back(copy, ring, disks) for ring in (old, now)):
+                self.tell(slot, "disk put back")
+                self.bring_down(node)
+                copy.lives = self.disks[slot].lives  # they follow the clock
+                self.disks[slot] = self._backups.pop(slot)
+                self._put_back.add(copy.node)
+                return True
+        return False
+
+    @property
+    def is_disk_missing(self) -> bool:
+        """See `RingSite`."""
+        there = {disk.node for disk in self.disks.values()}
+        return self.lost() is not None or bool(self._put_back & there)
+
     def lost(self) -> Node | None:
         """A member whose disk is gone."""
         disks = {disk.node for disk in self.disks.values()}
@@ -145,8 +193,9 @@ class ColumnsWorld(World, RingSite):
             return ClientProcess(self, slot, clock)
         disk = self.disks[slot]
         disk.lives += 1
+        disk.engine.sync()  # what a store finds when it is opened, it has on the disk from then on
         store = NodeReplica(disk.engine, lambda: self.wall_us(slot))
-        store.open(table_of(name, record) for name, record in TABLES.items())
+        store.open(OPENED)
         store.load()
         config = NodeConfig(
             node=disk.node,
@@ -160,6 +209,8 @@ class ColumnsWorld(World, RingSite):
             copy_parts=COPY_PARTS,
             piece_bytes=PIECE_BYTES,
         )
+        if PUT_BACK.name in self.mix.rates:
+            return GossipingProcess(self, slot, clock, config, disk, store)
         machine = StoreNode(config, random_for(self.random))
         return NodeProcess(self, slot, clock, machine, disk, store)
 
@@ -168,14 +219,17 @@ class ColumnsWorld(World, RingSite):
         if isinstance(process, ClientProcess):
             self.workload.start(process)
         elif isinstance(process, NodeProcess):
-            others = {
-                self.slot_of(node.id): node.id
-                for node in self.topology.nodes
-                if node.id != process.disk.node
-            }
-            process.post(DelaysMeasured(self.places.nearest_first(process.slot, others)))
-            self._convictions.begin(process)
-            process.ask_manager()
+            process.begin()
+
+    def on_takes_part(self, node: NodeProcess) -> None:
+        """It is told which nodes are near, and which are up."""
+        others = {
+            self.slot_of(other.id): other.id
+            for other in self.topology.nodes
+            if other.id != node.disk.node
+        }
+        node.post(DelaysMeasured(self.places.nearest_first(node.slot, others)))
+        self._convictions.begin(node)
 
     def on_step(self, process: SimProcess) -> None:
         """Its machine has taken an event."""
@@ -219,6 +273,8 @@ class ColumnsWorld(World, RingSite):
             there = {disk.node for disk in self.disks.values()}
             if down := node.machine.context.down & there:
                 return f"{node.slot} holds {down} to be down"
+        if self._put_back & {disk.node for disk in self.disks.values()}:
+            return "a disk that was put back is not refused"
         if self._unread:
             return f"{sorted(self._unread)} cannot be read"
         spared_us = 2 * self.trial.patience_ns // MICROSECOND_NS + self.trial.apart_us

@@ -1,0 +1,150 @@
+"""Schedules of the joint step, of clocks that are apart, of rows by time, and of warming."""
+
+import msgspec
+
+from tenure.protocol.replication.admission import Ahead, Attempt, Outrun
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.messages import (
+    NotWritten,
+    PageFound,
+    PartsTold,
+    ReadPage,
+    RowWritten,
+    WriteRow,
+)
+from tenure.protocol.replication.node_events import Convicted, TopologyLearned
+from tenure.protocol.replication.pages import CellPage, Slice
+from tenure.protocol.replication.versions import Version
+from tenure.protocol.topology.records import ReplicaRange, Topology
+from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
+from tests.unit.protocol.replication.test_schedules import found, joint, last, read, write
+
+
+def later_by_a_step(stage: NodeStage) -> Topology:
+    """The same change, when it is done."""
+    nodes = tuple(node for node in stage.topology.nodes if node.id != 1)
+    ranges = (ReplicaRange(b"", (2, 3, 4)),)
+    return msgspec.structs.replace(stage.topology, version=4, ranges=ranges, nodes=nodes)
+
+
+def test_a_reader_in_the_joint_step_sees_what_was_written_in_the_new_list() -> None:
+    """Schedule 6: the reader's node has not heard that the change is done."""
+    stage = NodeStage(4)
+    for node in stage.nodes.values():
+        node.post(TopologyLearned(joint(stage)))
+    for each in (3, 4):
+        stage.nodes[each].post(TopologyLearned(later_by_a_step(stage)))
+    stage.ask(4, write(1, b"x", 1))
+    stage.lose(2)
+    stage.deliver(3, 4)
+    assert last(stage) == RowWritten(request=1)
+    stage.messages.clear()
+    stage.ask(2, read(2))
+    stage.deliver()
+    assert found(stage) == b"x"
+
+
+def test_a_reader_in_the_new_list_sees_what_was_written_in_the_joint_step() -> None:
+    """Schedule 6: the writer had a majority of each list."""
+    stage = NodeStage(4)
+    for node in stage.nodes.values():
+        node.post(TopologyLearned(joint(stage)))
+    stage.ask(1, write(1, b"x", 1))
+    stage.lose(3)
+    stage.deliver()
+    assert last(stage) == RowWritten(request=1)
+    stage.messages.clear()
+    for each in (3, 4):
+        stage.nodes[each].post(TopologyLearned(later_by_a_step(stage)))
+    stage.nodes[3].post(Convicted((2,)))
+    stage.ask(3, read(2))
+    stage.deliver(3, 4)
+    assert found(stage) == b"x"
+
+
+def test_two_writers_whose_clocks_are_10_s_apart_write_in_turn_and_delete() -> None:
+    """Schedule 7: the one that is behind begins anew above what it is told."""
+    stage = NodeStage()
+    ahead = 10_000_000
+    stage.ask(1, write(1, b"x", ahead))
+    stage.deliver()
+    stage.ask(2, write(2, b"y", 1))
+    stage.deliver()
+    assert last(stage) == NotWritten(request=2, refused=Outrun(Version(0, EPOCH_US + ahead)))
+    stage.ask(2, write(3, b"y", ahead + 1))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=3)
+    gone = Attempt(Version(0, EPOCH_US + 2), "first")
+    deleted = WriteRow(request=4, table="plain", key=b"k", edits=(Edit(),), attempt=gone)
+    stage.ask(3, deleted)
+    stage.deliver()
+    assert isinstance(last(stage), NotWritten), "a delete hides nothing that was there before it"
+    stage.ask(3, read(5))
+    stage.deliver()
+    assert found(stage) == b"y"
+
+
+def test_a_clock_a_year_ahead_is_refused_and_hinders_nobody() -> None:
+    """Schedule 7."""
+    stage = NodeStage()
+    year = 365 * 86_400_000_000
+    stage.ask(1, write(1, b"x", year))
+    stage.deliver()
+    answer = last(stage)
+    assert isinstance(answer, NotWritten), answer
+    assert isinstance(answer.refused, Ahead)
+    stage.ask(2, write(2, b"y", 1))
+    stage.deliver()
+    assert last(stage) == RowWritten(request=2)
+
+
+def test_a_column_that_was_rewritten_stands_once_in_the_order_of_time() -> None:
+    """Schedule 10: a stale replica lists it where it stood before."""
+    stage = NodeStage()
+    for request, (name, time) in enumerate([(b"a", 1), (b"b", 2), (b"a", 3)], 1):
+        attempt = Attempt(Version(0, EPOCH_US + time), "first")
+        edits = (Edit("times", None, name, b"%d" % time),)
+        asked = WriteRow(request=request, table="plain", key=b"k", edits=edits, attempt=attempt)
+        stage.ask(1, asked)
+        if request == 3:
+            stage.lose(3)
+        stage.deliver()
+    stage.nodes[3].post(Convicted((2,)))
+    for first in (10, 1):
+        page = ReadPage(request=9, table="plain", key=b"k", family="times", part=Slice(first))
+        stage.ask(3, page)
+        stage.deliver(1, 3)
+        answer = last(stage)
+        assert isinstance(answer, PageFound), answer
+        expected = [(b"a", b"3"), (b"b", b"2")][:first]
+        assert [(cell.name, cell.value) for cell in answer.page.cells] == expected
+
+
+def test_what_is_warmed_is_read_by_all_replicas_and_told_to_nobody() -> None:
+    stage = NodeStage(4)
+    stage.ask(4, write(1, b"x" * 1_000, 1))
+    stage.deliver()
+    before = len(stage.said)
+    asked = ReadPage(
+        request=2, table="plain", level="one", key=b"k", family="names", part=Slice(9), warms=True
+    )
+    stage.ask(4, asked)
+    stage.deliver()
+    assert last(stage) == PageFound(request=2, page=CellPage(()))
+    said = [each.body for each in stage.said[before:]]
+    told = [each for each in said if isinstance(each, PartsTold)]
+    assert len(told) == 3
+    assert all(each.parts == () for each in told)
+    assert len({each.digest for each in told}) == 1
+
+
+def test_a_replica_that_is_silent_keeps_nobody_from_warming() -> None:
+    stage = NodeStage()
+    stage.ask(
+        1, ReadPage(request=1, table="plain", key=b"k", family="names", part=Slice(9), warms=True)
+    )
+    stage.lose(3)
+    stage.deliver()
+    assert stage.answers == []
+    stage.wait(6)
+    assert last(stage) == PageFound(request=1, page=CellPage(()))
