@@ -126,8 +126,10 @@ GOLDEN = {
         "666972737400"
     ),
     "ReadColumn": "0298aa52656164436f6c756d6e01a174a671756f72756dc4016ba166c40173c4016e",
-    "ReadPage": ("0298a8526561645061676501a174a671756f72756dc4016ba166c09505c40161c40162c3c40163"),
-    "ReadSupers": "0298aa5265616453757065727301a174a671756f72756dc4016ba1669505c0c0c2c003",
+    "ReadPage": (
+        "0299a8526561645061676501a174a671756f72756dc4016ba166c09505c40161c40162c3c40163c2"
+    ),
+    "ReadSupers": "0299aa5265616453757065727301a174a671756f72756dc4016ba1669505c0c0c2c003c2",
     "ReadRow": "0296a752656164526f7701a174a671756f72756dc4016b03",
     "ReadRows": "0296a852656164526f777301a174a671756f72756d9505c0c0c2c003",
     "AdoptRow": "0298a841646f7074526f7701a174a671756f72756dc4016b040506",
@@ -256,6 +258,10 @@ def test_bytes_are_those_that_are_written_down() -> None:
 def test_a_message_without_its_last_fields_is_read() -> None:
     data = encode_store(m.ReadColumn(**ASKED, key=b"k", family="f", name=b"n"), FIRST_VERSION)
     listed = msgspec.msgpack.decode(data[1:])
+    for each in TO_STORE:
+        if isinstance(each, m.ReadPage | m.ReadSupers):  # as it was before it could warm
+            before = bytes.fromhex(GOLDEN[name_of(each)])[:-1].replace(b"\x99", b"\x98", 1)
+            assert decode_to_store(before, FIRST_VERSION) == each
     opening = encode_store(OpenStore(request=1), FIRST_VERSION)
     short = msgspec.msgpack.encode(msgspec.msgpack.decode(opening[1:])[:2])
     assert decode_to_store(opening[:1] + short, FIRST_VERSION) == OpenStore(request=1)

@@ -359,17 +359,40 @@ class ClusterBackend:
         raise _failure(answer)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """See `Backend.warm`. What is read by one node is read by its replicas."""
-        part = Slice(PAGE_COLUMNS)
+        """See `Backend.warm`. The replicas read it, and tell nothing of it."""
         for family in families:
             if family.has_supers:
-                await self.supers(SupersRead(table, key, family, part, PAGE_COLUMNS, "one"))
+                asked: Asked = ReadSupers(
+                    request=0,
+                    table=table.name,
+                    level="one",
+                    key=key,
+                    family=family.name,
+                    part=Slice(PAGE_COLUMNS),
+                    within=PAGE_COLUMNS,
+                    warms=True,
+                )
             else:
-                await self.page(PageRead(table, key, family, None, part, "one"))
+                asked = ReadPage(
+                    request=0,
+                    table=table.name,
+                    level="one",
+                    key=key,
+                    family=family.name,
+                    part=Slice(PAGE_COLUMNS),
+                    warms=True,
+                )
+            answer = await self._ask(asked)
+            if isinstance(answer, Failed):
+                raise _failure(answer)
 
 
 def _found_row(row: WholeRow) -> FoundRow:
     return FoundRow(row.key, {**row.simple, **row.supers})
+
+
+def _detail(failed: Failed) -> str:
+    return f": {failed.detail}" if failed.detail else ""
 
 
 def _failure(answer: ToStoreClient) -> TenureError:
@@ -377,10 +400,10 @@ def _failure(answer: ToStoreClient) -> TenureError:
         return StoreError(f"a node has answered with a {type(answer).__name__}: it is broken")
     match answer.why:
         case "too few replicas":
-            return NotEnoughReplicas(f"too few replicas are up, nothing was sent: {answer.detail}")
+            return NotEnoughReplicas(f"too few replicas are up, nothing was sent{_detail(answer)}")
         case "unknown":
             return WriteUnknown(
-                f"too few replicas have answered in time: {answer.detail}; repeat it"
+                f"too few replicas have answered in time{_detail(answer)}; repeat it"
             )
         case "overloaded":
             return Overloaded("the node has too many requests under way; nothing was begun")
@@ -389,4 +412,4 @@ def _failure(answer: ToStoreClient) -> TenureError:
                 f"the cluster has no such table: {answer.detail}; open the store with it"
             )
         case _:
-            return NotEnoughReplicas(f"too few replicas have answered in time: {answer.detail}")
+            return NotEnoughReplicas(f"too few replicas have answered in time{_detail(answer)}")

@@ -28,6 +28,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.scanning import Scanning
+from tenure.protocol.replication.warming import warm
 from tenure.protocol.replication.writing import RowWriting
 
 ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
@@ -61,6 +62,8 @@ class Coordinator:
             case ReadRows():
                 shapes = shapes_of(table)
                 Scanning(context, now, client, request, (table.kind, shapes)).begin(now)
+            case ReadPage(warms=True) | ReadSupers(warms=True):
+                warm(context, now, client, request)
             case _:
                 self._read(now, client, request, shapes_of(table))
 

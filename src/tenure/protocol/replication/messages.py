@@ -61,6 +61,8 @@ class ReadPage(FromClient, frozen=True, kw_only=True):
     family: str
     super: bytes | None = None
     part: Slice
+    warms: bool = False
+    """Nothing is told: the replicas are to have it in memory. A node of before this tells it."""
 
 
 class ReadSupers(FromClient, frozen=True, kw_only=True):
@@ -70,6 +72,8 @@ class ReadSupers(FromClient, frozen=True, kw_only=True):
     family: str
     part: Slice
     within: int
+    warms: bool = False
+    """See `ReadPage`."""
 
 
 class ReadRow(FromClient, frozen=True, kw_only=True):
