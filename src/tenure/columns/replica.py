@@ -7,6 +7,7 @@ and the page is then read in as many steps as it takes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -112,8 +113,7 @@ class Replica:
             raise StoreDamaged(f"the store's record of the table {key!r} cannot be read")
 
     def _load_sums(self, table: str) -> None:
-        keys = [_sum_key(table, place) for place in range(SUMS)]
-        found = self.engine.get(META, keys)
+        found = self.engine.get(META, _sum_keys(table))
         self._sums[table] = [int.from_bytes(each or b"") for each in found]
 
     def _make(self, name: str, record: TableRecord) -> None:
@@ -226,7 +226,7 @@ class Replica:
                 total = totals.get((table, place), self._sums[table][place])
                 totals[table, place] = total ^ changed
         for (table, place), total in totals.items():
-            batch.append((META, _sum_key(table, place), total.to_bytes(SUM_BYTES)))
+            batch.append((META, _sum_keys(table)[place], total.to_bytes(SUM_BYTES)))
         self.engine.apply(batch)
         for (table, place), total in totals.items():
             self._sums[table][place] = total
@@ -313,8 +313,9 @@ class Replica:
         return {family: self.cursors(table, family) for family in table.families}
 
 
-def _sum_key(table: str, place: int) -> bytes:
-    return b"sum %b %04d" % (table.encode(), place)
+@cache
+def _sum_keys(table: str) -> list[bytes]:
+    return [b"sum %b %04d" % (table.encode(), place) for place in range(SUMS)]
 
 
 def _over_key(table: str) -> bytes:

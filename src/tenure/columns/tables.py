@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -156,6 +157,12 @@ class Table:
 
 def table_of(name: str, record: TableRecord) -> Table:
     """The table that a store remembers: its values are bytes, or whatever msgpack says."""
+    return _table_of(name, msgspec.msgpack.encode(record))
+
+
+@lru_cache(maxsize=256)
+def _table_of(name: str, packed: bytes) -> Table:
+    record = msgspec.msgpack.decode(packed, type=TableRecord)
 
     def family(each: FamilyRecord) -> Family:
         return Family(

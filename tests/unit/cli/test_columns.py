@@ -160,6 +160,16 @@ def test_check_finds_what_does_not_agree(url: str, capsys: pytest.CaptureFixture
     assert "mail.raw: 1 entries belong to no row" in said(capsys, "check", url, code=1)
 
 
+def test_check_reads_every_block(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "compact", url)
+    [*files] = Path(url.removeprefix("rocksdb:")).glob("*.sst")
+    file = max(files, key=lambda each: each.stat().st_size)
+    text = bytearray(file.read_bytes())
+    text[10] ^= 0xFF
+    file.write_bytes(text)
+    assert file.name in said(capsys, "check", url, code=1)
+
+
 def test_every_command_says_what_it_did_as_json(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,7 @@
 """What was deleted stays deleted, goes for good in time, and keeps nobody waiting."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -120,6 +121,7 @@ async def fill_with_tombstones(store: ColumnStore, count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "rocksdb"])
 async def test_a_page_behind_many_tombstones_lets_the_loop_run(kind: str, tmp_path: Path) -> None:
+    """And no more of them are in memory than a step looks at."""
     count = 50_000
     engine = MemoryEngine() if kind == "memory" else RocksEngine.open(tmp_path / "store")
     async with opened(Wall(), engine) as (store, _):
@@ -133,7 +135,11 @@ async def test_a_page_behind_many_tombstones_lets_the_loop_run(kind: str, tmp_pa
                 await asyncio.sleep(0)
 
         ticking = asyncio.create_task(tick())
+        tracemalloc.start()
         page = await store.get(TABLE, "k", "f", first=1)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 1 << 20
         assert [column.value for column in page] == [b"first"]
         page = await store.get(TABLE, "k", "f", first=5, next=page.next)
         assert [column.value for column in page] == [b"second"]

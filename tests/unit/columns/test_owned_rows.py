@@ -203,3 +203,49 @@ async def test_a_cancelled_write_is_repeated_before_another_one() -> None:
         await asyncio.wait([task])
         await room.insert({"log": {2: b""}})
         assert names(room.get("log")) == names(await store.get(ROOMS, "attic", "log"))
+
+
+class Watched(EmbeddedBackend):
+    """Says how often a row was adopted, and how many writes are under way at once; before the next
+    adoption somebody else may write.
+    """
+
+    adopted = 0
+    under_way = 0
+    most = 0
+    before: OwnedRow | None = None
+
+    async def adopt(self, *what: Any) -> Any:  # noqa: ANN401 - as it is
+        self.adopted += 1
+        if (former := self.before) is not None:
+            self.before = None
+            await former.insert({"state": {"topic": b"the last word"}})
+        return await super().adopt(*what)
+
+    async def write(self, *what: Any) -> Refused | None:  # noqa: ANN401
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            return await super().write(*what)
+        finally:
+            self.under_way -= 1
+
+
+async def test_a_row_is_read_after_the_promise_and_has_one_write_under_way() -> None:
+    """What a former owner wrote just before the promise is there; and of many writes each waits
+    for the one before it, or a repeat could not be told from what came later (R21, R22).
+    """
+    backend = Watched(MemoryEngine, [ROOMS])
+    store = ColumnStore(backend, {"rooms": ROOMS})
+    await store.open()
+    backend.before = await OwnedRows(store, ROOMS).load(lease(5), "attic")
+    kept = OwnedRows(store, ROOMS)
+    room = await kept.load(lease(6), "attic")
+    assert room.get("state", "topic").value == b"the last word"
+    backend.adopted = 0
+    assert await kept.load(lease(6), "attic") is room
+    assert backend.adopted == 0
+    await asyncio.gather(*(room.insert({"log": {n: b""}}) for n in range(5)))
+    assert backend.most == 1
+    assert names(room.get("log")) == [4, 3, 2, 1, 0]
+    await store.close()

@@ -1,6 +1,7 @@
 """What RocksDB does to those who do not know it, each as a test (see `engines/rocksdb.py`)."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -99,6 +100,49 @@ def test_a_sync_does_not_hold_the_interpreter(tmp_path: Path) -> None:
     thread.join()
     assert counted > 100
     engine.close()
+
+
+def test_a_batch_is_never_synced_by_itself_and_a_sync_reaches_the_disk(tmp_path: Path) -> None:
+    """The first would hold the interpreter. No process can see the second but by counting: what
+    it has written is in the system's memory, whatever kills it.
+    """
+    engine = RocksEngine.open(tmp_path / "store", None, EngineOptions(statistics=True))
+    engine.make_spaces(["a.b"])
+    engine.sync()
+    before = log_syncs(engine)
+    for n in range(10):
+        engine.apply([("a.b", b"%d" % n, b"")])
+    assert log_syncs(engine) == before
+    engine.sync()
+    assert log_syncs(engine) == before + 1
+    engine.close()
+
+
+def log_syncs(engine: RocksEngine) -> int:
+    found = re.search(r"rocksdb\.wal\.synced COUNT : (\d+)", engine.statistics())
+    assert found
+    return int(found[1])
+
+
+@pytest.mark.asyncio
+async def test_what_was_not_begun_is_repeated_after_the_clock_went_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The replica has seen a clock as late as its time, so it is no time of the future."""
+    monkeypatch.setattr(embedded, "BUSY_SECONDS", 0.0)
+    engine, wall = BusyEngine(), [2_000_000_000_000_000]
+    backend = EmbeddedBackend(lambda: engine, [TABLE], clock=lambda: wall[0])
+    store = ColumnStore(backend, {"t": TABLE}, lambda: wall[0])
+    await store.open()
+    engine.busy_for = 1_000
+    write = store.insert(TABLE, "k", {"f": {1: b"v"}})
+    with pytest.raises(Overloaded):
+        await write
+    engine.busy_for = 0
+    wall[0] -= 1_000_000_000_000
+    assert await write.repeat() == write.version
+    assert (await store.get(TABLE, "k", "f", 1)).value == b"v"
+    await store.close()
 
 
 class SlowEngine(MemoryEngine):

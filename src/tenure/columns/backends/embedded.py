@@ -102,12 +102,19 @@ class EmbeddedBackend:
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
+        self._check_open()
         try:
-            refused = await self._kept_up(
-                lambda: self.replica.write(mutation, attempt, self._now())
-            )
+            try:
+                refused = self.replica.write(mutation, attempt, self._now())
+            except EngineBusy:
+                refused = await self._kept_up(
+                    lambda: self.replica.write(mutation, attempt, self._now())
+                )
             if refused is None:
-                await self._keep()
+                if self._mode == "fast":
+                    self._is_dirty = True
+                else:
+                    await self.commits.durable()
         except StoreError as error:
             raise WriteUnknown(
                 f"nobody knows whether the disk has the write: {error}. Open the store again, and "
@@ -139,12 +146,6 @@ class EmbeddedBackend:
         if refused is None:
             await self.commits.durable()
         return refused
-
-    async def _keep(self) -> None:
-        if self._mode == "fast":
-            self._is_dirty = True
-        else:
-            await self.commits.durable()
 
     async def _sync_now_and_then(self) -> None:
         while True:

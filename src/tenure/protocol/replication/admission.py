@@ -100,23 +100,18 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
     doomed: list[Doomed]
     changed: int
     """The xor of the digests of all entries that went and came."""
-    marks: tuple[bytes, ...] = ()
-    """Of what is applied: see `mark_of`."""
+    marks: Iterable[bytes] = ()
+    """Of what is applied: see `mark_of`. They are found when they are asked for, and only once."""
 
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
     """What one entry adds to the digest of its row, and takes away when it goes."""
-    return digest_of(digest_head(family), key, entry)
+    return xxh3_128_intdigest(b"".join((digest_head(family), key, b"\0", entry)))
 
 
 def digest_head(family: str) -> bytes:
     """What comes first of all that is digested of a family's entries."""
     return family.encode() + b"\0"
-
-
-def digest_of(head: bytes, key: bytes, entry: bytes) -> int:
-    """See `entry_digest`."""
-    return xxh3_128_intdigest(b"".join((head, key, b"\0", entry)))
 
 
 def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
@@ -158,15 +153,17 @@ class Mutation:
         self._families: dict[str, dict[bytes | None, _Section]] = {}
         """By super column; the section of None comes first, for it has the family's marker."""
         section: _Section | None = None
-        last: tuple[str | None, bytes | None] = None, None
+        last_family: str | None = None
+        last_super: bytes | None = None
         for edit in edits:
             family, super_column, name = edit.family, edit.super, edit.name
             if family is None:
                 self._clears_row = True
                 continue
-            if section is None or (family, super_column) != last:
+            # Most follow one of their own section, and then both are the very same objects.
+            if section is None or super_column is not last_super or family is not last_family:
                 section = self._section(shapes[family], super_column)
-                last = family, super_column
+                last_family, last_super = family, super_column
             if name is None:
                 section.is_cleared = True
             else:
@@ -240,7 +237,7 @@ class Mutation:
             adopted=record.adopted,
             attempt=record.attempt,
         )
-        marks = () if attempt.version.number else tuple(islice(self.marks(version), 1))
+        marks = () if attempt.version.number else islice(self.marks(version), 1)
         return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, marks)
 
 
@@ -251,10 +248,11 @@ def refusal_of(
     number, time = attempt.version
     if not may_write(number, attempt.journal, record):
         return Outranked(record.fence, record.journal)
-    # A clock that was put back must not keep everybody from writing until it has caught up.
-    bound = max(now, horizon, version_of(record.newest).time) + AHEAD_US
-    if time > bound:
-        return Ahead(bound)
+    if time > now + AHEAD_US:
+        # A clock that was put back must not keep everybody from writing until it has caught up.
+        bound = max(now, horizon, version_of(record.newest).time) + AHEAD_US
+        if time > bound:
+            return Ahead(bound)
     if time <= horizon:
         return Late(horizon)
     is_new = attempt.kind == "first" or (attempt.kind == "repeat" and not was_here)
@@ -297,18 +295,23 @@ class _Outcome:
         return max(above, before or NOTHING)
 
     def write(self, section: _Section, entries: Iterator[bytes | None], hidden: bytes) -> None:
-        """Write the cells that count. `entries` are those that are there, in order."""
+        """Write the cells that count. `entries` are those that are there, in order.
+
+        Every cell of every write passes through here, so what is the same for all is made once.
+        """
         version, family = self._version, section.shape.name
         is_hidden, by_time = version <= hidden, section.shape.order == "time"
-        changed, head = 0, digest_head(family)
+        changed, head, put = 0, digest_head(family), self.puts.append
+        of_value, tombstone = cell_of(version, b""), cell_of(version, None)
         for (key, value), before in zip(section.values.items(), entries, strict=False):
-            cell = cell_of(version, value)
+            cell = tombstone if value is None else of_value + value
             if is_hidden or (before is not None and before >= cell):
                 continue
-            self.puts.append((family, key, cell))
-            changed ^= digest_of(head, key, cell)
+            put((family, key, cell))
+            told = b"".join((head, key, b"\0"))
+            changed ^= xxh3_128_intdigest(told + cell)
             if before is not None:
-                changed ^= digest_of(head, key, before)
+                changed ^= xxh3_128_intdigest(told + before)
             if value is None:
                 self.doomed.append(Doomed(packed_time(cell), family, key, covers=False))
             if by_time:

@@ -218,7 +218,8 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     def gaining(self) -> dict[NodeId, list[KeyRange]]:
         """What each node gains by the change that runs."""
         found: dict[NodeId, list[KeyRange]] = {}
-        for replicas in self.each():
+        changing = (index for index, each in enumerate(self.ranges) if each.new)
+        for replicas in map(self._replicas, changing):
             for node in replicas.gaining:
                 found.setdefault(node, []).append(replicas.range)
         return found
