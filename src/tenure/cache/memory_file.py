@@ -108,8 +108,9 @@ class MemoryFile:
 
     def _damaged(self, how: str) -> ConfigurationError:
         return self._useless(
-            f"it is damaged: {how}. Put a copy back, or remove it: then the server waits for as "
-            "long as `longest` says before its first write"
+            f"it is damaged: {how}. Remove it, and put no copy back, which may say that there is "
+            "nothing to wait for: then the server waits before its first write for as long as "
+            "`longest` says"
         )
 
     def _useless(self, why: str) -> ConfigurationError:

@@ -5,5 +5,5 @@ the volume's, which is short and shared by all objects of one server. A server w
 client that holds both has acknowledged the invalidation, or one of the two has ended. So a write
 waits for seconds at most, whatever becomes of a client, and a lease costs little (section 3).
 
-The rules have numbers, V1 to V20: see `tenure docs internals/volumes`.
+The rules have numbers, V1 to V21: see `tenure docs internals/volumes`.
 """

@@ -331,9 +331,9 @@ class CacheMachine(OwnWriting):
         again_ns = max(message.again_ns, self.config.retry_ns)
         if any(asking.sequence == sequence for asking in contact.asked()):
             contact.again_at = Instant(now + again_ns)
-            for flight in self.fetches.flights.values():
-                if flight.asking is None and contact.reader != NOBODY:
-                    self.send_fetch(now, flight)  # a mute reader reads without leases
+            if message.why == "mute":  # on record, so it reads and writes without a lease (V20)
+                contact.renewing = None
+                self._go_on(now, contact)
             return
         for flight in list(self.fetches.flights.values()):
             if flight.asking is not None and flight.asking.sequence == sequence:
@@ -350,7 +350,7 @@ class CacheMachine(OwnWriting):
     # --- telling who waits ---
 
     def _go_on(self, now: Instant, contact: Contact) -> None:
-        """There is a volume lease: serve who waited for it, and send what waited."""
+        """It is on record: serve who waited for that, and send what waited."""
         contact.again_at = FAR_FUTURE
         contact.keys_used = ()
         for flight in list(self.fetches.flights.values()):

@@ -1,8 +1,8 @@
 """A client's own writes: by writing it acknowledges (V9).
 
-A write is sent once, and only while there is a volume lease: whoever has just been answered is on
-record, so the write is not refused for want of it. If no answer comes, nobody knows what became
-of it, and the application is told so.
+A write is sent once, and only while there is a volume lease, or when the server has just said that
+it gives none (V20): whoever has just been answered is on record, so the write is not refused for
+want of that. If no answer comes, nobody knows what became of it, and the application is told so.
 """
 
 from tenure.base.instants import Instant

@@ -308,6 +308,10 @@ class VolumeServer:
         self.context.writes.invariants()
         self.context.versions.invariants()
         assert self.context.epoch or not len(self.context.readers)
+        for drain in self.context.drains.all():
+            if not drain.taken_back:
+                held = self.context.readers.held_in(drain.range)
+                assert not held, (drain.range, held)
         for writing in self.context.writes.waiting():
             for key in writing.keys:
                 assert not self.context.readers.holders(key), key

@@ -1,8 +1,8 @@
 """The judges of what caches promise, in real time: C1 to C6, after every step.
 
 A reader has to come at the wrong moment for a rule that was broken to be seen in what it reads. So
-two judges look at what makes reads right: whoever may hit is on its server's record, and no lease
-and no body outlives the owner's term.
+three judges look at what makes reads right: whatever may be hit is what the store has, whoever may
+hit is on its server's record, and no lease and no body outlives the owner's term.
 """
 
 from collections.abc import Sequence
@@ -108,25 +108,28 @@ class VolumeCheckers(InvariantChecker):
     # --- C2, V11: who may hit ---
 
     def on_believed(self, cache: CacheProcess, moved: Believe | KeepEntry) -> None:
-        """A client may hit from here on: its server knows, and its owner's term lasts as long."""
+        """A client may hit from here on, what the store has: its server knows, and its owner's term
+        lasts as long.
+        """
+        lease = cache.entries.leases[moved.server, moved.reader]
+        now, entries = cache.now(), list(cache.entries.objects.items())
+        would_hit = cache.entries.would_hit
+        hits = [key for key, each in entries if each.lease is lease and would_hit(key, now)]
+        for key in hits if self.terms.is_strong else ():
+            self._nobody_hits(key, "it has believed that", [cache])
         server = self.site.slots.get(self.site.slot_of(moved.server))
         if not isinstance(server, AnyServer) or not server.alive:
             return
         reader = server.volume.context.readers.get(moved.reader)
         if reader is None:
             return  # of an earlier life, or of a term that is over: the quiet is for those
-        lease = cache.entries.leases[moved.server, moved.reader]
         ends = cache.clock.real(cache.entries.ends(lease))
         most = self._terms.get(server.uid, ends)
         if ends > most + CLOCK_NS:
             detail = f"{cache.slot} may hit what {server.slot} served until {ends}, not {most}"
             raise Violation("V11: a lease outlives the owner's term", detail)
-        if not self.terms.is_strong:
-            return
-        now = cache.now()
-        for key, entry in list(cache.entries.objects.items()):
-            hits = entry.lease is lease and cache.entries.would_hit(key, now)
-            if hits and key not in reader.leases and not is_told(reader, key):
+        for key in hits if self.terms.is_strong else ():
+            if key not in reader.leases and not is_told(reader, key):
                 detail = f"{cache.slot} can hit {key!r}, and {server.slot} has no lease on record"
                 raise Violation("C2: nobody waits for who may hit", detail)
 
@@ -142,16 +145,16 @@ class VolumeCheckers(InvariantChecker):
             return
         for key, number in body.fences:
             if self.site.store.takes(server.fence(number), key):
-                self._nobody_hits(key, "a body of a write runs")
+                self._nobody_hits(key, "a body of a write runs", self.site.caches())
 
     def on_stored(self, key: Key) -> None:
         """The store has another value, and its body still runs."""
         if self.terms.is_strong:
-            self._nobody_hits(key, "its store has another value")
+            self._nobody_hits(key, "its store has another value", self.site.caches())
 
-    def _nobody_hits(self, key: Key, why: str) -> None:
+    def _nobody_hits(self, key: Key, why: str, caches: Sequence[CacheProcess]) -> None:
         stored = self.site.store.read(key)
-        for cache in self.site.caches():
+        for cache in caches:
             if cache.alive and cache.entries.would_hit(key, cache.now()):
                 value = cache.entries.objects[key].value
                 if why.startswith("a body") or value != stored:
@@ -211,6 +214,8 @@ class VolumeCheckers(InvariantChecker):
             if max(heard, reader.heard_at) + self.terms.known_ns < now:
                 detail = f"{server.slot} still knows {reader.client}, {now - heard} ns after"
                 raise Violation("C6: not forgotten", detail)
+        if len(machine.context.drains):  # too short for the machines' own every few steps
+            machine.invariants()
         if machine.context.readers.leases > machine.context.readers.most_leases:
             raise Violation("C6: too many leases", f"{machine.context.readers.leases}")
 

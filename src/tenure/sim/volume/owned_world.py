@@ -34,6 +34,7 @@ from tenure.sim.volume.processes import STOPPED_READER, AnyServer, CacheProcess
 from tenure.sim.volume.store import FencedStore
 from tenure.sim.volume.trial import VolumeTrial
 from tenure.sim.volume.workload import CacheWorkload
+from tenure.sim.volume.world import drawn_terms
 
 CACHES = 2
 KEYS = 4
@@ -90,26 +91,17 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         for key in keys:
             self.store.values[key] = initial(key)
         self.judge = VolumeCheckers(self, self.terms, keys)
-        self.applications = CacheWorkload(self, self.judge, keys, self.terms.term_ns)
+        self.applications = CacheWorkload(self, self.judge, keys, trial)
 
     def _draw_caches(self) -> None:
         """What this seed's volumes are like."""
-        random, trial = self.random, self._of_caches
-        term_ns = self.timing.term_ns // random.choice((1, 2, 4))
-        lease_ns = random.choice((term_ns // 2, 2 * term_ns, 20 * term_ns))
-        self.terms = msgspec.structs.replace(
-            trial.terms,
-            term_ns=term_ns,
-            lease_ns=trial.lease_ns(term_ns, lease_ns),
-            keep_ns=random.choice((0, term_ns // 2, 2 * term_ns)),
-            mute_ns=2 * term_ns,
-            mode=random.choice((*("strong",) * 7, "best effort")),
-            invalidate=random.choice(("delayed", "delayed", "at once")),
-        )
-        known_writes = random.choice((1, 2, 1_000))
-        self.known_writes = trial.known_writes or known_writes
-        self.most_leases = random.choice((3, 1_000, 1_000))
-        self.retry_ns = term_ns // random.choice((6, 30))
+        random, drawn = self.random, self._of_caches.drawn
+        term_ns = self.timing.term_ns // drawn("terms_in_a_term", random.choice((1, 2, 4)))
+        lease_terms = drawn("lease_terms", random.choice((0.5, 2, 20)))
+        self.terms = drawn_terms(self._of_caches, random, term_ns, lease_terms)
+        self.known_writes = drawn("known_writes", random.choice((1, 2, 1_000)))
+        self.most_leases = drawn("most_leases", random.choice((3, 1_000, 1_000)))
+        self.retry_ns = term_ns // drawn("retries", random.choice((6, 30)))
 
     # --- what came of it ---
 

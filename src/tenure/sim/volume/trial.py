@@ -1,11 +1,14 @@
 """What to simulate of caches."""
 
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
 from tenure.base.instants import seconds
-from tenure.protocol.volume.server_events import Remembers
 from tenure.protocol.volume.terms import Terms
 from tenure.sim.kernel.world import AnyTrial
 from tenure.sim.volume.faults import FAULTS
 
+T = TypeVar("T")
 SLOW = Terms(
     term_ns=seconds(30),  # ten times the default, so that an hour has a tenth of the messages
     lease_ns=seconds(600),
@@ -25,18 +28,16 @@ class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
     """Whether owners serve, with managers and lookups, or one server without; None: every other
     seed.
     """
-    lease_terms: float | None = None
-    """How long an object lease is, in terms; None: drawn, as are the next two."""
-    known_writes: int | None = None
-    remembers: Remembers | None = None
-    """What a server without owners writes down."""
+    fixed: Mapping[str, Any] = {}
+    """What is not left to chance, by the names that `drawn` is called with."""
     faults: tuple[str, ...] = FAULTS.kinds
     skew: int = 40_000
     """How far the rate of a clock may be off, in a million: twice that is within 13/12."""
 
-    def lease_ns(self, term_ns: int, drawn_ns: int) -> int:
-        """How long an object lease is, where a volume lease is so long."""
-        return drawn_ns if self.lease_terms is None else round(self.lease_terms * term_ns)
+    def drawn(self, name: str, value: T) -> T:
+        """What chance has drawn, unless it is fixed."""
+        fixed: T = self.fixed.get(name, value)
+        return fixed
 
     @property
     def has_owners(self) -> bool:

@@ -7,6 +7,7 @@ from tenure.base.keys import Key
 from tenure.protocol.volume import client_events, server_events
 from tenure.sim.volume.checkers import VolumeCheckers
 from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
+from tenure.sim.volume.trial import VolumeTrial
 
 READERS = 2
 """Threads that read in each client."""
@@ -29,12 +30,12 @@ class CacheWorkload:
     """Everybody who reads and writes in a world."""
 
     def __init__(
-        self, site: VolumeSite, judge: VolumeCheckers, keys: list[Key], term_ns: int
+        self, site: VolumeSite, judge: VolumeCheckers, keys: list[Key], trial: VolumeTrial
     ) -> None:
         self.site = site
         self.judge = judge
         self.keys = keys
-        self.term_ns = term_ns
+        self.term_ns = judge.terms.term_ns
         drawn = site.random.getrandbits(64)
         self.random = Random(drawn)
         self._audits = Random(drawn + 1) if drawn % AUDITED_WORLDS == 0 else None
@@ -44,9 +45,10 @@ class CacheWorkload:
         """By client: how many reads it got since all healed."""
         self.written_since: dict[Key, None] = {}
         """What was written since then."""
-        self.reads_apart = self.random.choice((0.02, 0.1, 0.3, 1.0))
-        self.writes_apart = self.random.choice((0.1, 0.3, 1.0))
-        self.own_writes_apart = self.random.choice((0.3, 1.0, 3.0))
+        choice = self.random.choice
+        self.reads_apart = trial.drawn("reads_apart", choice((0.02, 0.1, 0.3, 1.0)))
+        self.writes_apart = trial.drawn("writes_apart", choice((0.1, 0.3, 1.0)))
+        self.own_writes_apart = trial.drawn("own_writes_apart", choice((0.3, 1.0, 3.0)))
         self.is_quiet = False
         """Nobody writes."""
         self._tickets = 0

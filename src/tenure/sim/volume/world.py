@@ -1,6 +1,7 @@
 """A world of caches: one server after another, its clients, and all that is drawn of them."""
 
 from collections.abc import Callable, Iterable, Mapping
+from random import Random
 
 import msgspec
 
@@ -9,6 +10,7 @@ from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import CacheConfig
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import Remembers, ServerConfig, VolumeMemory
+from tenure.protocol.volume.terms import Terms
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.faults import FaultDice
 from tenure.sim.kernel.network import Network
@@ -37,6 +39,19 @@ WARM_TURNS = 3
 """Until it has everything."""
 
 
+def drawn_terms(trial: VolumeTrial, random: Random, term_ns: int, lease_terms: float) -> Terms:
+    """What leases of a seed's volumes are like."""
+    return msgspec.structs.replace(
+        trial.terms,
+        term_ns=term_ns,
+        lease_ns=round(lease_terms * term_ns),
+        keep_ns=round(trial.drawn("keep_terms", random.choice((0, 0.5, 2))) * term_ns),
+        mute_ns=2 * term_ns,
+        mode=trial.drawn("mode", random.choice((*("strong",) * 7, "best effort"))),
+        invalidate=trial.drawn("invalidate", random.choice(("delayed", "delayed", "at once"))),
+    )
+
+
 class VolumeWorld(World, VolumeSite):
     """Everything there is in one run."""
 
@@ -60,29 +75,19 @@ class VolumeWorld(World, VolumeSite):
         for key in self.keys:
             self.store.values[key] = initial(key)
         self.judge = VolumeCheckers(self, self.terms, self.keys)
-        self.applications = CacheWorkload(self, self.judge, self.keys, self.terms.term_ns)
+        self.applications = CacheWorkload(self, self.judge, self.keys, trial)
         self.strikes = VolumeStrikes(self, self.network, self.clocks)
 
     def _draw(self) -> None:
         """What this seed's world is like."""
-        random, terms = self.random, self.trial.terms
-        term = terms.term_ns
-        lease_ns = random.choice((term // 2, 2 * term, 20 * term, 20 * term))
-        self.terms = msgspec.structs.replace(
-            terms,
-            lease_ns=self.trial.lease_ns(term, lease_ns),
-            keep_ns=random.choice((0, term // 2, 2 * term)),
-            mute_ns=2 * term,
-            mode=random.choice((*("strong",) * 7, "best effort")),
-            invalidate=random.choice(("delayed", "delayed", "at once")),
-        )
+        random, drawn, term = self.random, self.trial.drawn, self.trial.terms.term_ns
+        lease_terms = drawn("lease_terms", random.choice((0.5, 2, 20, 20)))
+        self.terms = drawn_terms(self.trial, random, term, lease_terms)
         ways: tuple[Remembers, ...] = ("longest", "longest", "latest end", "nothing")
-        remembers = random.choice(ways)
-        self.remembers = self.trial.remembers or remembers
-        known_writes = random.choice((1, 2, 1_000))
-        self.known_writes = self.trial.known_writes or known_writes
-        self.most_leases = random.choice((3, 1_000, 1_000))
-        self.retry_ns = term // random.choice((6, 30))
+        self.remembers = drawn("remembers", random.choice(ways))
+        self.known_writes = drawn("known_writes", random.choice((1, 2, 1_000)))
+        self.most_leases = drawn("most_leases", random.choice((3, 1_000, 1_000)))
+        self.retry_ns = term // drawn("retries", random.choice((6, 30)))
         self.patience_ns = term
 
     def run(self, tell: Callable[[int], None] = lambda _: None) -> None:

@@ -1,10 +1,17 @@
-"""When a cache renews: while there are hits, in time, and not more often than it must."""
+"""When a cache renews: while there are hits, in time, and not too often; and what it finds then."""
 
 import msgspec
 
 from tenure.base.instants import seconds
 from tenure.protocol.volume.client_events import AskWhetherUsed
-from tenure.protocol.volume.messages import Fetched, Listed, Renew, Renewed
+from tenure.protocol.volume.messages import (
+    Fetched,
+    Listed,
+    Reconnect,
+    Reconnected,
+    Renew,
+    Renewed,
+)
 from tenure.protocol.volume.server_events import ClientAsked
 from tenure.protocol.volume.terms import Terms
 from tests.unit.protocol.volume.stage import ALONE, K, L, Stage, held, opened
@@ -103,3 +110,64 @@ def test_nobody_asks_without_a_lease() -> None:
     stage = opened()
     assert asked_at(stage, 4) == []
     assert stage.caches["a"].advance(stage.now("a")).wake_at > stage.now("a") + seconds(1000)
+
+
+# --- whoever comes back ---
+
+
+def test_the_answer_to_a_write_is_no_bare_lease() -> None:
+    """Its volume lease brings what was written while the last one ended (V4)."""
+    stage = held()
+    stage.read("a", L)
+    stage.pass_(2.9)
+    stage.write_at("a")
+    stage.carry("Write")
+    stage.write(L, ticket=2)
+    stage.take("Invalidate")  # lost
+    stage.pass_(0.36)
+    stage.wake()
+    assert stage.bodies[-1].keys == (L,)
+    stage.bodies.reverse()
+    stage.end_body()
+    assert stage.store[L] == b"new"
+    stage.end_body()
+    stage.carry("WriteDone")
+    assert stage.hit("a") == b"own"
+    assert stage.hit("a", L) is None
+
+
+def test_a_body_that_raised_may_have_written() -> None:
+    """Whoever comes back has what is from before it, and must not keep it (V5, V15)."""
+    stage = held()
+    stage.pass_(4)
+    stage.write()
+    stage.store[K] = b"half"
+    stage.end_body(ok=False)
+    stage.reconnect("a")
+    stage.settle()
+    assert stage.hit("a") is None
+    assert stage.read("a") == b"half"
+
+
+def test_whoever_reconnects_is_waited_for_no_longer() -> None:
+    """It has suspects only: that stands for all that it has not acknowledged (V8)."""
+    stage = held()
+    stage.write()
+    stage.take("Invalidate")
+    assert not stage.bodies
+    stage.reconnect("a")
+    stage.carry("Reconnect")
+    assert stage.bodies
+
+
+def test_nothing_of_another_history_is_live() -> None:
+    """Its numbers are no older and no newer than those of this one (V8, V15)."""
+    stage = held()
+    listed = tuple(stage.listed("a"))
+    history = stage.server.context.history
+    for of, live in ((history, 1), (history + 1, 0)):
+        asked = Reconnect(client=of, sequence=1, history=of, listed=listed)
+        stage.tell_server(ClientAsked(asked))
+        answer = stage.take("Reconnected").message
+        assert isinstance(answer, Reconnected)
+        assert len(answer.live) == live

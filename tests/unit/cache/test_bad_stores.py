@@ -1,0 +1,162 @@
+"""A `load` or a `store` that blocks, and a disk that fills up: who waits for them, and who not."""
+
+import asyncio
+import errno
+import logging
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure import MISSING, Busy, Cache, CacheServer, OutcomeUnknown, Unreachable, Volume
+from tenure.protocol.volume import write_turns
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.cache.stage import stage
+from tests.unit.cache.test_memory_file import _closed, entered, settled
+
+TERM = 0.3
+
+
+def test_a_load_that_blocks_its_thread_holds_up_no_hits() -> None:
+    """Leases are renewed in the library's thread, whatever the application's is doing."""
+    gate = threading.Event()
+
+    def load(key: str) -> str:
+        if key == "stuck":
+            gate.wait(DEADLINE_SECONDS)
+        return key
+
+    with (
+        CacheServer(Volume(load, value_type=str, term=TERM), listen="127.0.0.1:0") as server,
+        Cache(server.url, value_type=str, patience=DEADLINE_SECONDS) as cache,
+        Cache(server.url, value_type=str, patience=TERM) as impatient,
+        ThreadPoolExecutor() as threads,
+    ):
+        assert cache.get("a") == "a"
+        reading = threads.submit(cache.get, "stuck")
+        with pytest.raises(Unreachable, match=rf"'stuck' was not read.*{server.url}"):
+            impatient.get("stuck")
+        renewed = server.stats()["received"] + 10
+        while server.stats()["received"] < renewed:
+            assert cache.get("a") == "a"
+        assert not reading.done()
+        gate.set()
+        assert reading.result(DEADLINE_SECONDS) == "stuck"
+
+
+@pytest.mark.asyncio
+async def test_a_store_that_never_returns_holds_up_its_object_only() -> None:
+    """Whoever reads it gets the old value, and keeps it for nobody (C2)."""
+    async with stage() as it:
+        gate = asyncio.Event()
+
+        async def store(key: str, value: str, fence: int) -> None:
+            if value == "stuck":
+                await gate.wait()
+            it.store(key, value, fence)
+
+        await it.serve(it.volume(store=store))
+        writer, other = await it.enter(write_patience=5), await it.enter()
+        assert await other.get("a") == "old"
+        writing = asyncio.ensure_future(writer.write("a", "stuck"))
+        await it.turn(0.1)
+        await other.write("b", "new")
+        assert await other.get("b") == "new"
+        assert await other.get("a") == "old"
+        assert other.peek("a") is MISSING
+        await it.turn(5)
+        with pytest.raises(OutcomeUnknown, match="was sent, and no answer came"):
+            await writing
+        gate.set()
+        await it.turn(0)
+        assert await other.get("a") == "stuck"
+
+
+@pytest.mark.asyncio
+async def test_whoever_writes_too_much_is_told_that_nothing_was_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(write_turns, "WRITES", 1)
+    async with stage() as it:
+        volume = await it.serve()
+        cache = await it.enter()
+        await cache.get("a")
+        async with volume.write("a"):
+            with pytest.raises(Busy, match="was not begun"):
+                await volume.changed("b")
+            with pytest.raises(Busy, match=r"'b' was refused \(too many\); it was not begun"):
+                await cache.write("b", "new")
+        await cache.write("b", "new")
+        assert it.rows["b"] == "new"
+
+
+# --- a disk that is full ---
+
+
+class Disk:
+    """Its last byte is taken, and freed again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = False
+        self.failed = threading.Event()
+        sync = os.fsync
+
+        def fsync(file: int) -> None:
+            if self.is_full:
+                self.failed.set()
+                raise OSError(errno.ENOSPC, "No space left on device")
+            sync(file)
+
+        monkeypatch.setattr("os.fsync", fsync)
+
+
+@pytest.mark.asyncio
+async def test_no_lease_is_given_beyond_what_a_full_disk_remembers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reads go on without leases, and with leases once there is room again (V16)."""
+    disk = Disk(monkeypatch)
+    async with stage() as it:
+        volume = it.volume()
+        server = await entered(it, volume, memory=tmp_path / "v", remembers="latest end")
+        cache = await it.enter()
+        assert await cache.get("a") == "old"
+        disk.is_full = True
+        with caplog.at_level(logging.WARNING):
+            for _ in range(20):  # four terms are written down ahead
+                await it.turn(1)
+                assert await it.after(1, cache.get("a")) == "old"
+        assert disk.failed.is_set()
+        assert cache.peek("a") is MISSING
+        assert "No space left on device" in caplog.text
+        disk.is_full = False
+        hit: Any = MISSING
+        while hit is MISSING:  # the file is written on a thread
+            await it.turn(1)
+            assert await it.after(1, cache.get("a")) == "old"
+            hit = cache.peek("a")
+        await settled(it, asyncio.ensure_future(_closed(server)))
+
+
+@pytest.mark.asyncio
+async def test_a_server_closes_although_its_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one does not know that this one was drained, and waits."""
+    disk = Disk(monkeypatch)
+    async with stage() as it:
+        server = await entered(it, it.volume(), memory=tmp_path / "v")
+        disk.is_full = True
+        await settled(it, asyncio.ensure_future(_closed(server)))
+        disk.is_full = False
+        volume = it.volume()
+        again = await entered(it, volume, memory=tmp_path / "v")
+        changing = asyncio.ensure_future(volume.changed("a"))
+        await it.turn(3.2)
+        assert not changing.done()
+        await it.turn(0.1)
+        await changing
+        await settled(it, asyncio.ensure_future(_closed(again)))

@@ -1,0 +1,70 @@
+"""The steps of a hit, which `peek` and `get` have written out, are in the order of rule V1."""
+
+import pytest
+
+from tenure.base.instants import Instant
+from tenure.cache.board import CachedValue, CountedLease
+from tenure.protocol.volume.entries import Entries
+from tenure.protocol.volume.messages import AsOf
+from tests.unit.cache.stage import stage
+
+AS_OF = AsOf(history=1, number=1, count=1)
+LATER = Instant(1 << 60)
+
+
+class Steps(list[str]):
+    """What readers have looked at, one after another."""
+
+    def lease(self) -> CountedLease:
+        steps = self
+
+        class Lease(CountedLease):
+            @property
+            def until(self) -> Instant:
+                steps.append("end of the volume lease")
+                return LATER
+
+            @until.setter
+            def until(self, value: Instant) -> None:
+                pass
+
+        return Lease()
+
+    def entry(self) -> CachedValue:
+        steps = self
+
+        class Value(CachedValue):
+            @property
+            def is_live(self) -> bool:
+                steps.append("live")
+                return True
+
+            @is_live.setter
+            def is_live(self, value: bool) -> None:
+                pass
+
+        return Value(self.lease(), LATER, AS_OF, "old", 1)
+
+    def clock(self) -> Instant:
+        self.append("clock")
+        return Instant(0)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["peek", "get", "the protocol"])
+async def test_the_lease_is_read_before_the_entry_is_seen_live_and_the_clock_last(how: str) -> None:
+    steps = Steps()
+    async with stage() as it:
+        await it.serve()
+        cache = await it.enter()
+        entries = {"a": steps.entry()}
+        cache._find, cache._clock = entries.get, steps.clock
+        if how == "peek":
+            assert cache.peek("a") == "old"
+        elif how == "get":
+            assert await cache.get("a") == "old"
+        else:
+            protocol = Entries()
+            protocol.objects = {b"a": steps.entry()}
+            assert protocol.hit(b"a", steps.clock) is not None
+    assert steps == ["end of the volume lease", "live", "clock"]

@@ -1,0 +1,86 @@
+"""Who is meant, and which question is answered: what bears another number is not taken (V2)."""
+
+import pytest
+from msgspec.structs import replace
+
+from tenure.protocol.volume.client_events import ServerSaid
+from tenure.protocol.volume.fetches import Marks
+from tenure.protocol.volume.messages import Elsewhere, Reconnected, Renew, ToCache, UnknownReader
+from tenure.protocol.volume.server_events import ClientAsked
+from tests.unit.protocol.volume.stage import K, L, Stage, held
+
+
+def asked(stage: Stage) -> Renew:
+    """What a client asks, which has not arrived."""
+    stage.use("a", K)
+    message = stage.take("Renew").message
+    assert isinstance(message, Renew)
+    return message
+
+
+@pytest.mark.parametrize("field", ["epoch", "client", "reader"])
+def test_a_server_answers_a_reader_by_all_of_its_numbers_only(field: str) -> None:
+    stage = held("a")
+    message = asked(stage)
+    stage.tell_server(ClientAsked(replace(message, **{field: getattr(message, field) + 1})))
+    assert [each.name for each in stage.sent] == ["UnknownReader"]
+    stage.sent.clear()
+    stage.tell_server(ClientAsked(message))
+    assert [each.name for each in stage.sent] == ["Renewed"]
+
+
+@pytest.mark.parametrize(("client", "sequence"), [(0, -1), (1, 0), (0, 1)])
+def test_a_client_that_is_told_of_another_question_stays_on_record(
+    client: int, sequence: int
+) -> None:
+    """That nobody knows it was said to an earlier question, or to somebody else."""
+    stage = held("a")
+    message = asked(stage)
+    unknown = UnknownReader(client=message.client + client, sequence=message.sequence + sequence)
+    stage.tell_cache("a", ServerSaid("s", unknown))
+    assert stage.hit("a") == b"old"
+    unknown = UnknownReader(client=message.client, sequence=message.sequence)
+    stage.tell_cache("a", ServerSaid("s", unknown))
+    assert stage.hit("a") is None
+
+
+def test_a_fetch_is_not_sent_elsewhere_by_what_somebody_else_was_told() -> None:
+    stage = held("a")
+    stage.want("a", L)
+    nonce, sequence = stage.nonce("a"), stage.caches["a"].sequence
+    stage.tell_cache("a", ServerSaid("s", Elsewhere(client=nonce + 1, sequence=sequence)))
+    stage.settle()
+    assert stage.hit("a", L) == b"old"
+
+
+def test_a_client_is_on_record_only_by_what_was_said_to_it() -> None:
+    stage = Stage()
+    stage.want("a")
+    message: ToCache
+    stage.deliver(stage.take("Reconnect"))
+    letter = stage.take("Reconnected")
+    assert isinstance(letter.message, Reconnected)
+    message = replace(letter.message, client=letter.message.client + 1)
+    stage.tell_cache("a", ServerSaid("s", message))
+    assert stage.reader("a") == 0
+    stage.deliver(letter)
+    assert stage.reader("a") != 0
+    stage.settle()
+    assert stage.hit("a", K) == b"old"
+
+
+def test_nothing_is_kept_of_what_was_not_asked_about() -> None:
+    """No mark was left for it, which an item could have raised (V7)."""
+    assert Marks((K,)).admits(K, (1, 1))
+    assert not Marks((K,)).admits(L, (1, 1))
+
+
+def test_whoever_becomes_unknown_asks_again_at_once() -> None:
+    """What it had asked is void, and waits for no deadline (V8, C7)."""
+    stage = held("a", patient=True)
+    stage.restart()
+    stage.pass_(4)
+    stage.wake()
+    stage.want("a", L)
+    stage.settle()
+    assert stage.value("a") == b"old"
