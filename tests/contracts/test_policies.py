@@ -31,6 +31,8 @@ class TestDeal(PolicyContract):
 class TestRing(PolicyContract):
     hostile_loads_move_at_most = 2.0
     bursts_move_at_most = 3.5  # the papers' policy moves points for ever, and has no budget
+    drift_moves_at_most = 0.5
+    drift_grows_at_most = 1.5  # up to 256 points of each owner: in a month
 
     @pytest.fixture
     def policy(self) -> Policy:

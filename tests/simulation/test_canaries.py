@@ -70,6 +70,7 @@ KNOWN = {
         6, ("S2: finds without contact",), "delay,straggler,reorder,cut,drop", 3
     ),
     "nothing-published-on-return": Known(0, ("L1",), "cut"),
+    "change-log-begins-too-early": Known(0, ("L1", UNSIGNALLED)),
     "append-not-guarded": Known(12, (FREED, TWO, AGAIN)),
     "loss-by-last-flag": Known(0, (UNSIGNALLED,)),
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),

@@ -48,8 +48,7 @@ from tenure.transport.credentials import Credentials
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
 Probe: TypeAlias = Callable[[], object]
-"""A function, or a coroutine function."""
-"""A coroutine function that looks whether the application serves, and raises where it does not."""
+"""A function or coroutine function that looks whether the application serves: it raises if not."""
 OnRanges: TypeAlias = Callable[[Ranges], object]
 """A function or a coroutine function of the ranges that it is about."""
 

@@ -59,8 +59,12 @@ class Talker:
     async def line(self) -> str:
         """The next line; empty where the process has ended."""
         assert self.process.stdout
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            return (await self.process.stdout.readline()).decode().strip()
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                return (await self.process.stdout.readline()).decode().strip()
+        except TimeoutError:
+            silent = f"process {self.process.pid} has said nothing for {DEADLINE_SECONDS:g} s"
+            raise AssertionError(f"{silent}: what became of its word?") from None
 
     async def begin(self, word: str) -> str:
         """Have it say a word: `saying`, if it owns the room."""
@@ -78,11 +82,28 @@ class Chat:
         self._dice = dice
         self._words = 0
         self.talkers: list[Talker] = []
+        """Who may be asked: neither killed nor stopped."""
+        self._everybody: list[Talker] = []
         self._down = ""
         self._kept: dict[int, str] = {}
         self._open: set[str] = set()
         """Words of which nobody has said yet what became of them."""
         self.counts: Counter[str] = Counter()
+
+    # --- who is there ---
+
+    async def join(self) -> None:
+        """One more may own the room."""
+        talker = await Talker.start(self._home)
+        self.talkers.append(talker)
+        self._everybody.append(talker)
+
+    async def leave(self) -> None:
+        """All processes end, also one that is stopped."""
+        for talker in self._everybody:
+            if talker.process.returncode is None:
+                talker.process.kill()
+            await talker.process.wait()
 
     # --- talking ---
 
@@ -117,10 +138,12 @@ class Chat:
 
     async def say(self) -> None:
         """Until a word is kept: then whoever owns the room has adopted it."""
-        while True:
+        deadline, before = monotonic() + DEADLINE_SECONDS, self.counts.copy()
+        while monotonic() < deadline:
             talker, _ = await self.begin()
             if await self.end(talker) == "kept":
                 return
+        raise AssertionError(f"no word was kept in {DEADLINE_SECONDS:g} s: {self.counts - before}")
 
     async def check(self) -> None:
         """A successor has spoken, so what is there now is all that there will ever be (D6)."""
@@ -146,7 +169,7 @@ class Chat:
         self.talkers.remove(owner)
         await self.say()
         await self.check()
-        self.talkers.append(await Talker.start(self._home))
+        await self.join()
 
     async def stop_the_owner(self) -> None:
         owner, _ = await self.begin()
@@ -183,12 +206,11 @@ async def chatting(place: Path, dice: Random) -> AsyncIterator[Chat]:
         async with open_store(home.url, ROOMS) as store:
             chat = Chat(home, store, dice)
             for _ in range(2):
-                chat.talkers.append(await Talker.start(home))
+                await chat.join()
             yield chat
     finally:
-        for talker in () if chat is None else chat.talkers:
-            talker.process.kill()
-            await talker.process.wait()
+        if chat is not None:
+            await chat.leave()
         await home.end()
 
 

@@ -84,18 +84,20 @@ async def test_others_are_cancelled_at_the_recall_and_those_that_finish_at_its_d
         await plain.begin(*KEYS, finish=False)
         await finishing.begin(*KEYS, finish=True)
         async with cluster.owner() as second:
-            await cluster.turn(2 * SOON)
-            moving = [key for key in KEYS if first.check(key) is None]
-            for key in moving:
-                assert isinstance(plain.tasks[key].exception(), LeaseLost)
-                assert not finishing.tasks[key].done()
-            await cluster.turn(2 * TERM)
-            for key in moving:
-                assert isinstance(finishing.tasks[key].exception(), LeaseLost)
-                assert second.check(key)
-        for jobs in (plain, finishing):
-            jobs.go_on.set()
-            await asyncio.gather(*jobs.tasks.values(), return_exceptions=True)
+            try:
+                await cluster.turn(2 * SOON)
+                moving = [key for key in KEYS if first.check(key) is None]
+                for key in moving:
+                    assert isinstance(plain.tasks[key].exception(), LeaseLost)
+                    assert not finishing.tasks[key].done()
+                await cluster.turn(2 * TERM)
+                for key in moving:
+                    assert isinstance(finishing.tasks[key].exception(), LeaseLost)
+                    assert second.check(key)
+            finally:  # a body that was not told would be waited for without end
+                for jobs in (plain, finishing):
+                    jobs.go_on.set()
+                    await asyncio.gather(*jobs.tasks.values(), return_exceptions=True)
 
 
 @pytest.mark.asyncio

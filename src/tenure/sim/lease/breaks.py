@@ -17,6 +17,7 @@ from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
@@ -205,6 +206,15 @@ def without_its_receipt(self: OwnerConfig, token: int, journal: int, receipt: by
 def forgets_that_it_forgot(self: ChangeLog, instant: Instant) -> None:
     while self._changes and self._changes[0].at < instant:
         self._size -= len(self._changes.popleft().entries)
+
+
+original_publisher = Publisher.__init__
+
+
+def log_from_the_beginning(self: Publisher, context: LeaderContext, table: LeaseTable) -> None:
+    """It has no change from before this leadership, and says that there was none."""
+    original_publisher(self, context, table)
+    self.log.begins_after = 0
 
 
 def by_the_last_flag(self: LookupMachine, key_range: Any, entry: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.pool import Pool
+from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.leader.witnesses import Witnesses
@@ -148,6 +149,11 @@ CANARIES = (
         "nothing-published-on-return",
         "P17: who was out of contact puts up its whole table on return",
         ((LookupMachine, "_take", breaks.published_where_it_changed),),
+    ),
+    Canary(
+        "change-log-begins-too-early",
+        "P15: a new leader tells changes from the last one on that it has read, and none before",
+        ((Publisher, "__init__", breaks.log_from_the_beginning),),
     ),
     Canary(
         "leads-by-wall-clock",

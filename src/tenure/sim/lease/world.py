@@ -7,29 +7,22 @@ import msgspec
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
-from tenure.errors import JournalDamaged
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.balance.weighted import Weighted
-from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import FRAGMENTS
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import policy_name
-from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.owner.events import Look, Looked, OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import AnyRecord, JournalAction, State
-from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
-from tenure.protocol.log.journal import Seat
-from tenure.sim.journal import LATENCY_NS, LeaseContents, failure_of
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.hosts import HostProcess, Hosts
@@ -37,17 +30,17 @@ from tenure.sim.kernel.network import Codec, Network
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Happening, Story
-from tenure.sim.kernel.world import STORY_LINES, World
+from tenure.sim.kernel.world import STORY_LINES
 from tenure.sim.lease.breaks import LeadershipByWallClock
 from tenure.sim.lease.canaries import NONE, Canary
 from tenure.sim.lease.checkers import Checkers
 from tenure.sim.lease.drills import Drills
 from tenure.sim.lease.faults import SHORTER_PRESET, LeaseFaults
 from tenure.sim.lease.hosts import as_process, sight
+from tenure.sim.lease.journaled_world import JournaledWorld
 from tenure.sim.lease.operator import Operator
 from tenure.sim.lease.processes import (
     POOL,
-    LeaseSite,
     LookupProcess,
     ManagerProcess,
     OwnerProcess,
@@ -116,7 +109,7 @@ class LeaseCodec:
                 return decode_to_lookup(data, NEWEST)
 
 
-class LeaseWorld(World, LeaseSite):
+class LeaseWorld(JournaledWorld):
     """Everything there is in one run."""
 
     faults_there_are: ClassVar[FaultTable] = FAULTS
@@ -134,8 +127,6 @@ class LeaseWorld(World, LeaseSite):
         self.manager_timing = canary.timing(trial.timing)
         self.heals_every_ns = self.timing.renew_ns
         self.phase_ns = self.timing.hold_ns
-        self.was_put_back = False
-        """Whether the journal is an old copy, or was one when somebody now at work began."""
         self._clients: dict[int, SimProcess] = {}
         self._draw()
         self.faults = LeaseFaults(self, self.mix, self.timing.term_ns)
@@ -147,7 +138,7 @@ class LeaseWorld(World, LeaseSite):
         self.traffic = Traffic(self)
         self.drills = Drills(self, self.checkers, first_starts=trial.seed % 6 == 1)
         self.strikes = self.make_strikes()
-        self.journal = LeaseContents(self.random, State(), self._on_commit)
+        self.begin_journaling()
 
     def make_strikes(self) -> LeaseStrikes:
         """What strikes at a time of its own."""
@@ -279,7 +270,7 @@ class LeaseWorld(World, LeaseSite):
 
     def _make_manager(self, slot: str) -> ManagerProcess:
         if self.journal_kind == "memory":
-            self.journal = LeaseContents(self.random, State(), self._on_commit)
+            self.begin_journaling()
         timing = self.manager_timing
         if self.random.random() < self.mix.rates.get(SHORTER_PRESET.name, 0.0):
             self.faults.counts[SHORTER_PRESET.name] += 1
@@ -387,96 +378,9 @@ class LeaseWorld(World, LeaseSite):
         told_at = self.now + LOOK_NS + self.faults.lateness_of_a_look()
         self.at(told_at, owner.post, Looked(look.manager, look.question, seen))
 
-    # --- the journal, and policies ---
+    # --- policies ---
 
     def ask_policy(self, manager: ManagerProcess, work: Planning) -> None:
         """Ask a policy, in its time."""
         made = PlanMade(work, work.carry_out())
         self.at(self.now + self.traffic.planning_ns(), manager.post, made)
-
-    def call_journal(self, manager: ManagerProcess, action: JournalAction) -> None:
-        """Carry out a journal action, in its time."""
-        late_ns, effective, answered = self.faults.of_a_journal_call(
-            manager.slot, self.network.cuts
-        )
-        self.at(
-            self.now + LATENCY_NS + late_ns,
-            self._take_effect,
-            (manager, action, effective, answered),
-        )
-
-    def _on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
-        self.checkers.on_commit(journal, record)
-        self.traffic.on_commit(record)
-
-    def copied_journal(self) -> LeaseHistory:
-        """A copy of the journal as it is now."""
-        copy = LeaseHistory(self.journal.state, self.journal.state_lsn)
-        for record in self.journal.records:
-            copy.apply(record)
-        return copy
-
-    def begin_journal(self, copy: LeaseHistory | None) -> None:
-        """Another journal is in the place of the present one: empty, or restored from a copy."""
-        if self.journal_kind == "memory":
-            return  # that is what happens whenever its manager ends
-        seat = self.journal.seat
-        self.journal = LeaseContents(self.random, State(), self._on_commit)
-        if copy is not None:
-            self.journal.seat, self.journal.state = restored(
-                copy, seat, self.random.randbytes(SECRET_BYTES)
-            )
-            self.journal.state_lsn = copy.lsn
-        self.is_old_copy = self.was_put_back = False
-        self.mended_at = self.now
-        self.checkers.begin_history(self.journal, self.copied_journal())
-        self.tell("journal", "replaced" if copy is None else "restored")
-
-    def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
-        """An old copy is in the journal's place, under the very same identity."""
-        identity, seat, history = copy
-        if self.journal_kind == "memory" or identity != self.journal.journal:
-            return  # there is another journal by now
-        self.journal = LeaseContents(self.random, history.state(), self._on_commit)
-        self.journal.journal, self.journal.seat = identity, seat
-        self.journal.state_lsn = history.lsn
-        self.is_old_copy = self.was_put_back = True
-        self.checkers.begin_history(self.journal, self.copied_journal())
-        self.tell("journal", "put back")
-
-    def on_gave_up(self) -> None:
-        """Where the journal went back, the operator goes on from it as `tenure restore` does."""
-        if self.is_old_copy:
-            identity = self.journal.journal
-            self.at(self.now + self.timing.renew_ns, self._restore, identity)
-
-    def _restore(self, identity: int) -> None:
-        if self.is_old_copy and self.journal.journal == identity:
-            self.begin_journal(self.copied_journal())
-
-    def _opened_another(self, manager: ManagerProcess) -> bool:
-        return self.journal_kind != "memory" and manager.journal != self.journal.journal
-
-    def _take_effect(self, call: tuple[Any, ...]) -> None:
-        manager, action, effective, answered = call
-        if self.journal_kind == "memory" and not manager.alive:
-            return
-        if manager.alive and self._opened_another(manager):
-            manager.give_up("another journal is in the place of the one that it has opened")
-        if self._opened_another(manager):
-            return
-        try:
-            event = self.journal.carry_out(action) if effective else None
-        except JournalDamaged as error:
-            if not self.was_put_back:
-                raise
-            manager.give_up(str(error))  # it led the journal that this is a copy of
-            return
-        if not answered:
-            patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)
-            failure = failure_of(action, "no answer came")
-            if failure is not None:
-                self.at(self.now + patience, manager.post, failure)
-        elif event is not None:
-            late_ns = self.faults.lateness_of_an_answer()
-            self.at(self.now + LATENCY_NS + late_ns, manager.post, event)

@@ -111,6 +111,7 @@ def digest(policy: Policy) -> str:
 
 
 MINUTE = 60
+HOUR = 60 * MINUTE
 CAPACITIES = (5e-324, 1e-9, 0.1, 1.0, 1.0, 8.0, 1e9, 1.7e308)
 RATES = (0.0, -0.0, 5e-324, 1e-300, 0.5, 1.0, 1e3, 1e9, 1e18, 1e308, -1.0, inf, -inf, nan)
 
@@ -148,6 +149,12 @@ class PolicyContract:
 
     hostile_loads_move_at_most = 0.1
     """Of the key space, in nine minutes; more of a policy that has no budget."""
+
+    drift_moves_at_most = 0.2
+    """Of the key space, in an hour in which hot keys come and go; as before."""
+
+    drift_grows_at_most = 1.1
+    """How much longer the table is on the second such day than on the first."""
 
     def test_every_key_has_a_candidate(self, policy: Policy) -> None:
         for situation in situations(policy):
@@ -443,3 +450,28 @@ class PolicyContract:
             if is_hostile:
                 moved += sum(share_of(change.range) for change in changes(table, plan))
         assert moved <= self.hostile_loads_move_at_most, f"{moved:.0%} of the key space"
+
+    def test_hot_keys_that_come_and_go_for_days_leave_nothing_behind(self, policy: Policy) -> None:
+        """A pool of four, of which every half hour another key is asked for more than a third of
+        what one owner carries. On the second day the table is as long as on the first.
+        """
+        dice, members, picture = Random(11), candidates(4), LoadPicture()
+        plan, moved, every = policy(Situation(members, EMPTY)), 0.0, 5 * MINUTE
+        hot: Key = b""
+        lengths: list[int] = []
+        for second in range(every, 48 * HOUR, every):
+            if second % (30 * MINUTE) == every:
+                hot = dice.randbytes(8)
+            table, now = carried_out(plan), Instant(seconds(second))
+            lengths.append(len(table))
+            told = [
+                RangeRate(each.start, each.end, 1000 * share_of(each) + 100.0 * (hot in each))
+                for each, _ in table
+            ]
+            picture.take(Measurement(seconds(every), told, [(hot, 100.0)]))
+            plan = policy(Situation(members, table, now, picture.loads(now), memory=plan.memory))
+            moved += sum(share_of(change.range) for change in changes(table, plan))
+        first, second_day = lengths[: len(lengths) // 2], lengths[len(lengths) // 2 :]
+        growth = max(second_day) / max(first)
+        assert growth <= self.drift_grows_at_most, f"{growth:.2f} times as long"
+        assert moved / 48 <= self.drift_moves_at_most, f"{moved / 48:.1%} of the key space an hour"

@@ -70,6 +70,27 @@ async def test_leaving_hands_everything_over_and_serves_until_then(stage: Stage)
     assert not source.state
 
 
+async def test_the_log_sums_up_what_was_handed_over_and_has_details_for_who_asks(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = await stage.first()
+    taker = await stage.join()
+    await stage.until(lambda: moved(stage, taker)() and stage.has_settled())
+    caplog.clear()
+    caplog.set_level(logging.DEBUG, "tenure.owner")
+    name = f"owner {source.owner.name!r} of pool 'rooms'"
+    await stage.until(asyncio.ensure_future(source.owner.close()).done)
+    said = [
+        (each.levelno, each.getMessage().removeprefix(f"{name} has handed over "))
+        for each in caplog.records
+        if each.getMessage().startswith(f"{name} has handed over ")
+    ]
+    details = [level for level, text in said if text.startswith("[")]
+    assert details
+    assert set(details) == {logging.DEBUG}
+    assert said[len(details) :] == [(logging.INFO, f"{len(details)} ranges, and leaves")]
+
+
 @by_each_policy
 async def test_no_acknowledged_write_is_lost_through_joins_and_leaves(stage: Stage) -> None:
     await stage.first()

@@ -111,6 +111,23 @@ def test_a_nonce_is_drawn_at_each_takeover() -> None:
     assert driven.nonce != first
 
 
+def secret_of(driven: Driven) -> bytes:
+    assert driven.machine.leader is not None
+    return driven.machine.leader.context.history.secret
+
+
+def test_a_journal_has_a_secret_that_its_first_leader_draws_and_all_others_keep() -> None:
+    """Receipts and the secrets of orders are made of it, so nobody may know it beforehand."""
+    one, other = Driven(seed=1), Driven(seed=2)
+    secret, leader = secret_of(one), one.machine.leader
+    assert len(secret) == SECRET_BYTES
+    assert secret != secret_of(other)
+    one.journal.seat = Seat(2, 0, "other", 0)
+    one.run(at(3))
+    assert one.machine.leader is not leader
+    assert secret_of(one) == secret
+
+
 def test_a_journal_that_cannot_be_read_is_tried_again_at_a_beats_pace() -> None:
     driven = Driven(held=(Load,))
     for _ in range(10):

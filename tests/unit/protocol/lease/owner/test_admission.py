@@ -1,5 +1,10 @@
 """Which offers an owner admits: what its manager announced, where nothing is in the way of it."""
 
+from typing import Any
+
+import msgspec
+import pytest
+
 from tenure.base.instants import Instant
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Expected, Leased
@@ -70,6 +75,16 @@ def test_what_is_served_is_in_the_way_and_nothing_else() -> None:
     possession = having_low()
     assert "served here under number 5" in why_not(offered(possession, offer_of(ACROSS)))
     assert offered(possession, offer_of(HIGH)) == [Admit(CHANNEL)]
+
+
+@pytest.mark.parametrize("other", [{"number": 9}, {"source": 9}, {"secret": 78}, {"end": b"z"}])
+def test_an_offer_is_what_was_announced_in_all_of_it(other: dict[str, Any]) -> None:
+    possession, offer = having_low(), offer_of(HIGH)
+    announced(possession, offer)
+    changed = msgspec.structs.replace(offer, **other)
+    possession.admission.on_offer(NOW, CHANNEL, changed)
+    refused = possession.admission.decide(Instant(PATIENCE_NS), may_take=True)
+    assert "has not announced" in why_not(refused)
 
 
 def test_a_copy_is_in_the_way_also_of_a_part_and_although_it_is_empty() -> None:

@@ -1,0 +1,120 @@
+"""A world of leases with one journal, which may fail, be slow, be replaced, or go back in time."""
+
+from typing import Any
+
+from tenure.base.instants import MILLISECOND_NS
+from tenure.errors import JournalDamaged
+from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader.receipts import SECRET_BYTES
+from tenure.protocol.lease.records import AnyRecord, JournalAction, State
+from tenure.protocol.lease.restoration import restored
+from tenure.protocol.log.journal import Seat
+from tenure.sim.journal import LATENCY_NS, LeaseContents, failure_of
+from tenure.sim.kernel.world import World
+from tenure.sim.lease.checkers import Checkers
+from tenure.sim.lease.faults import LeaseFaults
+from tenure.sim.lease.processes import LeaseSite, ManagerProcess
+from tenure.sim.lease.traffic import Traffic
+
+
+class JournaledWorld(World, LeaseSite):
+    """What becomes of the journal, and of what managers ask of it."""
+
+    faults: LeaseFaults
+    checkers: Checkers
+    traffic: Traffic
+    journal_kind: str
+    """Whether it is durable, or gone with its manager."""
+    was_put_back = False
+    """Whether the journal is an old copy, or was one when somebody now at work began."""
+
+    def begin_journaling(self) -> None:
+        """There is an empty journal, another than any before."""
+        self.journal = LeaseContents(self.random, State(), self._on_commit)
+
+    def call_journal(self, manager: ManagerProcess, action: JournalAction) -> None:
+        """Carry out a journal action, in its time."""
+        late_ns, effective, answered = self.faults.of_a_journal_call(
+            manager.slot, self.network.cuts
+        )
+        self.at(
+            self.now + LATENCY_NS + late_ns,
+            self._take_effect,
+            (manager, action, effective, answered),
+        )
+
+    def _on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
+        self.checkers.on_commit(journal, record)
+        self.traffic.on_commit(record)
+
+    def copied_journal(self) -> LeaseHistory:
+        """A copy of the journal as it is now."""
+        copy = LeaseHistory(self.journal.state, self.journal.state_lsn)
+        for record in self.journal.records:
+            copy.apply(record)
+        return copy
+
+    def begin_journal(self, copy: LeaseHistory | None) -> None:
+        """Another journal is in the place of the present one: empty, or restored from a copy."""
+        if self.journal_kind == "memory":
+            return  # that is what happens whenever its manager ends
+        seat = self.journal.seat
+        self.begin_journaling()
+        if copy is not None:
+            self.journal.seat, self.journal.state = restored(
+                copy, seat, self.random.randbytes(SECRET_BYTES)
+            )
+            self.journal.state_lsn = copy.lsn
+        self.is_old_copy = self.was_put_back = False
+        self.mended_at = self.now
+        self.checkers.begin_history(self.journal, self.copied_journal())
+        self.tell("journal", "replaced" if copy is None else "restored")
+
+    def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
+        """An old copy is in the journal's place, under the very same identity."""
+        identity, seat, history = copy
+        if self.journal_kind == "memory" or identity != self.journal.journal:
+            return  # there is another journal by now
+        self.journal = LeaseContents(self.random, history.state(), self._on_commit)
+        self.journal.journal, self.journal.seat = identity, seat
+        self.journal.state_lsn = history.lsn
+        self.is_old_copy = self.was_put_back = True
+        self.checkers.begin_history(self.journal, self.copied_journal())
+        self.tell("journal", "put back")
+
+    def on_gave_up(self) -> None:
+        """Where the journal went back, the operator goes on from it as `tenure restore` does."""
+        if self.is_old_copy:
+            identity = self.journal.journal
+            self.at(self.now + self.timing.renew_ns, self._restore, identity)
+
+    def _restore(self, identity: int) -> None:
+        if self.is_old_copy and self.journal.journal == identity:
+            self.begin_journal(self.copied_journal())
+
+    def _opened_another(self, manager: ManagerProcess) -> bool:
+        return self.journal_kind != "memory" and manager.journal != self.journal.journal
+
+    def _take_effect(self, call: tuple[Any, ...]) -> None:
+        manager, action, effective, answered = call
+        if self.journal_kind == "memory" and not manager.alive:
+            return
+        if manager.alive and self._opened_another(manager):
+            manager.give_up("another journal is in the place of the one that it has opened")
+        if self._opened_another(manager):
+            return
+        try:
+            event = self.journal.carry_out(action) if effective else None
+        except JournalDamaged as error:
+            if not self.was_put_back:
+                raise
+            manager.give_up(str(error))  # it led the journal that this is a copy of
+            return
+        if not answered:
+            patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)
+            failure = failure_of(action, "no answer came")
+            if failure is not None:
+                self.at(self.now + patience, manager.post, failure)
+        elif event is not None:
+            late_ns = self.faults.lateness_of_an_answer()
+            self.at(self.now + LATENCY_NS + late_ns, manager.post, event)
