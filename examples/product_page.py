@@ -7,9 +7,16 @@
 Start as many `watch` as you like: each is a frontend. Stop one with Ctrl-Z while you write: the
 write waits for it, 3.25 s and no longer. Kill the server: frontends go on for 3 s, then they say
 that it is gone, and what they knew last.
+
+A frontend is cut off when nothing passes between it and the server. Let one read through a relay,
+and stop the relay with Ctrl-Z; `fg` lets everything pass again:
+
+    python examples/product_page.py relay 7501
+    python examples/product_page.py watch tea http://127.0.0.1:7501
 """
 
 import asyncio
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Coroutine
@@ -17,7 +24,8 @@ from typing import Any
 
 from tenure import Cache, CacheServer, Fenced, Unreachable, Volume
 
-URL = "http://127.0.0.1:7500"
+URL = os.environ.get("PAGES", "http://127.0.0.1:7500")
+PLACE = URL.removeprefix("http://")
 
 
 class Pages:
@@ -57,16 +65,15 @@ async def serve(path: str) -> None:
     """Be the one process that writes, until it is stopped."""
     pages = Pages(path)
     volume = Volume(pages.load, pages.store, value_type=str)
-    listen = URL.removeprefix("http://")
-    async with CacheServer(volume, listen=listen, memory=f"{path}.volume", fence=pages.fence):
+    async with CacheServer(volume, listen=PLACE, memory=f"{path}.volume", fence=pages.fence):
         print(f"serving {path} at {URL}", flush=True)
         await asyncio.Event().wait()
 
 
-async def watch(name: str) -> None:
+async def watch(name: str, url: str = URL) -> None:
     """Be a frontend: read a page ten times a second, and show when it changes."""
     shown: object = ()
-    async with Cache(URL, value_type=str, patience=1) as cache:
+    async with Cache(url, value_type=str, patience=1) as cache:
         while True:
             try:
                 text: object = await cache.get(name)
@@ -85,10 +92,31 @@ async def write(name: str, text: str) -> None:
         print(f"every frontend shows {text!r} now", flush=True)
 
 
+async def relay(port: str) -> None:
+    """Be the network between frontends and the server: while this is stopped, nothing passes."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, _, its_port = PLACE.rpartition(":")
+        from_server, to_server = await asyncio.open_connection(host, its_port)
+        await asyncio.gather(
+            pass_on(reader, to_server), pass_on(from_server, writer), return_exceptions=True
+        )
+
+    async with await asyncio.start_server(accept, "127.0.0.1", int(port)) as listening:
+        print(f"http://127.0.0.1:{port} leads to {URL}", flush=True)
+        await listening.serve_forever()
+
+
 COMMANDS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
     "serve": serve,
     "watch": watch,
     "write": write,
+    "relay": relay,
 }
 
 if __name__ == "__main__":

@@ -1,88 +1,21 @@
 """The examples as programs, run as their first lines say; the quick start with real processes."""
 
-import os
-import queue
 import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
 from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import manager
+from tests.integration.programs import EXAMPLES, program
 from tests.patience import DEADLINE_SECONDS
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 ROOMS = [f"room-{i}" for i in range(30)]
 """So many that an owner that joins is sure to get some, whatever name it draws."""
-
-
-class Program:
-    """A running example, and its lines."""
-
-    def __init__(self, path: str, *arguments: str, managers: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(EXAMPLES / path), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "TENURE_MANAGERS": managers},
-        )
-        self.lines: list[str] = []
-        self._coming: queue.Queue[str] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            self._coming.put(line.strip())
-
-    def wait_for(self, pattern: str) -> str:
-        """The next line in which `pattern` is found, among however many others."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            left = deadline - time.monotonic()
-            assert left > 0, (pattern, self.lines[-50:])
-            try:
-                line = self._coming.get(timeout=left)
-            except queue.Empty:
-                continue
-            self.lines.append(line)
-            if re.search(pattern, line):
-                return line
-
-    def see(self, pattern: str) -> None:
-        """A line in which `pattern` is found, since `lines` was cleared or yet to come."""
-        if not any(re.search(pattern, line) for line in self.lines):
-            self.wait_for(pattern)
-
-    def kill(self) -> None:
-        """As kill -9 does."""
-        self.process.kill()
-        self.process.wait()
-
-    def end(self) -> None:
-        """Whatever happened: leave nothing behind."""
-        self.kill()
-        self._reader.join()
-        assert self.process.stdout
-        self.process.stdout.close()
-
-
-@contextmanager
-def program(path: str, *arguments: str, managers: str) -> Iterator[Program]:
-    started = Program(path, *arguments, managers=managers)
-    try:
-        yield started
-    finally:
-        started.end()
 
 
 def run(path: str, *arguments: str) -> str:
