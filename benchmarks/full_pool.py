@@ -95,18 +95,16 @@ async def all_renew(owners: Sequence[FullOwner]) -> int:
     return sum(owner.held != held for owner, held in zip(owners, before, strict=True))
 
 
-async def entered(manager: ManagerProcess) -> list[FullOwner]:
-    """All owners, when nothing moves between them any more."""
+async def entered(owners: Sequence[FullOwner]) -> None:
+    """Let all join, until nothing moves between them any more."""
     began = monotonic()
-    sockets = await packed(manager.url + "/v1/owner", OWNERS)
-    owners = [FullOwner(number, socket, POOL) for number, socket in enumerate(sockets)]
     await asyncio.gather(*(owner.join() for owner in owners))
-    print(f"  {monotonic() - began:5.1f} s: {OWNERS:,} owners have joined", flush=True)
+    print(f"  {monotonic() - began:5.1f} s: {len(owners):,} owners have joined", flush=True)
     still = 0
     while still < STILL_ROUNDS:
         changed = await all_renew(owners)
         held = Counter(bool(owner.held) for owner in owners)[True]
-        still = still + 1 if not changed and held == OWNERS else 0
+        still = still + 1 if not changed and held == len(owners) else 0
         ranges = sum(len(owner.held) for owner in owners)
         print(
             f"  {monotonic() - began:5.1f} s: {ranges:,} ranges of {held:,} owners; "
@@ -114,7 +112,6 @@ async def entered(manager: ManagerProcess) -> list[FullOwner]:
             flush=True,
         )
         await asyncio.sleep(EACH_ASKS_AGAIN)
-    return owners
 
 
 async def is_refused_for_more(owner: Owner) -> bool:
@@ -135,7 +132,9 @@ async def is_refused_for_more(owner: Owner) -> bool:
 async def leads_on(manager: ManagerProcess) -> list[bool]:
     """Whether each of the promises was kept while one manager leads."""
     began = monotonic()
-    owners = await entered(manager)
+    sockets = await packed(manager.url + "/v1/owner", OWNERS)
+    owners = [FullOwner(number, socket, POOL) for number, socket in enumerate(sockets)]
+    await entered(owners)
     seconds = monotonic() - began
     kept = [seconds <= BOUND_SECONDS]
     what = f"{OWNERS:,} owners are dealt {POINTS} ranges each"

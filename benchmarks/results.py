@@ -3,8 +3,9 @@ table.
 
 `python -m benchmarks results` runs all of them, which takes hours; `--only NAME` runs that one, and
 leaves the others on the page as they were measured before. `python -m benchmarks --quick results`
-takes minutes. What cannot be compared here is named on the page: `.ci/peers` fetches the peers. The
-exit code is 1 where an experiment fails, and in the full form where a figure is not reached.
+takes minutes, since it also runs some side by side. What cannot be compared here is named on the
+page: `.ci/peers` fetches the peers. The exit code is 1 where an experiment fails, and in the full
+form where a figure is not reached.
 """
 
 import importlib
@@ -12,8 +13,11 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -32,11 +36,13 @@ ORDER = (
     "cached",
     "entity",
     "durable",
+    "renewals",
     "propagation",
     "at_rest",
     "restarts",
     "rotation",
     "scale",
+    "memory",
     "limits",
     "rack",
     "skew",
@@ -45,7 +51,18 @@ ORDER = (
     "inbox",
 )
 """As they stand on the page."""
+SIDE_BY_SIDE = (
+    *("changes", "stopped", "cut", "coordinator", "at_rest", "restarts", "rotation", "scale"),
+    *("memory", "rack", "skew", "volumes"),
+)
+"""Experiments that mostly wait, or count what a process uses: the quick form runs some of them at
+once. What takes the time of an operation is run alone."""
+AT_ONCE = 3
 Tell = Callable[[str], None]
+
+
+def ignore(_: str) -> None:
+    """Of several at once nobody is told what each does."""
 
 
 def run(name: str, tell: Tell, options: dict[str, float]) -> Measured:
@@ -84,30 +101,42 @@ def main() -> int:
     )
     shown: AbstractContextManager[object] = bar if console.is_terminal else nullcontext()
     task = bar.add_task("", total=len(names))
+    together = [name for name in names if QUICK and name in SIDE_BY_SIDE]
+
+    def keep(name: str, measured: Callable[[], Measured]) -> None:
+        try:
+            found = measured()
+        except Exception as error:  # noqa: BLE001  # the others are worth having all the same
+            say(f"   {name} FAILED: {error!r}")
+            failed.append(name)
+            return
+        finally:
+            bar.advance(task)
+        results.keep(found)
+        missed.extend(f"{name}: {each.what}" for each in found.section.promises if not each.is_kept)
+        page = results.write(machine(versions()))
+        if (table := block(results.all())) is not None:
+            README.write_text(written(README.read_text(), table))
+        say(f"   {name}: {found.seconds:.0f} s, in {page.name}")
+
+    began = time.monotonic()
     with shown:
         for name in names:
+            if name not in together:
 
-            def tell(what: str, name: str = name) -> None:
-                bar.update(task, description=f"{name}: {what}")
-                if not console.is_terminal:
-                    say(f"   {name}: {what}")
+                def tell(what: str, name: str = name) -> None:
+                    bar.update(task, description=f"{name}: {what}")
+                    if not console.is_terminal:
+                        say(f"   {name}: {what}")
 
-            try:
                 options = {"minutes": said.minutes} if said.minutes and name == "restarts" else {}
-                measured = run(name, tell, options)
-            except Exception as error:  # noqa: BLE001  # the others are worth having all the same
-                say(f"   {name} FAILED: {error!r}")
-                failed.append(name)
-                continue
-            finally:
-                bar.advance(task)
-            results.keep(measured)
-            promises = measured.section.promises
-            missed += [f"{name}: {each.what}" for each in promises if not each.is_kept]
-            page = results.write(machine(versions()))
-            if (table := block(results.all())) is not None:
-                README.write_text(written(README.read_text(), table))
-            say(f"   {name}: {measured.seconds:.0f} s, in {page.name}")
+                keep(name, partial(run, name, tell, options))
+        bar.update(task, description=", ".join(together))
+        with ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:
+            running = {pool.submit(run, name, ignore, {}): name for name in together}
+            for done in as_completed(running):
+                keep(running[done], done.result)
+    say(f"   {time.monotonic() - began:.0f} s in all")
     for each in missed:
         print(f"not reached: {each}")
     if failed:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import balance, check, find, joins, planning, rolling, suite
+from benchmarks import balance, check, find, joins, planning, results, rolling, suite
 from benchmarks.__main__ import PARTS, WITHOUT, told_apart
 from benchmarks.__main__ import main as run_benchmarks
 from tests.repo.reading import ROOT, report
@@ -61,6 +61,12 @@ def test_every_benchmark_has_a_quick_form() -> None:
     """By its sizes, by being one part of the whole, or because another command is the same."""
     slow = [path.stem for path in PROGRAMS if "benchmarks._quick import" not in read(path)]
     assert set(slow) <= {*PARTS, *WITHOUT} <= {path.stem for path in PROGRAMS}
+
+
+def test_what_runs_side_by_side_is_on_the_page() -> None:
+    assert set(results.SIDE_BY_SIDE) < set(results.ORDER)
+    modules = {path.stem for path in (ROOT / "benchmarks" / "experiments").glob("*.py")}
+    assert set(results.ORDER) == modules
 
 
 def test_a_benchmark_that_only_prints_is_found() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import renewal, tables
 from benchmarks.experiments import (
     at_rest,
     cached,
@@ -20,8 +21,10 @@ from benchmarks.experiments import (
     entity,
     inbox,
     limits,
+    memory,
     propagation,
     rack,
+    renewals,
     restarts,
     rotation,
     scale,
@@ -41,6 +44,9 @@ FEW = {
     "LOOKUPS": 10,
     "RETURNING": 2,
     "FRONTENDS": 5,
+    "STEPS": (10,),
+    "RENEWALS": 20,
+    "REPEATS": 1,
     "PRESET": "test",
     "SECONDS": 1.0,
     "REST_SECONDS": 1.0,
@@ -61,6 +67,8 @@ TINY: dict[str, tuple[Any, dict[str, Any]]] = {
     "rotation": (rotation, {}),
     "scale": (scale, {"nodes": (10,)}),
     "limits": (limits, {"sizes": ((20, 50),)}),
+    "memory": (memory, {}),
+    "renewals": (renewals, {}),
     "rack": (rack, {}),
     "skew": (skew, {"minutes": 1}),
     "calls": (calls, {"calls": 20 * 2 * 64 * 10}),
@@ -80,6 +88,10 @@ def test_an_experiment_runs_and_reports_what_tenure_did(
     module, size = TINY[name]
     for what in FEW.keys() & vars(module).keys():
         monkeypatch.setattr(module, what, FEW[what])
+    for what in ("RENEWALS", "REPEATS"):
+        monkeypatch.setattr(renewal, what, FEW[what])
+    monkeypatch.setattr(tables, "REPEATS", 1)
+    monkeypatch.setattr(tables, "LOOKUPS", 10)
     monkeypatch.setattr(module, "there", lambda _: ["tenure"], raising=False)
     monkeypatch.setattr(pool, "QUIET_SECONDS", 0.1)
     section = module.run(lambda _: None, **size)
