@@ -4,6 +4,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic, sleep
 from typing import Any, ClassVar
 
 from tenure.errors import ConfigurationError
@@ -12,6 +13,7 @@ from tenure.fencing.postgres_fence import PsycopgDriver
 from tenure.fencing.sqlite_fence import Sqlite3Driver
 
 CONNECT_SECONDS = 5
+RETRY_SECONDS = 0.01
 _POOL = (
     "CREATE TABLE IF NOT EXISTS tenure_entity_pool (one INTEGER PRIMARY KEY, pool TEXT NOT NULL, "
     "kind TEXT NOT NULL, journal TEXT NOT NULL, past TEXT NOT NULL)"
@@ -79,9 +81,27 @@ class SqliteDatabase(Database):
 
     def _connect(self) -> Any:  # noqa: ANN401
         connection = sqlite3.connect(self._path, timeout=CONNECT_SECONDS, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _keep_in_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+
+def _keep_in_wal(connection: sqlite3.Connection) -> None:
+    """Raises what SQLite says where the file stays locked for as long as it waits elsewhere.
+
+    It waits for any lock but this one: of several who open a new file at once, some would fail.
+    """
+    until = monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > until:
+                connection.close()
+                raise
+            sleep(RETRY_SECONDS)
+        else:
+            return
 
 
 class PostgresDatabase(Database):

@@ -87,6 +87,20 @@ async def test_two_open_one_store_at_once(store_url: str) -> None:
         await each.close()
 
 
+async def test_a_file_that_another_one_is_making_is_waited_for(tmp_path: Path) -> None:
+    """SQLite itself does not wait for this lock."""
+    path = tmp_path / "store"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("CREATE TABLE something (n)")
+    other.execute("BEGIN IMMEDIATE")
+    opening = asyncio.create_task(opened(f"sqlite:{path}"))
+    await asyncio.wait([opening], timeout=0.1)
+    assert not opening.done()
+    other.execute("COMMIT")
+    await (await opening).close()
+    other.close()
+
+
 async def test_a_store_of_another_pool_is_refused(store_url: str) -> None:
     await (await opened(store_url)).close()
     with pytest.raises(ConfigurationError, match="of its own"):
