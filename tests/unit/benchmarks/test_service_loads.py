@@ -152,7 +152,7 @@ async def test_a_message_that_is_lost_without_a_word_is_counted(lose: Lose) -> N
 
 async def test_what_was_told_is_not_counted_as_silent() -> None:
     counts = await counted(QueueThatLoses(all_with_a_word))
-    assert counts["losses"] >= 5
+    assert counts["losses"] >= 1  # one that comes before the last one was read takes its place
     assert counts["silently lost"] == counts["out of order"] == counts["again"] == 0
 
 
