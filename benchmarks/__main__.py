@@ -3,16 +3,17 @@
 A benchmark is a module in this folder that prints its figures when run as a program. One whose
 name begins with an underscore is what they share. What follows the name of a single one, from the
 first dash on, is for that one: `rolling --surge --requests 20000`. `--quick`, said first, is for
-all: seconds instead of minutes, see `_quick.py`.
+all: seconds instead of minutes, see `_quick.py`. One that is ended by a signal leaves nothing
+behind, see `_family.py`.
 """
 
 import os
-import subprocess
 import sys
 from itertools import takewhile
 from pathlib import Path
 from time import monotonic
 
+from benchmarks._family import run
 from benchmarks._quick import VARIABLE
 
 HERE = Path(__file__).parent
@@ -41,7 +42,7 @@ def main(said: list[str]) -> int:
         shorter = PARTS.get(name, ()) if is_quick else ()
         program = [sys.executable, "-m", f"benchmarks.{name}", *(options or shorter)]
         began = monotonic()
-        if subprocess.run(program, cwd=HERE.parent, env=environment, check=False).returncode != 0:
+        if run(program, HERE.parent, environment) != 0:
             failed.append(name)
         print(f"   {monotonic() - began:.0f} s", flush=True)
     if failed:

@@ -15,6 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks._family import family
 from benchmarks._manager import TICK_SECONDS, running_manager
 from benchmarks._redis_readers import redis_binary
 from tenure.cli.demo.ports import free_ports
@@ -44,21 +45,6 @@ class Server(NamedTuple):
     def cpu_seconds(self) -> float:
         """User and system time of it and what it has started."""
         return sum(map(_cpu_seconds, family(self.pid)))
-
-
-def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
-    parents: dict[int, list[int]] = {}
-    for each in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(each.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue  # it has ended meanwhile
-        parents.setdefault(parent, []).append(int(each.parent.name))
-    found = [pid]
-    for one in found:
-        found += parents.get(one, [])
-    return found
 
 
 def _cpu_seconds(pid: int) -> float:
