@@ -49,6 +49,7 @@ MOST_TO_WHOLE = 0.75
 BOUND_OF_WHOLE_US = at_most(200)
 BOUND_BYTES = 200
 AGAIN_SECONDS = 2.0
+JOINS_AT_ONCE = 100
 
 
 class Owner:
@@ -86,28 +87,28 @@ class Owner:
             self.pokes += 1
 
     async def join(self) -> None:
+        self.seal = await self._introduced()
+        response = await self._ask(self._join)
+        assert isinstance(response, LeaseResponse), response
+        self.incarnation = response.incarnation
+
+    async def _introduced(self) -> Introduction:
         await self.socket.send_bytes(encode(Hello(pool=self.pool, token=1), NEWEST))
         while not isinstance(introduction := await self.hear(), Introduction):
             pass  # it answers what was asked before
-        self.seal = introduction
+        return introduction
+
+    def _join(self) -> Join:
         self.sequence += 1
-        await self.socket.send_bytes(
-            encode(
-                Join(
-                    pool=self.pool,
-                    kind=self.kind,
-                    name=f"owner-{self.number}",
-                    address=f"http://10.0.0.{self.number}:8000",
-                    owner_nonce=self.number + (1 << 62),
-                    manager_nonce=introduction.manager_nonce,
-                    sequence=self.sequence,
-                ),
-                NEWEST,
-            )
+        return Join(
+            pool=self.pool,
+            kind=self.kind,
+            name=f"owner-{self.number}",
+            address=f"http://10.0.0.{self.number}:8000",
+            owner_nonce=self.number + (1 << 62),
+            manager_nonce=self.seal.manager_nonce,
+            sequence=self.sequence,
         )
-        response = await self.hear()
-        assert isinstance(response, LeaseResponse), response
-        self.incarnation = response.incarnation
 
     async def renew(self) -> None:
         """With the whole list."""
@@ -139,20 +140,22 @@ class Owner:
             receipt=self.receipt,
         )
 
-    async def _ask(self, request: Callable[[], LeaseRequest | ShortRequest]) -> ToOwner:
+    async def _ask(self, request: Callable[[], Join | LeaseRequest | ShortRequest]) -> ToOwner:
         """Ask until there is an answer: a manager that has just not proved that it leads says
-        nothing.
+        nothing. Each time it is waited for twice as long: a busy one has enough to answer.
         """
+        again_seconds = self.again_seconds
         while True:
             data = encode(request(), NEWEST)
             self.bytes = (len(data), 0)
             await self.socket.send_bytes(data)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.again_seconds):
+                async with asyncio.timeout(again_seconds):
                     response = await self._answer()
                 if isinstance(response, LeaseResponse | ShortResponse):
                     self.receipt = response.receipt
                 return response
+            again_seconds *= 2
 
     async def _answer(self) -> ToOwner:
         """To the newest request."""
@@ -193,11 +196,22 @@ class Figures(NamedTuple):
     """Of the largest request, and of the largest answer."""
 
 
+async def join(owners: list[Owner]) -> None:
+    """Have all join, few at once, and renew those that are in: on a busy machine a thousand joins
+    may take longer than a term.
+    """
+    for first in range(0, len(owners), JOINS_AT_ONCE):
+        until = first + JOINS_AT_ONCE
+        await asyncio.gather(*(owner.join() for owner in owners[first:until]))
+        await asyncio.gather(*(owner.renew() for owner in owners[:until]))
+
+
 async def settle(owners: list[Owner]) -> None:
-    """Renew until nothing moves any more."""
+    """Renew until nothing moves any more: all at once, since a thousand one after the other may
+    take longer on a busy machine than their terms.
+    """
     while not all(owner.held and owner.is_settled() for owner in owners):
-        for owner in owners:
-            await owner.renew()
+        await asyncio.gather(*(owner.renew() for owner in owners))
         await asyncio.sleep(0.2)  # owners that arrive together are gathered for so long
 
 

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import aiohttp
 
@@ -25,7 +25,7 @@ from benchmarks._quick import sized
 from benchmarks._report import Section, Table, prose
 from benchmarks.peers.servers import TITLES, Server, serving, there
 from benchmarks.renewal import Owner as Renewer
-from benchmarks.renewal import settle
+from benchmarks.renewal import join, settle
 from tenure.base.instants import in_seconds
 from tenure.protocol.lease.timing import DEFAULT
 
@@ -33,7 +33,15 @@ OWNERS = sized(1_000, 100)
 SECONDS = float(sized(60, 5))
 TIME_TO_LIVE = 13.0
 RENEW = TIME_TO_LIVE / 3
+T = TypeVar("T")
 OURS = in_seconds(DEFAULT.renew_ns)
+START_SECONDS = 60.0
+"""For a server to serve,"""
+ATTEMPT_SECONDS = 2.0
+"""for one answer of it,"""
+AGAIN_SECONDS = 0.2
+"""and between two attempts."""
+AT_ONCE = 20
 ACKED, RECEIVED = 120, 128
 """Where Linux has the bytes of a connection in its `tcp_info`."""
 TEXT = """{owners:,} owners that hold something, at rest: nothing is asked for, nothing changes,
@@ -97,7 +105,7 @@ async def renewing(
 async def of_tenure(url: str, owners: int) -> AsyncIterator[None]:
     sockets = await packed(url + "/v1/owner", owners)
     made = [Renewer(number, socket) for number, socket in enumerate(sockets)]
-    await asyncio.gather(*(owner.join() for owner in made))
+    await join(made)
     await settle(made)
     async with renewing([owner.renew_in_short for owner in made], OURS):
         yield
@@ -109,8 +117,6 @@ async def of_zookeeper(url: str, owners: int) -> AsyncIterator[None]:
 
     async def session() -> Callable[[], Awaitable[object]]:
         reader, writer = await asyncio.open_connection(host, int(port))
-        asked = struct.pack(">iqiqi16s?", 0, 0, int(TIME_TO_LIVE * 1000), 0, 16, bytes(16), False)  # noqa: FBT003
-        writer.write(struct.pack(">i", len(asked)) + asked)
 
         async def answer() -> None:
             [length] = struct.unpack(">i", await reader.readexactly(4))
@@ -120,17 +126,38 @@ async def of_zookeeper(url: str, owners: int) -> AsyncIterator[None]:
             writer.write(struct.pack(">iii", 8, -2, 11))
             await answer()
 
-        await answer()
+        asked = struct.pack(">iqiqi16s?", 0, 0, int(TIME_TO_LIVE * 1000), 0, 16, bytes(16), False)  # noqa: FBT003
+        writer.write(struct.pack(">i", len(asked)) + asked)
+        try:
+            await answer()
+        except BaseException:
+            writer.close()
+            raise
         return ping
 
-    async with asyncio.timeout(60):
-        while True:  # it listens before it serves, and closes what comes too early
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
-                await session()
-                break
-            await asyncio.sleep(0.2)
-    async with renewing([await session() for _ in range(owners)]):
+    # A session that is not pinged ends after its term, so many are opened at once.
+    sessions = [await patiently(session)]
+    while len(sessions) < owners:
+        few = min(AT_ONCE, owners - len(sessions))
+        sessions += await asyncio.gather(*(session() for _ in range(few)))
+    async with renewing(sessions):
         yield
+
+
+async def patiently(
+    opened: Callable[[], Awaitable[T]],
+    patience: float = START_SECONDS,
+    attempt: float = ATTEMPT_SECONDS,
+) -> T:
+    """What a server answers that listens before it serves: what it is asked too early, ZooKeeper
+    mostly answers by closing the connection, and sometimes never. Raises TimeoutError.
+    """
+    async with asyncio.timeout(patience):
+        while True:
+            with suppress(asyncio.IncompleteReadError, ConnectionError, TimeoutError):
+                async with asyncio.timeout(attempt):
+                    return await opened()
+            await asyncio.sleep(AGAIN_SECONDS)
 
 
 @asynccontextmanager
