@@ -262,8 +262,13 @@ class CacheBoard(Entries):
     @property
     def hits(self) -> int:
         """All that there were, more or less: several threads may count one at the same time."""
-        present = (cast("CountedLease", each).hits for each in self.leases.values())
+        present = (cast("CountedLease", each).hits for each in list(self.leases.values()))
         return self._past_hits + sum(present)
+
+    @property
+    def live(self) -> int:
+        """How many entries are not suspect. In any thread, while the library's puts others up."""
+        return sum(each.is_live for each in list(self.there.values()))
 
     def was_used(self, server: str) -> bool:
         """Whether there were hits by a server's leases since this was asked last."""

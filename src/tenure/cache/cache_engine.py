@@ -314,8 +314,8 @@ class CacheEngine:
         self.end()
 
     def stats(self) -> dict[str, int]:
-        """What is to be counted of it beside its messages."""
-        board, view = self.board, self._machine.view()
+        """What is to be counted of it beside its messages. From any thread."""
+        board = self.board
         return {
             **self.shell.counts,
             "audited": self.shell.counts["audited"],
@@ -323,7 +323,7 @@ class CacheEngine:
             "hits": board.hits,
             "entries": len(board.there),
             "bytes": board.size,
-            "live": view.live,
+            "live": board.live,
         }
 
 

@@ -1,5 +1,6 @@
 """The same, with threads and real sockets: everything blocks."""
 
+import sys
 import time
 from threading import Thread
 
@@ -60,6 +61,31 @@ def test_many_threads_share_few_fetches() -> None:
             thread.join()
     assert found == ["A"] * 20
     assert len(loads) <= 2  # those that came while it was read share the next
+
+
+def test_stats_may_be_asked_for_while_entries_come_and_go() -> None:
+    """By a thread that does not read: nothing that the library's thread changes is looped over."""
+
+    def read_others() -> None:
+        for number in range(1_000):
+            cache.get(f"another {number}")
+
+    interval = sys.getswitchinterval()
+    volume = Volume(str.upper, value_type=str)
+    with (
+        CacheServer(volume, listen="127.0.0.1:0") as server,
+        Cache(server.url, value_type=str, limit=300) as cache,
+    ):
+        reader = Thread(target=read_others)
+        sys.setswitchinterval(1e-6)
+        try:
+            reader.start()
+            while reader.is_alive():
+                assert 0 <= cache.stats()["live"] <= 301
+        finally:
+            sys.setswitchinterval(interval)
+            reader.join()
+        assert cache.stats()["live"] == cache.stats()["entries"] == 300
 
 
 def test_a_port_where_nobody_listens() -> None:
