@@ -120,7 +120,7 @@ class Asks:
         entry = self.entries.get(key)
         if entry is not None and entry.is_live and now < entry.until:
             contact = self.contacts.get(entry.server)
-            if contact is not None and contact.reader == entry.reader:
+            if contact is not None and contact.reader == entry.reader and now >= contact.mute_until:
                 self._wait_for_lease(now, contact, flight)
                 return
         self.send_fetch(now, flight)

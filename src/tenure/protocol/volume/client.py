@@ -333,6 +333,7 @@ class CacheMachine(OwnWriting):
             contact.again_at = Instant(now + again_ns)
             if message.why == "mute":  # on record, so it reads and writes without a lease (V20)
                 contact.renewing = None
+                contact.mute_until = contact.again_at
                 self._go_on(now, contact)
             return
         for flight in list(self.fetches.flights.values()):

@@ -16,6 +16,7 @@ class Contact:
         "ask_use_at",
         "epoch",
         "keys_used",
+        "mute_until",
         "nonce",
         "reader",
         "reconnecting",
@@ -38,6 +39,8 @@ class Contact:
         self.until = Instant(0)
         """When the volume lease ends."""
         self.term_ns = 0
+        self.mute_until = Instant(0)
+        """Until then it gives no volume lease, as it has said (V20)."""
         self.renewing: Question | None = None
         self.reconnecting: Question | None = None
         self.ask_use_at: Instant = FAR_FUTURE

@@ -72,6 +72,27 @@ def test_a_reader_that_misses_three_deadlines_has_no_volume_lease_for_a_minute()
     assert stage.hit("a") == b"own"
 
 
+def test_a_mute_reader_does_not_ask_for_a_lease_before_each_read() -> None:
+    """It was told until when there is none; a fetch brings one as soon as there is (V20)."""
+    stage = held("a")
+    for _ in range(3):
+        miss_a_deadline(stage)
+    assert stage.read("a") == b"new"
+    for _ in range(2):
+        stage.want("a")
+        assert [each.name for each in stage.sent] == ["Fetch"]
+        stage.settle()
+        assert stage.value("a") == b"new"
+        stage.sent.clear()
+        stage.pass_(29)
+    stage.pass_(2)
+    assert stage.read("a") == b"new"
+    assert stage.hit("a") == b"new"
+    stage.pass_(4)
+    stage.want("a")
+    assert [each.name for each in stage.sent] == ["Renew"], "one for all entries"
+
+
 def test_whoever_acknowledges_in_between_is_not_mute() -> None:
     """Three deadlines, one after another (V20)."""
     stage = held("a")
