@@ -5,6 +5,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
+from msgspec.structs import astuple
+
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
 from tenure.cache.board import WHAT, CacheBoard, HitSampler
@@ -70,7 +72,7 @@ class CacheClient(Enterable[CacheEngine]):
     def saw(self, key: UserKey, as_of: AsOf) -> "Future[None]":
         """Begin to read nothing older."""
         self._check_usable()
-        if not isinstance(as_of, AsOf):
+        if not is_as_of(as_of):
             raise ConfigurationError(
                 f"as_of is what `cache.proof(key).as_of` returned somewhere, not {as_of!r}"
             )
@@ -283,6 +285,11 @@ class Cache(Hits[V]):
 
     def __repr__(self) -> str:
         return f"<Cache: {self._client.state}>"
+
+
+def is_as_of(given: object) -> bool:
+    """Whether it is one with all its numbers: another process may have put it together."""
+    return isinstance(given, AsOf) and all(type(part) is int for part in astuple(given))
 
 
 def checked_server(server: object) -> str:

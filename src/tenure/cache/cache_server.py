@@ -18,7 +18,7 @@ from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.cache.volume import Volume
 from tenure.cache.volume_engine import VolumeEngine
 from tenure.client.arguments import checked_seconds
-from tenure.client.callbacks import check_arity
+from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
 from tenure.client.servers import Servers
@@ -263,15 +263,14 @@ class CacheServer(Enterable[CacheServerEngine]):
     ) -> None:
         if not isinstance(volume, Volume):
             raise ConfigurationError(f"a CacheServer serves a Volume, not {volume!r}")
-        if fence is not None:
-            check_arity("fence", fence, 1)
+        check_callback("fence", fence)
         if remembers not in ("longest", "latest end"):
             raise ConfigurationError(f'remembers is "longest" or "latest end", not {remembers!r}')
         self.volume = volume
         environment = _environment or environment_here(credentials)
         is_safe = insecure or environment.credentials.mutual
         self.listen = _checked_listen(listen, insecure=is_safe)
-        self.memory = memory
+        self.memory = _checked_memory(memory)
         self.remembers: Remembers = remembers
         self.longest_ns = 0 if longest is None else seconds(checked_seconds("longest", longest))
         self.fence = fence
@@ -312,6 +311,18 @@ class _ServerBoard:
 
     def on_fork(self) -> None:
         self.is_forked = True
+
+
+def _checked_memory(memory: object) -> Path | None:
+    if memory is None:
+        return None
+    found = Path(memory) if isinstance(memory, str | os.PathLike) else None
+    if found is None or not found.name or "\0" in str(found):
+        raise ConfigurationError(
+            f"memory is the path of a file that this server may write, not {memory!r}; write it "
+            'like memory="/var/lib/shop/rows.volume"'
+        )
+    return found
 
 
 def _checked_listen(listen: object, *, insecure: bool) -> str:

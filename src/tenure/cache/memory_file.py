@@ -28,8 +28,8 @@ MOST_BYTES = 4096
 class MemoryFile:
     """One file, from `open` to `close`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._lock: IO[bytes] | None = None
 
     def open(self) -> VolumeMemory | None:

@@ -40,10 +40,12 @@ class ObjectKeys:
     def key(self, name: UserKey) -> Key:
         """The key of an object. Raises KeyTypeError for what cannot be its name."""
         if type(name) is not self.key_type:
+            other, or_say = type(name), ""
+            if other in _TYPES:
+                or_say = f", or say key_type={other.__name__} at the Volume and every Cache of it"
             raise KeyTypeError(
-                f"the keys of this volume are of the type {self.key_type.__name__}, and {name!r} "
-                f"is of {type(name).__name__}; say key_type={type(name).__name__} at the Volume "
-                "and at every Cache of it, or pass another key"
+                f"the keys of this volume are of the type {self.key_type.__name__}, and "
+                f"{name!r:.100} is of {other.__name__}; pass another key{or_say}"
             )
         hashed = hashed_key(name)
         if isinstance(name, int):

@@ -11,6 +11,7 @@ from time import time
 from typing import Protocol, TypeVar
 
 from tenure.client.attestation import look, own_process
+from tenure.errors import ConfigurationError
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Process
 from tenure.runtime.clock import Clock, LoopTimers, Timers, boot_clock
@@ -133,6 +134,13 @@ make theirs without naming one, and the test kit runs them as they are."""
 
 
 def environment_here(credentials: Credentials | None = None) -> Environment:
-    """The environment of a client that is made here, with what it shows and trusts."""
+    """The environment of a client that is made here, with what it shows and trusts. Raises
+    ConfigurationError where that is no Credentials.
+    """
+    if credentials is not None and not isinstance(credentials, Credentials):
+        raise ConfigurationError(
+            "credentials are Credentials(token=..., ca=..., cert=..., key=...), or None for those "
+            f"of the environment, not {type(credentials).__name__}"
+        )
     make = SURROUNDING.get()
     return RealEnvironment(credentials) if make is None else make()

@@ -387,6 +387,11 @@ async def test_volumes_that_cannot_be(options: dict[str, Any], why: str) -> None
         ({"listen": "127.0.0.1:70000"}, 'listen is "HOST:PORT"'),
         ({"listen": "0.0.0.0:7500"}, "reached by other machines"),
         ({"fence": lambda: 0}, "fence is called with 1 argument"),
+        ({"fence": 7}, "fence is called, so it must be a function"),
+        ({"memory": 7}, "memory is the path of a file"),
+        ({"memory": ""}, "memory is the path of a file"),
+        ({"memory": "a\0b"}, "memory is the path of a file"),
+        ({"credentials": "secret"}, "credentials are Credentials.*, not str"),
         ({"remembers": "all"}, 'remembers is "longest" or "latest end"'),
         ({"longest": 0}, "longest is a number of seconds above 0"),
     ],
@@ -403,11 +408,38 @@ async def test_servers_that_cannot_be(options: dict[str, Any], why: str) -> None
         (None, {}, "is not the URL of a CacheServer"),
         (URL, {"limit": 0}, "limit is a number from 1 on"),
         (URL, {"patience": 0}, "patience is a number of seconds above 0"),
+        (URL, {"credentials": "secret"}, "credentials are Credentials.*, not str"),
     ],
 )
 async def test_caches_that_cannot_be(server: Any, options: dict[str, Any], why: str) -> None:  # noqa: ANN401
     with pytest.raises(ConfigurationError, match=why):
         Cache(server, **options)
+
+
+@pytest.mark.parametrize("part", ["1", None, 1.0, True])
+async def test_what_somebody_saw_has_numbers(part: Any) -> None:  # noqa: ANN401
+    """Whoever passes it on may have put it together; what cannot be compared ends no cache."""
+    async with stage() as it:
+        await it.serve()
+        cache = await it.enter()
+        assert await cache.get("a") == "old"
+        proof = cache.proof("a")
+        assert proof is not None
+        for name in ("history", "number", "count"):
+            wrong = msgspec.structs.replace(proof.as_of, **{name: part})
+            with pytest.raises(ConfigurationError, match="as_of is what"):
+                await cache.saw("a", wrong)
+        assert cache.peek("a") == "old"
+
+
+async def test_an_error_of_a_key_advises_only_what_can_be_done() -> None:
+    async with stage() as it:
+        await it.serve()
+        cache = await it.enter()
+        with pytest.raises(KeyTypeError, match=r"say key_type=bytes at the Volume"):
+            cache.peek(b"a")
+        with pytest.raises(KeyTypeError, match=r"None is of NoneType; pass another key$"):
+            cache.peek(None)  # type: ignore[arg-type]
 
 
 async def test_a_volume_has_one_server() -> None:
