@@ -23,6 +23,8 @@ from tenure.protocol.replication.steps import (
 )
 from tenure.protocol.replication.sums import (
     INNER_SUMS,
+    SUM_BYTES,
+    SUMS,
     differing,
     inner_place,
     inner_places,
@@ -176,6 +178,17 @@ def test_inner_sums_say_which_rows_differ(wanted: int) -> None:
             rows = set(one.range_sums.rows("t", half, places))
             found |= set(other.range_sums.rows("t", half, places)) - rows
     assert len(found) == wanted
+
+
+@pytest.mark.parametrize("count", [SUMS, INNER_SUMS, 40])
+def test_every_sum_that_differs_is_found_wherever_it_is(count: int) -> None:
+    same = bytes(count * SUM_BYTES)
+    for place in range(count):
+        other = bytearray(same)
+        other[place * SUM_BYTES + place % SUM_BYTES] = 1
+        assert list(differing(same, bytes(other))) == [place]
+    all_others = b"x" * len(same)
+    assert list(differing(same, all_others)) == list(range(count))
 
 
 def test_an_inner_sum_is_in_its_sum() -> None:

@@ -51,18 +51,21 @@ from tenure.protocol.replication.upkeep import Upkeep
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import Topology
 
-ANSWERS = (
-    RowApplied,
-    PartsTold,
-    StateTold,
-    StateMerged,
-    KeysTold,
-    RowsTold,
-    PieceTold,
-    SumsTold,
-    DoomedTold,
-    HorizonPromised,
+ANSWERS = frozenset(
+    (
+        RowApplied,
+        PartsTold,
+        StateTold,
+        StateMerged,
+        KeysTold,
+        RowsTold,
+        PieceTold,
+        SumsTold,
+        DoomedTold,
+        HorizonPromised,
+    )
 )
+_OF_TOPOLOGY = (Outdated, TopologySaid)
 PARKED = 1_000
 """Messages that wait until their topology is learned."""
 
@@ -154,12 +157,12 @@ class StoreNode:
             return  # of another cluster
         if message.receiver != context.node or topology.is_removed(message.sender):
             return
-        if isinstance(body, Outdated | TopologySaid):
+        if isinstance(body, _OF_TOPOLOGY):
             self._learn(body.topology)
             asker = context.asker_of(body)
             if isinstance(body, Outdated) and asker is not None:
                 asker.on_outdated(now)
-        elif isinstance(body, ANSWERS):
+        elif type(body) in ANSWERS:
             asker = context.asker_of(body)
             if asker is not None:
                 asker.on_told(now, message.sender, body)

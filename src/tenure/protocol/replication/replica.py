@@ -65,8 +65,8 @@ from tenure.protocol.replication.steps import (
 from tenure.protocol.replication.sums import digest_of_sums
 from tenure.protocol.topology.records import NodeId
 
-RangeRequest = AskSums | AskPlaces | AskDoomed | PromiseHorizon | SealHorizon
-RowRequest = ApplyRow | AskParts | AskState | MergeState | PromiseFence
+RANGE_REQUESTS = (AskSums, AskPlaces, AskDoomed, PromiseHorizon, SealHorizon)
+ROW_REQUESTS = (ApplyRow, AskParts, AskState, MergeState, PromiseFence)
 
 
 class ReplicaPart:
@@ -95,11 +95,11 @@ class ReplicaPart:
         answer = self._answers.get(type(body))
         if answer is None:
             return False
-        if isinstance(body, RowRequest):
+        if isinstance(body, ROW_REQUESTS):
             if not self._has(body.table, body.key):
                 return True  # whoever asks for it counts the silence
             self._context.count_request(body.table, body.key)
-        if isinstance(body, RangeRequest) and not self._keeps(body.range):
+        if isinstance(body, RANGE_REQUESTS) and not self._keeps(body.range):
             return True
         answer(sender, body)
         return True

@@ -12,6 +12,7 @@ there is. While it is *joint*, what a request needs it needs in both lists.
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -159,8 +160,8 @@ class Replicas(NamedTuple):
         return tuple(node for node in self.new if node not in self.old)
 
 
-class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """All that nodes must agree on."""
+class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=True):
+    """All that nodes must agree on. It never changes, so what is looked up in it is found once."""
 
     cluster: ClusterName
     id: ClusterId
@@ -185,15 +186,23 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
         """Who keeps the row at `position`; nobody before the ring is formed."""
         if not self.ranges:
             return Replicas(WHOLE, (), (), "settled")
-        return self._replicas(bisect_right(self.ranges, position, key=_start) - 1)
+        return self._replicas[bisect_right(self._starts, position) - 1]
 
     def each(self) -> Iterator[Replicas]:
         """All ranges, in order."""
-        return map(self._replicas, range(len(self.ranges)))
+        return iter(self._replicas)
 
-    def _replicas(self, index: int) -> Replicas:
-        found, after = self.ranges[index], self.ranges[index + 1 : index + 2]
-        key_range = KeyRange(found.start, after[0].start if after else None)
+    @cached_property
+    def _starts(self) -> list[bytes]:
+        return [each.start for each in self.ranges]
+
+    @cached_property
+    def _replicas(self) -> list[Replicas]:
+        ends = [*self._starts[1:], None]
+        return [self._of(each, end) for each, end in zip(self.ranges, ends, strict=True)]
+
+    def _of(self, found: ReplicaRange, end: bytes | None) -> Replicas:
+        key_range = KeyRange(found.start, end)
         if not found.new:
             return Replicas(key_range, found.old, found.old, "settled")
         return Replicas(key_range, found.old, found.new, self.phase)
@@ -205,11 +214,19 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     def node(self, node: NodeId) -> Node | None:
         """The member of that id."""
-        return next((each for each in self.nodes if each.id == node), None)
+        return self._members.get(node)
+
+    @cached_property
+    def _members(self) -> dict[NodeId, Node]:
+        return {each.id: each for each in self.nodes}
 
     def is_removed(self, node: NodeId) -> bool:
         """Whether that node was taken out: nothing that it says counts (R10, R18)."""
-        return any(each.id == node for each in self.removed)
+        return node in self._removed_ids
+
+    @cached_property
+    def _removed_ids(self) -> frozenset[NodeId]:
+        return frozenset(each.id for each in self.removed)
 
     def kept_by(self, node: NodeId) -> list[Replicas]:
         """The ranges that have that node in one of their lists."""
@@ -218,8 +235,7 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     def gaining(self) -> dict[NodeId, list[KeyRange]]:
         """What each node gains by the change that runs."""
         found: dict[NodeId, list[KeyRange]] = {}
-        changing = (index for index, each in enumerate(self.ranges) if each.new)
-        for replicas in map(self._replicas, changing):
+        for replicas in self.each():
             for node in replicas.gaining:
                 found.setdefault(node, []).append(replicas.range)
         return found
@@ -246,7 +262,3 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
                 assert members.issuperset(replicas), (members, each)
             assert each.old != each.new
         assert self.change is not None or not any(each.new for each in self.ranges)
-
-
-def _start(of: ReplicaRange) -> bytes:
-    return of.start

@@ -6,7 +6,7 @@ import msgspec
 
 from tenure.protocol.gossip.messages import GossipAck, GossipEnd, GossipMessage, GossipSyn
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
-from tenure.protocol.topology.messages import TopologyMessage
+from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.sim.kernel.process import SimProcess
 from tenure.wire.topology import (
     FIRST_VERSION,
@@ -14,6 +14,13 @@ from tenure.wire.topology import (
     decode_to_node,
     encode_topology,
 )
+
+_OF_MANAGERS, _OF_NODES, _OF_GOSSIP, _OF_CLIENTS = (bytes([each]) for each in b"mngc")
+_KINDS: dict[type, bytes] = {
+    **dict.fromkeys((NodeRequest, TopologyTold, NodeRefused), _OF_MANAGERS),
+    **dict.fromkeys((GossipSyn, GossipAck, GossipEnd), _OF_GOSSIP),
+    NodeMessage: _OF_NODES,
+}
 
 
 class StoreCodec:
@@ -32,23 +39,19 @@ class StoreCodec:
 
     def encode(self, message: Any) -> bytes:
         """The bytes of a message."""
-        if isinstance(message, TopologyMessage):
-            return b"m" + encode_topology(message, FIRST_VERSION)  # type: ignore[arg-type]
-        if isinstance(message, GossipSyn | GossipAck | GossipEnd):
-            return b"g" + self._encoder.encode(message)
-        kind = b"n" if isinstance(message, NodeMessage) else b"c"
+        kind = _KINDS.get(type(message), _OF_CLIENTS)
+        if kind == _OF_MANAGERS:
+            return kind + encode_topology(message, FIRST_VERSION)
         return kind + self._encoder.encode(message)
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
         """As a node or a client reads it."""
-        if data[:1] == b"m":
-            decode = decode_to_node if receiver.slot.startswith("n") else decode_node_request
-            return decode(data[1:], FIRST_VERSION)
-        inside = memoryview(data)[1:]
-        if data[:1] == b"n":
+        kind, inside = data[:1], memoryview(data)[1:]
+        if kind == _OF_NODES:
             return self._of_nodes.decode(inside)
-        if data[:1] == b"g":
+        if kind == _OF_GOSSIP:
             return self._gossip.decode(inside)
-        if receiver.slot.startswith("n"):
-            return self._of_clients.decode(inside)
-        return self._answers.decode(inside)
+        is_node = receiver.slot.startswith("n")
+        if kind == _OF_MANAGERS:
+            return (decode_to_node if is_node else decode_node_request)(inside, FIRST_VERSION)
+        return (self._of_clients if is_node else self._answers).decode(inside)

@@ -27,25 +27,30 @@ class Convictions:
 
     def begin(self, process: NodeProcess) -> None:
         """A node has begun to take part."""
-        self._told[process.uid] = down = self._down_for(process)
+        self._told[process.uid] = down = self._down_for(process, self._site.nodes(), self._lost())
         process.post(Convicted(down))
 
     def _look(self, _: object) -> None:
-        for process in self._site.nodes():
+        nodes, lost = self._site.nodes(), self._lost()
+        for process in nodes:
             if not process.alive or not process.is_part:
                 continue
-            down = self._down_for(process)
+            down = self._down_for(process, nodes, lost)
             if down != self._told[process.uid]:
                 self._told[process.uid] = down
                 process.post(Convicted(down))
         self._site.at(self._site.now + LOOKED_APART_NS, self._look, None)
 
-    def _down_for(self, process: NodeProcess) -> tuple[NodeId, ...]:
-        others = [other for other in self._site.nodes() if other is not process]
+    def _lost(self) -> set[NodeId]:
         lost = self._site.lost()
+        return {lost.id} if lost else set()
+
+    def _down_for(
+        self, process: NodeProcess, nodes: list[NodeProcess], lost: set[NodeId]
+    ) -> tuple[NodeId, ...]:
+        others = (other for other in nodes if other is not process)
         silent = {other.disk.node for other in others if self._convicts(process, other)}
-        down = silent | process.refused | ({lost.id} if lost else set())
-        return tuple(sorted(down))
+        return tuple(sorted(silent | process.refused | lost))
 
     def _convicts(self, process: NodeProcess, other: NodeProcess) -> bool:
         pair = other.slot, process.slot

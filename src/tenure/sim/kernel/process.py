@@ -109,11 +109,12 @@ class SimProcess:
 
     def _go_on(self) -> None:
         """Carry out what is to be done, then take what waits, until stopped."""
-        while self.alive and not self.is_frozen:
-            if self._actions:
+        actions, events = self._actions, self._events
+        while self.alive and self.thaws_at is None:
+            if actions:
                 self._do_next()
-            elif self._events:
-                self._take(self.machine.handle(self.now(), self._events.popleft()))
+            elif events:
+                self._take(self.machine.handle(self.now(), events.popleft()))
             else:
                 return
 

@@ -11,6 +11,7 @@ from tenure.protocol.replication.layout import bound
 from tenure.protocol.replication.layout import position as place_on_disk
 from tenure.protocol.topology.records import (
     Placement,
+    Removed,
     ReplicaRange,
     RingChange,
     Topology,
@@ -67,6 +68,26 @@ def test_before_the_ring_is_formed_nobody_keeps_anything() -> None:
     forming = replace(SETTLED, ranges=(), nodes=(), waiting=SETTLED.nodes)
     assert forming.at(b"k").everyone == ()
     forming.invariants()
+
+
+def test_what_was_looked_up_in_one_topology_is_not_found_in_the_next() -> None:
+    """Each finds its replicas and nodes once, for itself; what is compared and sent is the same."""
+    fresh = replace(SETTLED)
+    assert SETTLED.at(b"\x11").old == (2, 3)
+    assert SETTLED.node(2) is not None
+    assert not SETTLED.is_removed(2)
+    assert fresh == SETTLED
+    assert packed_topology(fresh) == packed_topology(SETTLED)
+    after = replace(
+        SETTLED,
+        version=13,
+        nodes=tuple(node for node in SETTLED.nodes if node.id != 2),
+        removed=(Removed(2, "n2"),),
+        ranges=(ReplicaRange(b"", (3, 1)),),
+    )
+    assert after.at(b"\x11").old == (3, 1)
+    assert after.node(2) is None
+    assert after.is_removed(2)
 
 
 def test_a_node_takes_later_topologies_of_its_own_cluster_only() -> None:
