@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from tenure.columns.node.node_service import NodeSettings
@@ -15,21 +15,21 @@ PROGRAM = str(HERE / "store_node.py")
 
 
 async def started(
-    release: Release, *said: str, settings: dict[str, float] | None = None
+    release: Release, *said: str, settings: Mapping[str, float | str] | None = None
 ) -> asyncio.subprocess.Process:
     """The program of `tests/versions/store_node.py`."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, PROGRAM, *said),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env=environment(release) | {SETTINGS: json.dumps(settings or {})},
+        env=environment(release) | {SETTINGS: json.dumps({**(settings or {})})},
     )
 
 
 class NodeProcesses:
     """See above."""
 
-    def __init__(self, nodes: Sequence[NodeSettings], settings: dict[str, float]) -> None:
+    def __init__(self, nodes: Sequence[NodeSettings], settings: Mapping[str, float | str]) -> None:
         self.nodes = nodes
         self._settings = settings
         self.running: dict[int, asyncio.subprocess.Process] = {}
@@ -60,7 +60,7 @@ class NodeProcesses:
 
 @asynccontextmanager
 async def processes(
-    nodes: Sequence[NodeSettings], settings: dict[str, float] | None = None
+    nodes: Sequence[NodeSettings], settings: Mapping[str, float | str] | None = None
 ) -> AsyncIterator[NodeProcesses]:
     """All end at the end."""
     found = NodeProcesses(nodes, settings or {})

@@ -19,6 +19,7 @@ from tenure.protocol.gossip.gossiper_events import (
     GossipPeer,
     KeepPromises,
     MembersKnown,
+    PromisesNotKept,
     PromisesRaised,
     SendGossip,
     StateSet,
@@ -136,11 +137,16 @@ class GossipEngine:
                     self._on_newer(node, int.from_bytes(value))
             case KeepPromises(known=known):
                 kept = self._directory.soon(self._directory.keep_known, known)
-                kept.add_done_callback(_log_failure)
+                kept.add_done_callback(self._on_kept)
             case Noted():
                 _log.log(action.kind.level, "%s", action.text)
             case _:
                 assert_never(action)
+
+    def _on_kept(self, kept: "asyncio.Future[None]") -> None:
+        if not kept.cancelled() and (error := kept.exception()):
+            _log.warning("what others have promised is not kept yet: %s", error)
+            self._post(PromisesNotKept())
 
     def _give_up(self, node: NodeId) -> None:
         if node == self._directory.identity.node:
@@ -155,8 +161,3 @@ class GossipEngine:
         else:
             self._down[node] = None
             self._on_convicted(self.down)
-
-
-def _log_failure(kept: "asyncio.Future[None]") -> None:
-    if error := kept.exception():
-        _log.warning("what others have promised is not kept: %s", error)

@@ -18,6 +18,8 @@ A new life first says the counter that it found. Another node *vouches* for it b
 knows this life. The new life takes part when a majority of the ring, itself among it, vouches for
 it, and only the convicted do not. Then it raises its counter. No manager is needed for that. Until
 then it asks all that are silent, several times in a round, because its node is missed meanwhile.
+Where the datagrams of two nodes do not come through, a third one tells each that the other is
+there, and neither is convicted. So nobody is waited for longer than the dead.
 Its heartbeat stays the same, so nobody takes that for the rhythm of its rounds.
 """
 
@@ -43,6 +45,7 @@ from tenure.protocol.gossip.gossiper_events import (
     KeepPromises,
     MembersKnown,
     NodeView,
+    PromisesNotKept,
     PromisesRaised,
     SendGossip,
     StateSet,
@@ -75,6 +78,8 @@ PAUSE_ROUNDS = 2
 """A process that is woken later than this has stood still itself."""
 ASKS_A_ROUND = 5
 """So often a life asks to be vouched for."""
+WAITED_ROUNDS = 12
+"""So long at most for whoever may know better: a dead node is convicted by then."""
 ASKED_AT_ONCE = 8
 """So many at most: in a large ring all may start together."""
 
@@ -104,6 +109,8 @@ class Gossiper:
         self._next_round: Instant | None = None
         self._asks_at = FAR_FUTURE
         """When it asks to be vouched for next."""
+        self._waits_until = FAR_FUTURE
+        """Then a majority is enough."""
         self._stepped_at = Instant(0)
         self._keeps_promises = False
         self._actions: list[GossiperAction] = []
@@ -121,11 +128,15 @@ class Gossiper:
             case PromisesRaised(promises=promises):
                 assert promises >= self.own.head.promises
                 self.own.head = msgspec.structs.replace(self.own.head, promises=promises)
+            case PromisesNotKept():
+                self._keeps_promises = True
             case MembersKnown(members=members, removed=removed, ring=ring):
                 self._ring = frozenset(ring)
                 self._on_members(now, members, removed)
                 if ring and not self.is_vouched:
                     self._asks_at = now
+                    if self._waits_until == FAR_FUTURE:
+                        self._waits_until = Instant(now + WAITED_ROUNDS * self.config.interval_ns)
             case _:
                 assert_never(event)
         return self._output()
@@ -150,12 +161,14 @@ class Gossiper:
         """Whether this life may take part.
 
         Any two majorities have a node in common. So if a majority has kept how far this node was,
-        one of them has been asked. Whoever is up is waited for: it may know better.
+        one of them has been asked. Whoever is up is waited for as well: it may know better. If it
+        is heard only by way of others, they hear what it knows, too.
         """
         vouching = self._ring & (self.vouching | {self.config.node})
         silent = sorted(self._ring - vouching - self.gone_back)
         is_majority = 2 * len(vouching) > len(self._ring)
-        return is_majority and all(map(self.detector.is_convicted, silent))
+        has_waited = self._stepped_at >= self._waits_until
+        return is_majority and (has_waited or all(map(self.detector.is_convicted, silent)))
 
     @property
     def has_ended(self) -> bool:
@@ -171,6 +184,7 @@ class Gossiper:
         elif (stood_ns := now - self._stepped_at - interval_ns) > PAUSE_ROUNDS * interval_ns:
             self._note(GossiperKind.OWN_PAUSE, f"{stood_ns // MILLISECOND_NS} ms")
             self.detector.on_own_pause(stood_ns)
+            self._waits_until = min(FAR_FUTURE, Instant(self._waits_until + stood_ns))
         self._stepped_at = now
         for node in self.detector.convict(now):
             self._actions.append(TellConvicted(node))
@@ -202,9 +216,12 @@ class Gossiper:
         for address in self._partners():
             self._say_all_to(address)
         if self._keeps_promises:
-            self._keeps_promises = False
-            known = (state.head for state in self.states.values())
-            self._actions.append(KeepPromises(tuple(each for each in known if each.promises)))
+            self._keep_promises()
+
+    def _keep_promises(self) -> None:
+        self._keeps_promises = False
+        known = (state.head for state in self.states.values())
+        self._actions.append(KeepPromises(tuple(each for each in known if each.promises)))
 
     def _ask_for_vouching(self, now: Instant) -> None:
         if self.has_ended:
@@ -371,6 +388,7 @@ class Gossiper:
         has_fewer = earlier.promises > later.promises and earlier.age < later.age
         if has_fewer or head.promises == REFUSED:
             self._give_up(state, earlier)
+            self._keep_promises()  # at once: its counter may grow while this node is down
         elif state.see(head):
             self._keeps_promises |= head.promises > known.promises
             if known.generation and head.generation > known.generation:

@@ -59,6 +59,10 @@ class PromisesRaised(msgspec.Struct, frozen=True):
     promises: Number
 
 
+class PromisesNotKept(msgspec.Struct, frozen=True):
+    """The disk has no room for what `KeepPromises` said."""
+
+
 class GossipPeer(msgspec.Struct, frozen=True):
     """A node of the topology, and where it hears."""
 
@@ -75,7 +79,7 @@ class MembersKnown(msgspec.Struct, frozen=True):
     """Those of them that keep rows."""
 
 
-GossiperEvent: TypeAlias = GossipHeard | StateSet | PromisesRaised | MembersKnown
+GossiperEvent: TypeAlias = GossipHeard | StateSet | PromisesRaised | PromisesNotKept | MembersKnown
 
 
 # --- actions ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tenure.protocol.gossip.gossiper_events import (
     GossipPeer,
     KeepPromises,
     MembersKnown,
+    PromisesNotKept,
     PromisesRaised,
     SendGossip,
     TellAcquitted,
@@ -41,7 +42,7 @@ ROUNDS = 3
 """Of gossip, while a request waits: fewer than real nodes make, because each costs time."""
 FAN_OUT = 1
 COUNT_NS = seconds(5)
-_OF_GOSSIP = GossipHeard | MembersKnown | PromisesRaised
+_OF_GOSSIP = (GossipHeard, MembersKnown, PromisesRaised, PromisesNotKept)
 
 
 class GossipingNode(StoreNode):
@@ -152,7 +153,10 @@ class GossipingProcess(NodeProcess):
             case SendGossip(address=address, message=message):
                 self.site.network.to_address(self, address, message)
             case KeepPromises(known=known):
-                self.disk.known = known
+                if self.disk.is_full:
+                    self.post(PromisesNotKept())
+                else:
+                    self.disk.known = known
             case TellVouched():
                 self._take_part()
             case TellWentBack(node=node):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure import Family, Table, open_store
-from tenure.columns.node.node_directory import KNOWN
+from tenure.columns.node.node_directory import KNOWN, NodeDirectory
 from tenure.columns.node.node_service import NodeService
 from tenure.errors import StoreDamaged
 from tenure.protocol.gossip.gossiper import Gossiper
@@ -103,6 +103,29 @@ async def test_a_disk_put_back_to_before_its_first_life_takes_part_in_nothing(
         with pytest.raises(StoreDamaged, match=r"earlier state.*tenure columns replace"):
             await asyncio.wait_for(node.wait(), DEADLINE_SECONDS)
         assert not node.has_ring
+
+
+async def test_what_a_full_disk_does_not_take_of_counters_is_kept_when_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the next news would be kept, which may never come."""
+    nodes = settings_of(tmp_path, 2)
+    form_ring(nodes, MAIL)
+    keep, refused = NodeDirectory.keep_known, 0
+
+    def has_no_room(_: NodeDirectory, known: object) -> None:
+        nonlocal refused
+        refused += 1
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(NodeDirectory, "keep_known", has_no_room)
+    async with running(nodes) as (one, other):
+        await until(lambda: 0 < one.store.promises == counter_of(one, other))
+        before = refused
+        await until(lambda: refused > before + 4)  # both go on trying
+        monkeypatch.setattr(NodeDirectory, "keep_known", keep)
+        own = one.directory.identity.node, one.store.promises
+        await until(lambda: own in [(each.node, each.promises) for each in other.directory.known()])
 
 
 async def test_changes_raise_the_counter_without_a_promise(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tenure.protocol.gossip.gossiper_events import (
     GossipPeer,
     KeepPromises,
     MembersKnown,
+    PromisesNotKept,
     PromisesRaised,
     SendGossip,
     StateSet,
@@ -47,6 +48,8 @@ class Group:
         self.machines: dict[str, Gossiper] = {}
         self.told: dict[str, list[GossiperAction]] = {}
         self.longest = 0
+        self.parted: set[frozenset[str]] = set()
+        """Between which two no datagram passes."""
 
     def start(self, node: int, generation: int = 1, **more: object) -> Gossiper:
         address = f"n{node}"
@@ -71,6 +74,8 @@ class Group:
                 continue
             data = msgspec.msgpack.encode(action.message)
             self.longest = max(self.longest, len(data))
+            if {address, action.address} in self.parted:
+                continue
             if receiver := self.machines.get(action.address):
                 message: GossipMessage = msgspec.msgpack.decode(data, type=GossipMessage)
                 heard = GossipHeard(address, message)
@@ -307,6 +312,34 @@ def test_a_node_that_is_refused_stays_so_however_much_it_promises() -> None:
     assert group.machines["n1"].has_ended
 
 
+def test_who_refuses_a_node_keeps_that_before_its_next_round() -> None:
+    """It may end before that, and the counter of the node may have grown when it is back."""
+    group = with_promises()
+    back = GossipSyn(A, "n1", False, (NodeDigest(A, 2, 1, 0, 6),))
+    group.tell(B, GossipHeard("n1", back))
+    kept = [each for each in group.told["n2"] if isinstance(each, KeepPromises)][-1]
+    alone = Group()
+    alone.start(B, generation=2, known=kept.known)
+    alone.tell(B, GossipHeard("n1", GossipSyn(A, "n1", True, (NodeDigest(A, 2, 9, 0, 9),))))
+    assert alone.machines["n2"].gone_back == {A}
+
+
+def test_what_could_not_be_kept_of_promises_is_kept_when_there_is_room() -> None:
+    group = with_promises()
+
+    def kept() -> list[KeepPromises]:
+        return [each for each in group.told["n3"] if isinstance(each, KeepPromises)]
+
+    before = len(kept())
+    group.pass_rounds(3)
+    assert len(kept()) == before
+    for failed in (1, 2):
+        group.tell(C, PromisesNotKept())
+        group.pass_rounds(3)
+        assert len(kept()) == before + failed
+    assert [(each.node, each.promises) for each in kept()[-1].known] == [(A, 7)]
+
+
 def test_a_late_datagram_of_before_a_promise_accuses_nobody() -> None:
     group = three()
     late = GossipSyn(A, "n1", False, (group.machines["n1"].own.head,))
@@ -379,6 +412,45 @@ def test_whoever_may_know_better_is_waited_for_until_it_is_convicted() -> None:
     assert not takes_part(group, A)
     group.pass_rounds(20)
     assert takes_part(group, A)
+
+
+def rejoining(*parted: frozenset[str]) -> Group:
+    """A begins a life, and the others run."""
+    group = Group()
+    for node in (B, C):
+        group.start(node)
+    know_the_ring(group, B, C)
+    group.pass_rounds(5)
+    group.parted = set(parted)
+    group.start(A, seeds=("n3",))
+    know_the_ring(group, A)
+    group.pass_rounds(6)
+    assert not takes_part(group, A)
+    return group
+
+
+def test_whoever_is_heard_only_by_way_of_others_is_not_waited_for_for_ever() -> None:
+    """It is never convicted: the third one tells both that the other is there."""
+    group = rejoining(frozenset({"n1", "n2"}))
+    assert group.machines["n1"].vouching == {C}
+    group.pass_rounds(8)
+    assert takes_part(group, A)
+    assert TellConvicted(B) not in group.told["n1"]
+
+
+def test_what_a_node_that_stood_still_did_not_hear_is_waited_for_all_the_same() -> None:
+    group = rejoining(frozenset({"n1", "n2"}))
+    group.now = Instant(group.now + 8 * SECOND_NS)
+    group._carry_out("n1", group.machines["n1"].advance(group.now).actions)
+    assert not takes_part(group, A)
+    group.pass_rounds(8)
+    assert takes_part(group, A)
+
+
+def test_where_most_are_not_heard_nobody_takes_part_however_long_it_waits() -> None:
+    group = rejoining(frozenset({"n1", "n2"}), frozenset({"n1", "n3"}))
+    group.pass_rounds(60)
+    assert not takes_part(group, A)
 
 
 def test_a_node_that_went_back_does_not_take_part_though_one_that_was_down_vouches() -> None:
