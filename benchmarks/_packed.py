@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
-from tenure.cli.manager import loop_factory
+from tenure.cli.long_run import loop_factory
 from tenure.wire.versions import SUBPROTOCOLS
 
 FIN, MASKED = 0x80, 0x80

@@ -1,25 +1,19 @@
 """`tenure manager`: run a manager in this process, until a signal ends it."""
 
-import asyncio
 import logging
-import resource
-import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from tenure.cli.long_run import run_long, told_to_end, until_one_ends
 from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watch
 from tenure.cli.waiting import entered
 from tenure.dashboard.pages import add_pages
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
 from tenure.observe.json_log import JsonFormatter
-
-FILES_WHERE_UNLIMITED = 10_240
-"""What macOS allows, where it says that there is no limit."""
 
 
 @Parameter(name="*")
@@ -83,11 +77,8 @@ def manager(
     said = vars(options) if options else {}
     settings = settings_from(config, **said)
     _log_to_standard_error(log_level, log_format)
-    raise_file_limit()
-    service = ManagerService(settings, add_pages=add_pages)
     report = JsonReport() if json else report_for_people()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run(service, report))
+    run_long(lambda: _run(ManagerService(settings, add_pages=add_pages), report))
 
 
 def _log_to_standard_error(level: str, form: str) -> None:
@@ -98,41 +89,12 @@ def _log_to_standard_error(level: str, form: str) -> None:
 
 
 async def _run(service: ManagerService, report: ManagerReport) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    told = told_to_end()
     async with entered(service, f"opening {service.journal_url}", "ending"):
         report.listening(service)
-        ends = [
-            asyncio.create_task(stopping.wait()),
-            asyncio.create_task(service.wait()),
-            asyncio.create_task(watch(service, report)),
-        ]
         try:
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in done:
-                end.result()
+            await until_one_ends(told.wait(), service.wait(), watch(service, report))
         finally:
-            for end in ends:
-                end.cancel()
-            await asyncio.wait(ends)
             report.close()
         report.stopping(service)
     report.stopped()
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The fastest event loop that is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-def raise_file_limit() -> None:
-    """Allow as many open files as this user may have: every client is one, and 1,024 are few."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES_WHERE_UNLIMITED if most == resource.RLIM_INFINITY else most
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

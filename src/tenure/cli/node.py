@@ -1,11 +1,7 @@
 """`tenure columns node`: run a node of the store in this process, until a signal ends it."""
 
-import asyncio
-import json
 import logging
 import os
-import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +10,7 @@ from cyclopts import Parameter
 
 from tenure.base.hosts import is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.cli.long_run import run_long, tell, told_to_end, until_one_ends
 from tenure.cli.waiting import entered
 from tenure.client.managers import VARIABLE
 from tenure.columns.node.node_service import NodeService, NodeSettings
@@ -85,10 +81,8 @@ def node(
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
     credentials = Credentials.from_environment()
-    service = NodeService(settings_of(options, credentials), credentials)
-    raise_file_limit()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run(service, as_json=json_))
+    settings = settings_of(options, credentials)
+    run_long(lambda: _run(NodeService(settings, credentials), as_json=json_))
 
 
 def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
@@ -166,27 +160,9 @@ def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:
 
 
 async def _run(service: NodeService, *, as_json: bool) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    told = told_to_end()
     async with entered(service, "starting the node", "ending the node"):
-        _tell(
-            as_json,
-            {"event": "listening", "url": service.url, "pid": os.getpid()},
-            f"a node of {service.settings.cluster!r} listens at {service.url}",
-        )
-        ends = [asyncio.create_task(stopping.wait()), asyncio.create_task(service.wait())]
-        try:
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in done:
-                end.result()
-        finally:
-            for end in ends:
-                end.cancel()
-            await asyncio.wait(ends)
-    _tell(as_json, {"event": "stopped"}, "stopped")
-
-
-def _tell(as_json: bool, event: dict[str, object], text: str) -> None:  # noqa: FBT001 - a switch
-    print(json.dumps(event) if as_json else text, file=sys.stdout, flush=True)
+        text = f"a node of {service.settings.cluster!r} listens at {service.url}"
+        tell("listening", text, as_json=as_json, url=service.url, pid=os.getpid())
+        await until_one_ends(told.wait(), service.wait())
+    tell("stopped", "stopped", as_json=as_json)

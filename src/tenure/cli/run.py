@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.cli.long_run import run_long
 from tenure.cli.orphans import Orphans
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.errors import ConfigurationError, TenureError
@@ -67,9 +67,7 @@ def run(
     # A journal in memory is new each time, and so are the owners: nobody can hold anything.
     first = {"first_start": True} if journal == MEMORY else {}
     settings = settings_from(None, journal=journal, preset=preset, port=port, **first)
-    raise_file_limit()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_run(ManagerService(settings), command))
+    return run_long(lambda: _run(ManagerService(settings), command))
 
 
 async def _run(service: ManagerService, command: tuple[str, ...]) -> int:

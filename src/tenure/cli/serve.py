@@ -1,11 +1,9 @@
 """`tenure serve`: one process of a service, until a signal ends it."""
 
-import asyncio
-import json
 import logging
 import os
-import signal
 import ssl
+from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from cyclopts import Parameter
 
 from tenure.base.hosts import is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.manager import loop_factory, raise_file_limit
+from tenure.cli.long_run import run_long, tell, told_to_end
 from tenure.cli.service_gate import ServiceGate, service_port
 from tenure.cli.waiting import entered
 from tenure.errors import ConfigurationError
@@ -118,19 +116,15 @@ def serve(
         address=options.address,
         insecure=options.insecure,
     )
-    raise_file_limit()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        service = kind(settings)
+
+    def begin() -> Coroutine[Any, Any, None]:
+        service, shared = kind(settings), options.reuse_port
         serving = served(
-            service,
-            host,
-            int(port),
-            service_port,
-            reuse_port=options.reuse_port,
-            tls=tls,
-            check=check,
+            service, host, int(port), service_port, reuse_port=shared, tls=tls, check=check
         )
-        runner.run(_run(service, serving, as_json=json_))
+        return _run(service, serving, as_json=json_)
+
+    run_long(begin)
 
 
 def _guarded(
@@ -170,20 +164,10 @@ def _guarded(
 async def _run(
     service: Service[Any], serving: AbstractAsyncContextManager[str], *, as_json: bool
 ) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    told = told_to_end()
     beginning, end = f"starting {service.name}", f"ending {service.name}; it hands over first"
     async with entered(serving, beginning, end) as url:
-        _tell(
-            as_json,
-            {"event": "listening", "url": url, "pid": os.getpid()},
-            f"{service.name} of the pool {service.settings.pool!r} at {url}",
-        )
-        await stopping.wait()
-    _tell(as_json, {"event": "stopped"}, "stopped")
-
-
-def _tell(as_json: bool, event: dict[str, object], text: str) -> None:  # noqa: FBT001 - a switch
-    print(json.dumps(event) if as_json else text, flush=True)
+        text = f"{service.name} of the pool {service.settings.pool!r} at {url}"
+        tell("listening", text, as_json=as_json, url=url, pid=os.getpid())
+        await told.wait()
+    tell("stopped", "stopped", as_json=as_json)

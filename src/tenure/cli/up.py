@@ -9,7 +9,6 @@ import asyncio
 import json
 import secrets
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tenure.cli.asking import ask
+from tenure.cli.long_run import told_to_end
 from tenure.cli.output import say
 from tenure.cli.ring import BalanceText, budget_of
 from tenure.cli.waiting import WaitingLine
@@ -219,10 +219,7 @@ def up(
 
 
 async def _run(home: HomeCluster, *, as_json: bool) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    told = told_to_end()
     try:
         with WaitingLine(lambda: f"starting {home.nodes} nodes; their logs are in {home.data}"):
             await home.start()
@@ -234,7 +231,7 @@ async def _run(home: HomeCluster, *, as_json: bool) -> None:
             say(f"the manager is at {home.manager}; all is kept in {home.data}")
             say(", ".join(f"{name} is process {pid}" for name, pid in home.pids().items()))
         watching = asyncio.create_task(home.watch())
-        await stopping.wait()
+        await told.wait()
         watching.cancel()
     finally:
         with WaitingLine(lambda: "ending them all"):

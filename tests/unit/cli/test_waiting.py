@@ -127,8 +127,7 @@ def test_every_command_that_ends_has_a_line(
 
 def test_commands_write_to_standard_output_in_one_place() -> None:
     """So that a line that is drawn is taken away first."""
-    ring = {"up", "node"}
-    tell_of_themselves = {*ring, "report", "serve", "run", "orphans", "completion", "docs"}
+    tell_of_themselves = {"up", "report", "run", "orphans", "completion", "docs"}
     for path in Path(waiting.__file__).parent.glob("*.py"):
         if path.stem in tell_of_themselves | {"output", "waiting", "app", "__init__"}:
             continue

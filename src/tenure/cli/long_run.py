@@ -1,0 +1,64 @@
+"""What commands share that go on until a signal ends them: the loop, signals, what they tell."""
+
+import asyncio
+import json
+import resource
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from tenure.cli.output import put
+
+T = TypeVar("T")
+FILES_WHERE_UNLIMITED = 10_240
+"""What macOS allows, where it says that there is no limit."""
+
+
+def run_long(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run what `begin` makes, in the fastest event loop, and with as many files as there may be."""
+    _raise_file_limit()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(begin())
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The fastest event loop that is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as this user may have: every client is one, and 1,024 are few."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WHERE_UNLIMITED if most == resource.RLIM_INFINITY else most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def told_to_end() -> asyncio.Event:
+    """Set by Ctrl-C, and by SIGTERM."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    return told
+
+
+async def until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
+    """Run these until one of them ends, and then no more of any. Raises what it raised."""
+    tasks = [asyncio.create_task(each) for each in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.wait(tasks)
+
+
+def tell(event: str, text: str, *, as_json: bool, **known: object) -> None:
+    """Tell what has happened: as `text`, or as an object in a line."""
+    put(json.dumps({"event": event, **known}) if as_json else text)
