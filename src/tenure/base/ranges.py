@@ -55,11 +55,6 @@ def lower_end(a: Key | None, b: Key | None) -> Key | None:
     return a if b is None else min(a, b)
 
 
-def covered_by(wanted: KeyRange, sorted_ranges: Iterable[KeyRange]) -> bool:
-    """Whether `wanted` lies in the union of ranges that are sorted and do not overlap."""
-    return next(iter(gaps(wanted, sorted_ranges)), None) is None
-
-
 def gaps(wanted: KeyRange, sorted_ranges: Iterable[KeyRange]) -> Iterator[KeyRange]:
     """The parts of `wanted` that lie in none of `sorted_ranges`, in order."""
     position: Key = wanted.start

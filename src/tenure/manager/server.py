@@ -106,9 +106,7 @@ class Server:
     # --- clients ---
 
     async def _on_owner(self, request: web.Request) -> web.StreamResponse:
-        return await self._sockets.accept(
-            request, (Hello, Join, LeaseRequest, ShortRequest, Attested)
-        )
+        return await self._sockets.accept(request, OWNERS_SAY)
 
     async def _on_lookup(self, request: web.Request) -> web.StreamResponse:
         return await self._sockets.accept(request, (Sync,))

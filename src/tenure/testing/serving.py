@@ -24,8 +24,6 @@ from tenure.testing.programs import AppSource, Program, warm_up
 from tenure.testing.users import Answer, ServiceUsers, UserSocket
 
 T = TypeVar("T")
-READY_SECONDS = 60.0
-"""Of simulated time, for every key to have an owner."""
 WAIT_SECONDS = 120.0
 """Of simulated time, for anything that a test waits for."""
 STEPS_AT_ONCE = 50

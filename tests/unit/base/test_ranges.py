@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.base.ranges import WHOLE, KeyRange, covered_by, gaps, lower_end
+from tenure.base.ranges import WHOLE, KeyRange, gaps, lower_end
 
 LOW, MIDDLE, HIGH = KeyRange(b"", b"g"), KeyRange(b"g", b"p"), KeyRange(b"p", None)
 
@@ -83,11 +83,6 @@ def test_gaps_are_what_the_others_leave() -> None:
     assert list(gaps(MIDDLE, [KeyRange(b"a", b"h"), KeyRange(b"j", None)])) == [
         KeyRange(b"h", b"j")
     ]
-
-
-def test_a_range_is_covered_where_there_is_no_gap() -> None:
-    assert covered_by(MIDDLE, [LOW, KeyRange(b"g", b"k"), KeyRange(b"k", None)])
-    assert not covered_by(MIDDLE, [LOW, KeyRange(b"g", b"k"), KeyRange(b"l", None)])
 
 
 def test_a_range_is_shown_short() -> None:

@@ -72,8 +72,6 @@ class Comparing:
         """Rows that were not the same."""
         self.bytes = 0
         """About as many were sent, both ways, to find them."""
-        self.row_bytes = 0
-        """And as many to mend them."""
 
     # --- running ---
 
@@ -263,7 +261,6 @@ class Comparing:
             body = MergeState(
                 ticket=self._context.draw_ticket(), table=self._table, key=key, state=whole
             )
-            self.row_bytes += sum(len(place) + len(entry) for _, place, entry in whole.entries)
             self._ask(now, node, body, heard)
         if not needy:
             self._part_done(now)

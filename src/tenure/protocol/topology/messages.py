@@ -138,6 +138,5 @@ class NodeRefused(TopologyMessage, frozen=True, kw_only=True):
     """That of the request: what was refused an earlier life does not concern a later one."""
 
 
-ToTopologyLeader: TypeAlias = NodeRequest
 ToNode: TypeAlias = TopologyTold | NodeRefused
 """And `Standby`, from a manager that does not lead."""

@@ -184,11 +184,6 @@ def known_or_not(self: StateMerge, entry: bytes, record: RowRecord, sealed: int)
     return self._state.is_known_to_count(entry, (record.adopted, record.attempt), 0)
 
 
-def same_whatever_the_adoption(told: PartsTold) -> tuple[Any, ...]:
-    """Adoptions are not compared."""
-    return told.digest, told.sealed
-
-
 # --- seals ---
 
 

@@ -20,7 +20,6 @@ from tenure.sim.kernel.faults import FaultTable
 
 POOL = "ledgers"
 TURN, WAIT = 20.0, 15.0
-QUIET_STEPS = 60
 
 
 async def program(process: Any) -> None:
