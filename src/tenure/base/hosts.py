@@ -3,6 +3,8 @@
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from tenure.errors import ConfigurationError
+
 
 def host_of(address: str, mark: str = "://") -> str | None:
     """The host that an address names, where it is a URL, which `mark` shows."""
@@ -28,6 +30,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def check_trusted(insecure: str, *, is_trusted: bool) -> None:
+    """Raise ConfigurationError for what is `insecure`, unless everybody there is trusted."""
+    if not is_trusted:
+        raise ConfigurationError(
+            f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
+            "network is trusted"
+        )
 
 
 def is_of_no_site(host: str) -> bool:

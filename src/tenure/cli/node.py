@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tenure.base.hosts import is_loopback
+from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.long_run import run_long, tell, told_to_end, until_one_ends
 from tenure.cli.waiting import entered
@@ -95,11 +95,7 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
             "(TENURE_CERT, TENURE_KEY, TENURE_CA, TENURE_MUTUAL_TLS=1), or a certificate and a "
             "file of tokens (--tokens)"
         )
-        if not options.insecure:
-            raise ConfigurationError(
-                f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
-                "network is trusted"
-            )
+        check_trusted(insecure, is_trusted=options.insecure)
         logging.getLogger("tenure.columns").warning("insecure: %s", insecure)
     if options.host in ("0.0.0.0", "::") and not options.advertise:  # noqa: S104 - it is refused
         raise ConfigurationError(

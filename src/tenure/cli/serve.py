@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from tenure.base.hosts import is_loopback
+from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.long_run import run_long, tell, told_to_end
 from tenure.cli.service_gate import ServiceGate, service_port
@@ -150,11 +150,7 @@ def _guarded(
             f"other machines reach {host}, and whoever reaches a service can read and write "
             f"everything: give {missing}"
         )
-        if not options.insecure:
-            raise ConfigurationError(
-                f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
-                "network is trusted"
-            )
+        check_trusted(insecure, is_trusted=options.insecure)
         logging.getLogger("tenure.services").warning("insecure: %s", insecure)
     url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
     names = OwnNames("service", url, options.known_as, is_loopback=is_loopback(host))

@@ -10,6 +10,7 @@ import socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tenure.base.hosts import check_trusted
 from tenure.errors import ConfigurationError
 from tenure.manager.config import ManagerSettings
 from tenure.transport.bounded_port import BACKLOG
@@ -33,11 +34,8 @@ def listen(settings: ManagerSettings) -> Listening:
     family, address = _resolve(settings.host, settings.port)
     ip = ipaddress.ip_address(address[0].partition("%")[0])
     insecure = "" if ip.is_loopback else _insecure(settings)
-    if insecure and not settings.insecure:
-        raise ConfigurationError(
-            f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
-            "network is trusted"
-        )
+    if insecure:
+        check_trusted(insecure, is_trusted=settings.insecure)
     if ip.is_unspecified and settings.advertise is None:
         raise ConfigurationError(
             f"{settings.host} stands for every address of this machine, and clients need one that "
