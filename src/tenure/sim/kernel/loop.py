@@ -29,6 +29,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from functools import partial
 from itertools import count
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -155,7 +156,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             warnings.simplefilter("ignore", RuntimeWarning)  # some coroutines were never begun
             self._ready.clear()
             self._timers.clear()
-            self._run(self._end_tasks)
+            # What they set at their end, such as whose turn it is, is set for nobody: whoever
+            # drives loops would keep it, and with it coroutines that end when theirs is closed.
+            self._run(partial(self.context.copy().run, self._end_tasks))
 
     def _end_tasks(self) -> None:
         while self._tasks:  # which may begin others at their end

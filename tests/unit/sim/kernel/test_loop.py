@@ -281,6 +281,31 @@ def test_an_abandoned_loop_says_nothing_of_its_tasks() -> None:
         process.loop.call_soon(print)
 
 
+def test_what_code_sets_as_it_is_abandoned_is_not_set_for_whoever_drives_it() -> None:
+    """Whoever drives loops would keep what belongs to one of them, and with it coroutines that end
+    when that loop is closed.
+    """
+    turn: contextvars.ContextVar[object] = contextvars.ContextVar("turn", default=None)
+    seen: list[object] = []
+
+    async def main() -> None:
+        turn.set("its own")
+        try:
+            await asyncio.sleep(100)
+        finally:
+            seen.append(where.get())
+            turn.set("the one before")
+
+    where: contextvars.ContextVar[str] = contextvars.ContextVar("where", default="outside")
+    world, process = world_with(main)
+    process.loop.context.run(where.set, "inside")
+    world.run_until(SECOND_NS)
+    process.kill()
+    process.loop.abandon()
+    assert seen == ["inside"]
+    assert turn.get() is None
+
+
 def test_many_cancelled_timers_are_forgotten() -> None:
     async def main() -> None:
         for _ in range(10_000):
