@@ -21,6 +21,7 @@ TYPES = {
     "value": "blob",
     "fence": "bigint",
     "journal": "bigint",
+    "turn": "bigint",
     "record": "text",
     "table_name": "text",
     "timestamp": "bigint",
@@ -48,7 +49,7 @@ LOCAL = (
     "schema_version",
 )
 """What the driver reads of a node. The other table that it asks for is refused, as old ones do."""
-STATIC = ("fence", "journal")
+STATIC = ("fence", "journal", "turn")
 COLUMNS = ("family", "super", "name")
 _TERM = r"\?|'(?:[^']|'')*'|-?\d+|null"
 # ruff: noqa: S608 - it reads statements, and makes none

@@ -82,6 +82,10 @@ class SmallServer:
         """All that were executed, as text."""
         self.fails: Callable[[str], int | None] = lambda _: None
         """Says of a statement the number of an error, which is answered after it took effect."""
+        self.holds: Callable[[str], bool] = lambda _: False
+        """Says of a statement whether it is carried out when `let_go` is called, and not before:
+        whoever asked has waited in vain by then."""
+        self._held: list[list[tuple[Statement, list[Any]]]] = []
         self._prepared: dict[bytes, Statement] = {}
         self._talking: set[asyncio.StreamWriter] = set()
         self._listening: asyncio.Server
@@ -106,6 +110,16 @@ class SmallServer:
     def come_again(self) -> None:
         """From another thread: be there again."""
         asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result()
+
+    def let_go(self) -> None:
+        """From another thread: carry out what was held."""
+
+        async def run() -> None:
+            held, self._held = self._held, []
+            for parts in held:
+                self.model.batch(parts)
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection until it ends."""
@@ -178,6 +192,9 @@ class SmallServer:
         decoded = [(part, _decoded(part, values)) for part, values in parts]
         text = "; ".join(part.text for part, _ in parts)
         self.statements.append(text)
+        if self.holds(text):
+            self._held.append(decoded)
+            return _error(WRITE_TIMEOUT, "no answer came in time")
         (first, values), *more = decoded
         rows = self.model.batch(decoded) if more else self.model.execute(first, values)
         if (failure := self.fails(text)) is not None:

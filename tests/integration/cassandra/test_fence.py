@@ -146,6 +146,44 @@ async def test_a_write_whose_answer_is_lost_is_repeated_first(server: SmallServe
 
 
 @pytest.mark.asyncio
+async def test_a_write_that_is_carried_out_late_hides_nothing_that_came_after_it(
+    server: SmallServer,
+) -> None:
+    """A node that stood still has it in its socket. Its owner has repeated it meanwhile, at another
+    node, and written on; the server draws the times, so the late one would be the newest.
+    """
+    async with opening(server) as store:
+        row = await row_of(store, 1)
+        server.holds = lambda text: "IF fence = ?" in text
+        with pytest.raises(WriteUnknown):
+            await row.insert({"state": {"topic": b"tea"}})
+        server.holds = lambda _: False
+        await row.insert({"state": {"topic": b"milk"}})
+        server.let_go()
+        assert await topic(store) == row.get("state", "topic").value == b"milk"
+
+
+@pytest.mark.asyncio
+async def test_a_write_that_was_applied_is_not_applied_again(server: SmallServer) -> None:
+    """Its repeat finds that its turn is over; so does whoever else has the lease and a clock that
+    is behind, and draws a later time.
+    """
+    async with opening(server) as one, opening(server) as other:
+        row = await row_of(one, 1)
+        server.fails = lambda text: WRITE_TIMEOUT if "IF fence = ?" in text else None
+        with pytest.raises(WriteUnknown):
+            await row.insert({"state": {"topic": b"tea"}})
+        server.fails = lambda _: None
+        at = (await one.get(ROOMS, "attic", "state", "topic")).version
+        await row.insert({"state": {"mood": b"calm"}})
+        assert (await one.get(ROOMS, "attic", "state", "topic")).version == at
+        behind = ColumnStore(other.backend, other.tables, lambda: 1)
+        await behind.open()
+        await (await row_of(behind, 1)).insert({"state": {"topic": b"milk"}})
+        assert await topic(one) == b"milk"
+
+
+@pytest.mark.asyncio
 async def test_no_statement_of_a_fenced_table_has_a_time_of_ours(server: SmallServer) -> None:
     async with opening(server) as store:
         row = await row_of(store, 1)

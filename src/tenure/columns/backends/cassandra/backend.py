@@ -18,14 +18,16 @@ from tenure.columns.backends.cassandra.schema import kept_records, prepare_schem
 from tenure.columns.backends.cassandra.statements import (
     ColumnPlace,
     Cql,
+    Fence,
     Promise,
     bounds_of,
     clear,
+    fence_of,
     keys_of,
     places,
     promise,
-    promised,
     put,
+    take_turn,
 )
 from tenure.columns.backends.cassandra.statements import remove as remove_value
 from tenure.columns.backends.contract import Fencing
@@ -40,12 +42,20 @@ from tenure.columns.requests import (
 from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
 from tenure.errors import Unsupported
-from tenure.protocol.replication.admission import Ahead, Attempt, Outranked, Refused, may_write
+from tenure.protocol.replication.admission import (
+    Ahead,
+    Attempt,
+    Outranked,
+    Outrun,
+    Refused,
+    may_write,
+)
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.records import RowRecord
+from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
 _OfRow: TypeAlias = ColumnRead | PageRead | SupersRead | RowRead | RowMutation
@@ -109,14 +119,22 @@ class CassandraBackend:
         return None
 
     async def _write_under(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        """Write if the row is promised to this very lease. The server draws the time."""
+        """Write if the row is promised to this very lease, and its turn is not over.
+
+        The server draws the times of what is written. So a copy of a write that a node carries out
+        late, when the write was repeated long ago, would hide what came after it. The time that we
+        drew is therefore the write's turn, and each turn is carried out once.
+        """
         table, key = mutation.table, mutation.key
-        lease = Promise(attempt.version.number, attempt.journal)
+        turn, lease = attempt.version.time, Promise(attempt.version.number, attempt.journal)
         statements = [said for edit in mutation.edits for said in _said_now(table, key, edit)]
-        statements.append(promise(table, key, lease, lease))
+        statements.append(take_turn(table, key, lease, turn))
         while True:
             if _is_applied(await self._driver.apply(statements, mutation.level)):
                 return None
+            fence = await self._fence_of(table, key)
+            if fence is not None and fence.promise == lease and fence.turn >= turn:
+                return None if fence.turn == turn else Outrun(Version(lease.number, fence.turn))
             if refused := await self.adopt(table, key, *lease):
                 return refused
 
@@ -124,8 +142,8 @@ class CassandraBackend:
         """See `Backend.adopt`."""
         lease = Promise(number, journal)
         while True:
-            listed = await self._driver.execute(promised(table, key), "serial")
-            before = next((Promise(*row) for row in listed if row[0] is not None), None)
+            fence = await self._fence_of(table, key)
+            before = fence.promise if fence else None
             if before == lease:
                 return None
             if before is not None:
@@ -136,6 +154,12 @@ class CassandraBackend:
                 await self._driver.apply([promise(table, key, lease, before)], "quorum")
             ):
                 return None
+
+    async def _fence_of(self, table: Table, key: bytes) -> Fence | None:
+        listed = await self._driver.execute(fence_of(table, key), "serial")
+        return next(
+            (Fence(Promise(*row[:2]), row[2]) for row in listed if row[0] is not None), None
+        )
 
     async def _said(self, mutation: RowMutation, edit: Edit, at: int) -> list[Cql]:
         """What one edit is in CQL."""

@@ -54,7 +54,8 @@ def make_records() -> Cql:
 
 
 def make_table(table: Table) -> Cql:
-    fence = ", fence bigint static, journal bigint static" if table.fenced_by else ""
+    statics = ", fence bigint static, journal bigint static, turn bigint static"
+    fence = statics if table.fenced_by else ""
     return Cql(
         f'CREATE TABLE "{table.name}" (key blob, family text, super blob, name blob, value blob'
         f"{fence}, PRIMARY KEY ((key), family, super, name))"
@@ -117,16 +118,34 @@ class Promise(NamedTuple):
     journal: int
 
 
-def promised(table: Table, key: bytes) -> Cql:
-    return Cql(f'SELECT fence, journal FROM "{table.name}" WHERE key = ? LIMIT 1', (key,))
+class Fence(NamedTuple):
+    """What a row has of its owner: what was promised, and the turn of the last write under it."""
+
+    promise: Promise
+    turn: int
+
+
+def fence_of(table: Table, key: bytes) -> Cql:
+    return Cql(f'SELECT fence, journal, turn FROM "{table.name}" WHERE key = ? LIMIT 1', (key,))
 
 
 def promise(table: Table, key: bytes, given: Promise, before: Promise | None) -> Cql:
     """Promise `given` if what was promised is `before`; its answer says whether it was."""
     held = "fence = null" if before is None else "fence = ? AND journal = ?"
     return Cql(
-        f'UPDATE "{table.name}" SET fence = ?, journal = ? WHERE key = ? IF {held}',
-        (*given, key, *(before or ())),
+        f'UPDATE "{table.name}" SET fence = ?, journal = ?, turn = ? WHERE key = ? IF {held}',
+        (*given, 0, key, *(before or ())),
+    )
+
+
+def take_turn(table: Table, key: bytes, lease: Promise, turn: int) -> Cql:
+    """What a write under a lease has beside it: it is carried out if the row is promised to that
+    lease and no write of a later turn was here.
+    """
+    return Cql(
+        f'UPDATE "{table.name}" SET turn = ? WHERE key = ? '
+        "IF fence = ? AND journal = ? AND turn < ?",
+        (turn, key, *lease, turn),
     )
 
 
