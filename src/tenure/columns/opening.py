@@ -93,6 +93,8 @@ def open_store(
     declared = by_name(tables)
     if fence not in ("", "lwt"):
         raise ConfigurationError(f"fence is 'lwt' or nothing, not {shown(fence)}")
+    if type(create) is not bool:
+        raise ConfigurationError(f"create is True or False, not {shown(create)}")
     if not isinstance(url, str):
         raise ConfigurationError(f"the URL of a store is a str, not {shown(url)}")
     if sync not in ("normal", "fast"):

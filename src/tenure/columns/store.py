@@ -161,6 +161,8 @@ class ColumnStore:
         at = self._key(table, key)
         place = path_of(table, path)
         level = _checked_level(consistency)
+        if place.shape is None or place.name is not None:
+            _check_no_part(first=first != FIRST, start=start, end=end, reverse=reverse, next=next)
         if place.shape is None:
             whole = RowRead(table, at, _checked_count("within", within), level)
             return row_of(table, await self.backend.row(whole))
@@ -202,6 +204,7 @@ class ColumnStore:
         level, within = _checked_level(consistency), _checked_count("within", within)
         lower = None if start is None else key_of(table, start)
         upper = None if end is None else key_of(table, end)
+        _check_flag("reverse", reverse)
         part = Slice(SCANNED_ROWS, lower, upper, reverse)
         while True:
             page = await self.backend.rows(ScanRead(table, part, within, level))
@@ -277,6 +280,7 @@ def _slice(
 ) -> Slice:
     shape = place.shape
     assert shape is not None
+    _check_flag("reverse", reverse)
     if after is not None and not isinstance(after, bytes):
         raise SchemaError(f"next is what a page has as its next, not {shown(after)}")
     family = table.families[shape.name]
@@ -305,10 +309,25 @@ def _slice(
     )
 
 
+def _check_no_part(**given: object) -> None:
+    """Raise SchemaError for what says which part of a page is wanted, where none is returned."""
+    for name, what in given.items():
+        if what is not None and what is not False:
+            raise SchemaError(
+                f"{name} is for a page of columns or super columns: leave it out, or name a family "
+                "or super column of which to get a page"
+            )
+
+
 def _checked_count(what: str, count: int) -> int:
     if type(count) is not int or not 0 < count <= PAGE_COLUMNS:
         raise SchemaError(f"{what} is a number from 1 to {PAGE_COLUMNS}, not {shown(count)}")
     return count
+
+
+def _check_flag(what: str, given: object) -> None:
+    if type(given) is not bool:
+        raise SchemaError(f"{what} is True or False, not {shown(given)}")
 
 
 def _checked_level(level: Consistency) -> Consistency:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check
 from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.engines.memory import MemoryEngine
@@ -20,7 +20,7 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.sweeping import Sweep
 from tenure.columns.tables import Family, Table
 from tenure.errors import ClosedError, TooLate
-from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.admission import Attempt, Outranked
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.pages import Slice, Steps
@@ -75,6 +75,85 @@ async def test_a_tombstone_goes_when_nothing_may_come_that_it_hides() -> None:
         assert await store.get(TABLE, "k", "f", 1) is None
         await store.insert(TABLE, "k", {"f": {1: b"new"}}, timestamp=deleted.time + 1)
         assert (await store.get(TABLE, "k", "f", 1)).value == b"new"
+
+
+async def test_what_was_written_again_stays_when_the_delete_before_it_is_swept() -> None:
+    """A column, and what markers of a family and of the row had hidden."""
+    wall, engine = Wall(), MemoryEngine()
+    async with opened(wall, engine) as (store, backend):
+        for path in (("f", 1), ("t", 1), ("f",), ()):
+            written = {"f": {1: b"old"}, "t": {1: b"old"}}
+            await store.insert(TABLE, "k", written)
+            await store.delete(TABLE, "k", *path)
+            await store.insert(TABLE, "k", {"f": {1: b"again"}, "t": {1: b"again"}})
+            wall.now += 2 * HORIZON_LAG_US
+            assert await backend.sweep() > 0
+            for family in ("f", "t"):
+                assert (await store.get(TABLE, "k", family, 1)).value == b"again"
+                assert [each.value for each in await store.get(TABLE, "k", family)] == [b"again"]
+        assert await in_steps(check(backend.replica, TABLE)) == []
+
+
+async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> None:
+    """Of two owners whose clocks say the same, the former deletes and the later writes."""
+    rooms = Table("rooms", fenced_by="rooms", f=Family(columns=int), t=Family(columns=int))
+    replica = Replica(MemoryEngine())
+    replica.open([rooms])
+    for number, value in ((5, None), (6, b"new")):
+        edits = [Edit(family, None, b"n", value) for family in ("f", "t")]
+        attempt = Attempt(Version(number, 20), journal=7)
+        assert replica.write(RowMutation(rooms, b"k", edits), attempt, BEGINNING) is None
+    replica.raise_horizon(20)
+    assert steps(Sweep(replica, rooms).steps()) >= 0
+    asked = PageRead(rooms, b"k", rooms.shapes["f"], None, Slice(1))
+    page = await in_steps(replica.page(asked))
+    assert [each.value for each in page.cells] == [b"new"]
+
+
+async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before() -> None:
+    """Also where it is set while the sweep is under way, which takes several steps."""
+    replica = Replica(MemoryEngine())
+    replica.open([TABLE])
+
+    def write(edit: Edit, time: int) -> None:
+        mutation = RowMutation(TABLE, b"k", [edit])
+        assert replica.write(mutation, Attempt(Version(0, time), "merge"), BEGINNING) is None
+
+    async def found() -> int:
+        asked = PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(5))
+        return len((await in_steps(replica.page(asked))).cells)
+
+    for at, clear in ((10, Edit("f")), (110, Edit(None)), (210, Edit("f")), (310, Edit(None))):
+        for n in range(2_000):
+            write(Edit("f", None, b"%d" % n, b""), at)
+        write(clear, at + 1)
+        if at < 200:
+            write(clear, at + 50)
+        replica.raise_horizon(at + 10)
+        sweeping = Sweep(replica, TABLE).steps()
+        if at > 200:
+            next(sweeping)
+            write(clear, at + 50)
+        for _ in sweeping:
+            pass
+        write(Edit("f", None, b"late", b""), at + 40)
+        assert await found() == 0
+    assert await in_steps(check(replica, TABLE)) == []
+
+
+async def test_the_fence_of_a_row_outlasts_all_that_the_row_had() -> None:
+    rooms = Table("rooms", fenced_by="rooms", f=Family(columns=int))
+    replica = Replica(MemoryEngine())
+    replica.open([rooms])
+    for number, time, edit in ((6, 10, Edit("f", None, b"n", b"")), (6, 11, Edit(None))):
+        attempt = Attempt(Version(number, time), journal=7)
+        assert replica.write(RowMutation(rooms, b"k", [edit]), attempt, BEGINNING) is None
+    replica.raise_horizon(11)
+    assert await in_steps(Sweep(replica, rooms).steps()) > 0
+    late = RowMutation(rooms, b"k", [Edit("f", None, b"n", b"late")])
+    refused = replica.write(late, Attempt(Version(5, 100), journal=7), BEGINNING)
+    assert refused == Outranked(6, 7)
+    assert replica.adopt(rooms, b"k", 5, 7) == Outranked(6, 7)
 
 
 async def test_without_deletes_any_time_is_taken() -> None:

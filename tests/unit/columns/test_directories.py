@@ -242,6 +242,29 @@ def test_a_full_disk_is_told_and_loses_nothing_that_was_acknowledged(path: Path)
     assert WriteUnknown("", None).write is None
 
 
+@pytest.mark.parametrize("how", ["removed", "emptied", "moved", "replaced"])
+@pytest.mark.parametrize("which", ["store", "log"])
+def test_a_directory_that_is_taken_away_acknowledges_nothing_any_more(
+    which: str, how: str, tmp_path: Path
+) -> None:
+    """What is written then is in files that have no name, or in another place: it is forgotten."""
+    path, log = tmp_path / "store", tmp_path / "log"
+    with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
+        store.insert(TABLE, "k", {"f": {"x": b"1"}})
+        taken = tmp_path / which
+        if how == "emptied":
+            for each in taken.iterdir():
+                each.unlink()
+        else:
+            taken.rename(tmp_path / "elsewhere")
+        if how == "removed":
+            shutil.rmtree(tmp_path / "elsewhere")
+        if how == "replaced":
+            shutil.copytree(tmp_path / "elsewhere", taken)
+        with pytest.raises(WriteUnknown, match=f"{which} is not the directory any more"):
+            store.insert(TABLE, "k", {"f": {"x": b"2"}})
+
+
 def test_without_rocksdict_the_extra_is_named(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['rocksdict'] = None\n"
@@ -324,6 +347,7 @@ def test_processes_that_make_one_store_at_once_agree(tmp_path: Path) -> None:
         {"options": {"log_bytes": 1}},
         {"driver": "x"},
         {"sync": None},
+        {"create": "no"},
     ],
 )
 def test_an_argument_of_a_wrong_kind_is_named(given: dict[str, Any], tmp_path: Path) -> None:

@@ -240,6 +240,32 @@ async def test_in_fast_mode_a_sync_that_fails_is_told_when_the_store_is_closed(
         await store.close()
 
 
+class SlowlyFailingEngine(SlowEngine, FailingEngine):
+    """Its disk is gone before a sync of it ends."""
+
+
+@pytest.mark.asyncio
+async def test_in_fast_mode_a_sync_that_closing_overtakes_and_that_fails_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embedded, "FAST_SECONDS", 0.0)
+    engine = SlowlyFailingEngine()
+    backend = EmbeddedBackend(lambda: engine, [TABLE], "fast")
+    store = ColumnStore(backend, {"t": TABLE})
+    await store.open()
+    engine.may_sync.clear()
+    await store.insert(TABLE, "k", {"f": {1: b""}})
+    while not backend.commits.count:  # noqa: ASYNC110 - it has begun
+        await asyncio.sleep(0)
+    engine.is_gone = True
+    closing = asyncio.create_task(store.close())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    engine.may_sync.set()
+    with pytest.raises(StoreUnwritable):
+        await closing
+
+
 @pytest.mark.asyncio
 async def test_a_sync_that_fails_acknowledges_nobody() -> None:
     engine = FailingEngine()

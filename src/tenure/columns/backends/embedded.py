@@ -90,7 +90,7 @@ class EmbeddedBackend:
             task.cancel()
         await asyncio.wait(self._tasks)
         try:
-            if self._is_dirty:
+            if self._mode == "fast":  # also where cancelling has ended the wait for a sync
                 await self.commits.durable()
         finally:
             await self.commits.finish()

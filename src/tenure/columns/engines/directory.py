@@ -185,6 +185,38 @@ def _write(directory: Path, name: str, said: StoreMark) -> None:
         os.close(descriptor)
 
 
+class DirectoryWatch:
+    """Notices that the directory of an open store, or that of its log, is where it was no more.
+
+    Files that are open are written on when they are removed, or moved with their directory: they
+    are synced, and nobody who opens the store finds what was acknowledged.
+    """
+
+    def __init__(self, path: Path, log: Path | None) -> None:
+        marks = [path / MARK] if log is None else [path / MARK, log / LOG_MARK]
+        self._marks = {each: _directory_with(each) for each in marks}
+
+    def check(self) -> None:
+        """Raise StoreUnwritable where one of them is another directory now, or none."""
+        for mark, before in self._marks.items():
+            if before is None or _directory_with(mark) != before:
+                raise StoreUnwritable(
+                    f"{mark.parent} is not the directory any more that this store has open: it was "
+                    "removed, moved or replaced, and what was written since is not in it. Put it "
+                    "back, and open the store again"
+                )
+
+
+def _directory_with(mark: Path) -> tuple[int, int] | None:
+    """Which directory has the mark; None where none has."""
+    try:
+        mark.stat()
+        found = mark.parent.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Translated:
     """Within it, errors of RocksDB and of the system become those of tenure."""
 

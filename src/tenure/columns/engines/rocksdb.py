@@ -21,7 +21,13 @@ import msgspec
 
 from tenure.base.names import shown
 from tenure.columns.engines.contract import Entry
-from tenure.columns.engines.directory import Translated, mark_backup, prepare, rocksdict
+from tenure.columns.engines.directory import (
+    DirectoryWatch,
+    Translated,
+    mark_backup,
+    prepare,
+    rocksdict,
+)
 from tenure.columns.engines.manifest import ManifestWatch, check_manifest
 from tenure.errors import ConfigurationError
 
@@ -158,6 +164,7 @@ class RocksEngine:
         self._settings = self._settings_of_all()
         self._write = rocksdict().WriteOptions()
         self._write.no_slowdown = True
+        self._directory = DirectoryWatch(path, log)
         self._db = self._opened()
         self._manifest = ManifestWatch(path)
         self._manifest.note()
@@ -285,6 +292,7 @@ class RocksEngine:
         """See `StorageEngine.sync`."""
         with self._translated:
             self._db.flush_wal(True)  # noqa: FBT003
+        self._directory.check()
         self._manifest.note()
 
     def flush(self) -> None:

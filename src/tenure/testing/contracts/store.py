@@ -293,9 +293,23 @@ class StoreContract:
 
     async def test_what_no_page_has_is_refused(self, open_tables: OpenTables) -> None:
         async with open_tables(MAIL) as store:
-            for how in ({"first": 0}, {"first": 10_001}, {"next": "a"}, {"start": 1}):
-                with raised(SchemaError, ""):
+            for how in (
+                {"first": 0},
+                {"first": 10_001},
+                {"next": "a"},
+                {"start": 1},
+                {"reverse": "no"},
+            ):
+                [name] = how
+                with raised(SchemaError, name):
                     await store.get(MAIL, "k", "profile", **how)
+            for path in ((), ("profile", "x")):
+                for how in ({"first": 1}, {"start": "a"}, {"end": "a"}, {"reverse": True}):
+                    [name] = how
+                    with raised(SchemaError, f"{name} is for a page"):
+                        await store.get(MAIL, "k", *path, **how)
+            with raised(SchemaError, "reverse"):
+                _ = [row async for row in store.scan(MAIL, reverse="no")]
             with raised(SchemaError, "microseconds"):
                 await store.get(MAIL, "k", "log", start=b"a")
 

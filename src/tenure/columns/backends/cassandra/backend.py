@@ -18,8 +18,8 @@ from tenure.columns.backends.cassandra.schema import kept_records, prepare_schem
 from tenure.columns.backends.cassandra.statements import (
     ColumnPlace,
     Cql,
-    Fence,
     Promise,
+    RowFence,
     bounds_of,
     clear,
     fence_of,
@@ -155,10 +155,10 @@ class CassandraBackend:
             ):
                 return None
 
-    async def _fence_of(self, table: Table, key: bytes) -> Fence | None:
+    async def _fence_of(self, table: Table, key: bytes) -> RowFence | None:
         listed = await self._driver.execute(fence_of(table, key), "serial")
         return next(
-            (Fence(Promise(*row[:2]), row[2]) for row in listed if row[0] is not None), None
+            (RowFence(Promise(*row[:2]), row[2]) for row in listed if row[0] is not None), None
         )
 
     async def _said(self, mutation: RowMutation, edit: Edit, at: int) -> list[Cql]:

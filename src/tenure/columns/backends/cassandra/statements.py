@@ -118,7 +118,7 @@ class Promise(NamedTuple):
     journal: int
 
 
-class Fence(NamedTuple):
+class RowFence(NamedTuple):
     """What a row has of its owner: what was promised, and the turn of the last write under it."""
 
     promise: Promise
