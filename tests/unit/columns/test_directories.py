@@ -21,6 +21,7 @@ from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
 from tenure.errors import (
     ConfigurationError,
+    SchemaError,
     StoreDamaged,
     StoreInUse,
     StoreTooNew,
@@ -263,6 +264,17 @@ def test_a_directory_that_is_taken_away_acknowledges_nothing_any_more(
             shutil.copytree(tmp_path / "elsewhere", taken)
         with pytest.raises(WriteUnknown, match=f"{which} is not the directory any more"):
             store.insert(TABLE, "k", {"f": {"x": b"2"}})
+
+
+def test_a_family_that_is_not_declared_today_is_not_forgotten(tmp_path: Path) -> None:
+    url = f"rocksdb:{tmp_path / 'store'}"
+    wide = Table("t", f=Family(columns=str), g=Family(columns=int))
+    for table in (wide, TABLE):
+        with open_store(url, table) as store:
+            store.insert(table, "k", {"f": {"x": b"1"}})
+    other = Table("t", g=Family(columns=str))
+    with pytest.raises(SchemaError, match="columns=int"), open_store(url, other):
+        pass
 
 
 def test_without_rocksdict_the_extra_is_named(tmp_path: Path) -> None:
