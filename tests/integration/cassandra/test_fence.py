@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tenure.base.keys import hashed_key
+from tenure.columns.backends.cassandra.driver import CassandraDriver, Level
+from tenure.columns.backends.cassandra.statements import Cql
 from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.owned_rows import OwnedRow, OwnedRows
 from tenure.columns.paths import DELETE
@@ -181,6 +184,25 @@ async def test_a_write_that_was_applied_is_not_applied_again(server: SmallServer
         await behind.open()
         await (await row_of(behind, 1)).insert({"state": {"topic": b"milk"}})
         assert await topic(one) == b"milk"
+
+
+@pytest.mark.asyncio
+async def test_what_is_promised_is_read_with_what_was_begun(
+    server: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A serial read completes a transaction that a node was killed in; another one overlooks it."""
+    execute, levels = CassandraDriver.execute, set()
+
+    async def noted(driver: CassandraDriver, said: Cql, level: Level = "quorum", **how: Any) -> Any:  # noqa: ANN401
+        if said.text.startswith("SELECT fence"):
+            levels.add(level)
+        return await execute(driver, said, level, **how)
+
+    monkeypatch.setattr(CassandraDriver, "execute", noted)
+    async with opening(server) as store:
+        await (await row_of(store, 1)).insert({"state": {"topic": b"tea"}})
+        await row_of(store, 2)
+    assert levels == {"serial"}
 
 
 @pytest.mark.asyncio

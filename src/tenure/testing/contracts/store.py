@@ -169,6 +169,18 @@ class StoreContract:
             await store.insert(MAIL, "ann", {"profile": {"x": b"2"}}, timestamp=LONG_AGO + 2)
             assert (await store.get(MAIL, "ann", "profile", "x")).value == b"2"
 
+    async def test_an_older_delete_takes_no_newer_one_back(self, open_tables: OpenTables) -> None:
+        async with open_tables(MAIL) as store:
+            for path in (("terms", "tea", 1), ("terms", "tea"), ("terms",), ()):
+                key = f"row-{len(path)}"
+                await store.delete(MAIL, key, *path, timestamp=LONG_AGO + 2)
+                await store.delete(MAIL, key, *path, timestamp=LONG_AGO)
+                written = {"terms": {"tea": {1: b"hidden"}}}
+                await store.insert(MAIL, key, written, timestamp=LONG_AGO + 1)
+                assert await store.get(MAIL, key, "terms", "tea", 1) is None
+                assert names(await store.get(MAIL, key, "terms")) == []
+            assert [row async for row in store.scan(MAIL)] == []
+
     async def test_super_columns_are_paged_with_their_first_columns(
         self, open_tables: OpenTables
     ) -> None:
@@ -293,23 +305,23 @@ class StoreContract:
 
     async def test_what_no_page_has_is_refused(self, open_tables: OpenTables) -> None:
         async with open_tables(MAIL) as store:
-            for how in (
-                {"first": 0},
-                {"first": 10_001},
-                {"next": "a"},
-                {"start": 1},
-                {"reverse": "no"},
-            ):
-                [name] = how
+            wrong: list[tuple[str, Any]] = [
+                ("first", 0),
+                ("first", 10_001),
+                ("next", "a"),
+                ("start", 1),
+                ("reverse", "no"),
+            ]
+            for name, given in wrong:
                 with raised(SchemaError, name):
-                    await store.get(MAIL, "k", "profile", **how)
-            for path in ((), ("profile", "x")):
-                for how in ({"first": 1}, {"start": "a"}, {"end": "a"}, {"reverse": True}):
-                    [name] = how
+                    await store.get(MAIL, "k", "profile", **{name: given})
+            unused: list[tuple[str, Any]] = [("first", 1), ("start", "a"), ("reverse", True)]
+            for name, given in unused:
+                for path in ((), ("profile", "x")):
                     with raised(SchemaError, f"{name} is for a page"):
-                        await store.get(MAIL, "k", *path, **how)
+                        await store.get(MAIL, "k", *path, **{name: given})
             with raised(SchemaError, "reverse"):
-                _ = [row async for row in store.scan(MAIL, reverse="no")]
+                _ = [row async for row in store.scan(MAIL, reverse="no")]  # type: ignore[arg-type]
             with raised(SchemaError, "microseconds"):
                 await store.get(MAIL, "k", "log", start=b"a")
 
