@@ -162,10 +162,10 @@ async def attack_all(url: str) -> None:
     print(f"hostile connections made: {said}", flush=True)
 
 
-async def renew_on(owner: Owner, first: float, until: float, waited: list[float]) -> None:
+async def renew_on(owner: Owner, first: float, ended: asyncio.Event, waited: list[float]) -> None:
     loop = asyncio.get_running_loop()
     at = first
-    while at < until:
+    while not ended.is_set():
         await asyncio.sleep(max(0.0, at - loop.time()))
         began = loop.time()
         try:
@@ -191,24 +191,34 @@ async def measure(url: str) -> tuple[list[float], list[float], int, dict[str, in
         await settle(owners)
         before = [owner.held for owner in owners]
 
-        async def rounds(seconds: float) -> list[float]:
+        async def status() -> dict[str, int]:
+            async with session.get(url + "/v1/status") as response:
+                events: dict[str, int] = (await response.json())["events"]
+                return events
+
+        async def rounds(seconds: float) -> tuple[list[float], dict[str, int]]:
+            """They renew for so long, and until the manager has said what happened meanwhile."""
             waited: list[float] = []
+            ended = asyncio.Event()
             now = loop.time()
             spread = (now + RENEW_SECONDS * n / OWNERS for n in range(OWNERS))
             renewing = (
-                renew_on(each, first, now + seconds, waited)
+                renew_on(each, first, ended, waited)
                 for each, first in zip(owners, spread, strict=True)
             )
-            await asyncio.gather(*renewing)
-            return waited
+            async with asyncio.TaskGroup() as group:
+                for each in renewing:
+                    group.create_task(each)
+                await asyncio.sleep(seconds)
+                events = await status()
+                ended.set()
+            return waited, events
 
-        quiet = await rounds(2 * RENEW_SECONDS)
+        quiet, earlier = await rounds(2 * RENEW_SECONDS)
         command = sys.executable, "-m", "benchmarks.hostile", "attack", url
         hostile = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE)
         try:
-            beset = await rounds(SECONDS)
-            async with session.get(url + "/v1/status") as response:
-                events: dict[str, int] = (await response.json())["events"]
+            beset, events = await rounds(SECONDS)
         finally:
             assert hostile.stdin
             hostile.stdin.close()
@@ -218,7 +228,8 @@ async def measure(url: str) -> tuple[list[float], list[float], int, dict[str, in
                 hostile.kill()
                 await hostile.wait()
         lost = sum(was != owner.held for was, owner in zip(before, owners, strict=True))
-        return quiet, beset, lost, events
+        happened = {what: count - earlier.get(what, 0) for what, count in events.items()}
+        return quiet, beset, lost, happened
 
 
 def percentile(waited: list[float], part: float) -> float:
