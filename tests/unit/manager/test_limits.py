@@ -159,6 +159,26 @@ async def test_where_a_flood_came_from_less_is_allowed_at_once_and_elsewhere_as_
         assert again < 20, "it may be more than 2: one each second"
 
 
+@pytest.mark.asyncio
+async def test_who_flooded_with_messages_may_send_fewer_at_once_when_it_comes_back() -> None:
+    limits = ManagerLimits(messages_a_second=1, syncs_at_once=40, flood_seconds=0.01)
+    sync = encode(Sync(pool="rooms", nonce=1, sequence=1, journal=0, leadership=0, lsn=0), NEWEST)
+
+    async def answered() -> int:
+        flood = await manager.connect("/v1/lookup")
+        for count in range(100):
+            await flood.send_bytes(sync)
+            if (await flood.receive()).type is not aiohttp.WSMsgType.BINARY:
+                return count
+        return 100
+
+    async with serving(limits=limits) as manager:
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        first, again = await answered(), await answered()
+        assert first >= 40
+        assert again < 20, "it may be more than 2: one each second"
+
+
 def test_a_flood_is_remembered_for_a_while() -> None:
     floods, most = RecentFloods(), 40
     floods.add("10.0.0.1", Instant(5))

@@ -372,3 +372,14 @@ async def test_without_tokens_only_names_of_ours_are_answered(host: str, status:
         async with manager.session.get(url, headers={"Host": host}) as response:
             assert response.status == status
         assert manager.counted("insecure: other machines reach it") == 1, "said at every start"
+
+
+@pytest.mark.parametrize(
+    ("said", "makes"), [({}, False), ({"create_pools": True}, True), ({"host": "127.0.0.1"}, True)]
+)
+async def test_where_others_reach_it_a_first_owner_makes_a_pool_only_if_that_is_said(
+    said: dict[str, object], *, makes: bool
+) -> None:
+    everywhere = {"host": "0.0.0.0", "advertise": "http://127.0.0.1"}  # noqa: S104
+    async with serving(None, None, insecure=True, **{**everywhere, **said}) as manager:
+        assert manager.service.engine.view.creates_pools == makes

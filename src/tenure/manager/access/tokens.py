@@ -139,9 +139,9 @@ class TokenFile:
 
     def permit(self, text: str) -> Permit | None:
         """What a token allows; None where it is not one of these."""
-        prefix, _, rest = text.partition("_")
+        _, _, rest = text.partition("_")
         entry = self._entries.get(rest.partition("_")[0])
-        if prefix != PREFIX or entry is None:
+        if entry is None:
             return None
         return entry.permit if hmac.compare_digest(entry.sha256, _hash(text)) else None
 

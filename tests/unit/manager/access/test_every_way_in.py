@@ -112,6 +112,7 @@ async def test_a_stranger_gets_a_refusal_and_nothing_else(tmp_path: Path) -> Non
             {"Authorization": "Bearer tenure_00000000_x"},
             {"Authorization": found.shown["gone"]},
             {"Authorization": found.shown["admin"].replace("Bearer ", "Basic ")},
+            {"Authorization": found.shown["admin"].replace("Bearer ", "Digest ")},
             {"Authorization": found.shown["admin"][:-1]},
             {"Cookie": f"{COOKIE}=AAAA"},
         )

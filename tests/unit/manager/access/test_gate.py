@@ -14,6 +14,7 @@ from yarl import URL
 from tenure.errors import ConfigurationError
 from tenure.manager.access.gate import STRANGERS_BYTES
 from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.sign_ins import COOKIE
 from tenure.manager.access.tokens import NewToken, TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process
 from tenure.wire.lease import encode
@@ -177,6 +178,23 @@ async def test_a_second_token_of_a_role_counts_at_once_beside_the_first(keys: Ke
             assert (await manager.get("/v1/status", **shown))[0] == 200
 
 
+async def test_who_follows_with_a_token_that_is_taken_away_is_told_no_more(keys: Keys) -> None:
+    async with serving(tokens=keys.file) as manager:
+        url = manager.service.url + "/v1/live"
+        async with (
+            manager.session.get(url, headers=keys.shown(VIEWER)) as gone,
+            manager.session.get(url, headers=keys.shown(ADMIN)) as stays,
+        ):
+            assert (gone.status, stays.status) == (200, 200)
+            TokenFile(keys.file).remove(keys.of[VIEWER].entry.id)
+            told = b"".join([chunk async for chunk in gone.content.iter_any()])
+            assert b"event: pulse" in told, "it ended, and until then it was told"
+            await manager.post("/v1/pools", {"name": "a", "kind": "hashed"}, **keys.shown(ADMIN))
+            async for line in stays.content:
+                if b"pool created" in line:
+                    break
+
+
 async def test_a_manager_does_not_start_with_tokens_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"the file of tokens .* cannot be read"):
         async with serving(tokens=tmp_path / "none"):
@@ -287,6 +305,39 @@ async def test_no_way_to_change_something_is_left_out_of_the_audit(
     begun = [(each["method"], each["path"]) for each in lines(log) if "status" not in each]
     ended = [(each["method"], each["path"]) for each in lines(log) if "status" in each]
     assert begun == ended == ways
+
+
+async def test_no_token_is_written_down_nor_logged(
+    keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even by who signs in, whose token is in the body, nor of one that does not count."""
+    log, admin = tmp_path / "audit", keys.of[ADMIN]
+    wrong = admin.text + "x"
+    with caplog.at_level("DEBUG"):
+        async with serving(tokens=keys.file, audit_log=log) as manager:
+            url = manager.service.url
+            body = {"token": admin.text}
+            async with manager.session.post(f"{url}/v1/sign-in", json=body) as answer:
+                cookie = answer.cookies[COOKIE].value
+            assert (await manager.post("/v1/sign-in", {"token": wrong}))[0] == 401
+            assert (await manager.get("/v1/status", Authorization=f"Bearer {wrong}"))[0] == 401
+            page = {"Cookie": f"{COOKIE}={cookie}", "Origin": url}
+            pool = {"name": "a", "kind": "hashed"}
+            assert (await manager.post("/v1/pools", pool, **page))[0] == 201
+            async with manager.session.delete(f"{url}/v1/sign-in", headers=page) as answer:
+                assert answer.status == 200
+    assert [each["path"] for each in lines(log)] == ["/v1/pools", "/v1/pools"]
+    written = caplog.text + log.read_text()
+    assert admin.entry.id in written, "who it was is"
+    for secret in (admin.text.split("_", 2)[2], admin.entry.sha256, cookie):
+        assert secret not in written
+
+
+async def test_an_audit_log_is_read_by_its_owner_only(tmp_path: Path) -> None:
+    """Bodies of changes have names of hosts and keys in them."""
+    log = tmp_path / "audit"
+    async with serving(audit_log=log):
+        assert log.stat().st_mode & 0o777 == 0o600
 
 
 async def test_what_cannot_be_written_down_is_not_done() -> None:
