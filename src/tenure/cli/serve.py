@@ -28,6 +28,7 @@ from tenure.transport.credentials import Credentials
 from tenure.transport.tls import ServerTls
 
 Flag = Annotated[bool, Parameter(negative="")]
+Repeated = Annotated[tuple[str, ...], Parameter(negative="")]
 
 
 @Parameter(name="*")
@@ -46,9 +47,9 @@ class ServeOptions:
     "Share the port with the other processes of the service on this machine."
     ttl: float = 30 * DAY
     "For how many seconds a key is kept that nobody refreshes."
-    watch: tuple[str, ...] = ()
+    watch: Repeated = ()
     "A pool whose losses are told; for queues, and may be given several times."
-    queues: tuple[str, ...] = ()
+    queues: Repeated = ()
     "A URL of the queues into which messages go; for pubsub, and may be given several times."
     queues_token: Path | None = None
     "A file with the token to show to these queues, where TENURE_TOKEN does not count there."
@@ -62,7 +63,7 @@ class ServeOptions:
     "The URL at which they do, if it is another."
     insecure: Flag = False
     "Listen where other machines reach it, and trust everybody there."
-    known_as: tuple[str, ...] = ()
+    known_as: Repeated = ()
     "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
     tls_cert: Path | None = None
     "A file with the certificate to show to clients, in PEM; replaced, it is read again."
