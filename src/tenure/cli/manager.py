@@ -37,8 +37,10 @@ class ManagerOptions:
     "Whether a pool's first owner creates the pool; by default only on a loopback address."
     insecure: Annotated[bool | None, Parameter(negative="")] = None
     "Listen on an address that other machines reach, and trust everybody there."
-    known_as: tuple[str, ...] | None = None
+    known_as: Annotated[tuple[str, ...] | None, Parameter(negative="")] = None
     "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
+    others: Annotated[tuple[str, ...] | None, Parameter(negative="")] = None
+    "The URL of another manager of the journal, to be shown with this one. Can be repeated."
     tls_cert: Path | None = None
     "A file with the certificate to show, in PEM; replaced while it runs, it is read again."
     tls_key: Path | None = None

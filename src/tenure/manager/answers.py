@@ -53,6 +53,25 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """How many records the one furthest behind had not seen when it last asked."""
 
 
+class SeenManager(msgspec.Struct, frozen=True):
+    """One of the managers of a journal, as another found it a moment ago."""
+
+    url: str
+    role: ManagerRole | None = None
+    """None where it did not say."""
+    proven: bool = False
+    leadership: int = 0
+    lsn: int = 0
+    error: str = ""
+    """Why it did not say."""
+
+
+class ManagersAnswer(msgspec.Struct, frozen=True):
+    """All managers that one of them knows of, itself first."""
+
+    managers: tuple[SeenManager, ...]
+
+
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of every HTTP error."""
 

@@ -108,7 +108,7 @@ class Api:
         router.add_delete(with_any_pool("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
-        others = OPENAPI_PATH, "/v1/owner", "/v1/lookup", "/v1/node"
+        others = OPENAPI_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
         self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *others])
 
     # --- the manager itself ---

@@ -44,6 +44,8 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     known_as: tuple[str, ...] = ()
     """Other host names that clients use. A manager without tokens answers to no others, because a
     page in a browser could be of one."""
+    others: tuple[str, ...] = ()
+    """URLs of the other managers of the journal, to be shown with this one."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners."""
     tls_cert: Path | None = None
@@ -76,6 +78,8 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("tls_client_ca asks for TLS: give tls_cert and tls_key too")
         if self.advertise is not None:
             check_url("the advertised URL", self.advertise)
+        for url in self.others:
+            check_url("one of the other managers", url)
         names = [pool.pool for pool in self.pools]
         for name in names:
             if names.count(name) > 1:

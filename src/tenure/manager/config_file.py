@@ -36,6 +36,7 @@ SETTINGS: dict[str, type] = {
     "create_pools": bool,
     "insecure": bool,
     "known_as": list,
+    "others": list,
     "tls_cert": str,
     "tls_key": str,
     "tls_client_ca": str,
@@ -44,6 +45,7 @@ SETTINGS: dict[str, type] = {
 }
 FILES = ("state_dir", "tls_cert", "tls_key", "tls_client_ca", "tokens", "audit_log")
 """Settings that name files; as the TOML file has them, from the working directory on."""
+LISTS = ("known_as", "others")
 POOL_KEYS = ("name", "kind", "split_points")
 NOT_HERE = {
     "first_start": (
@@ -78,11 +80,12 @@ def read(file: Path) -> dict[str, Any]:
     for key in FILES:
         if key in table:
             table[key] = Path(table[key])
-    names = table.get("known_as", [])
-    if not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(f"{file}: known_as is {names!r}, and should be a list of names")
-    if "known_as" in table:
-        table["known_as"] = tuple(names)
+    for key in LISTS:
+        names = table.get(key, [])
+        if not all(isinstance(name, str) for name in names):
+            raise ConfigurationError(f"{file}: {key} is {names!r}, and should be {NAMES[list]}")
+        if key in table:
+            table[key] = tuple(names)
     if not isinstance(pools, list) or not all(isinstance(pool, dict) for pool in pools):
         raise ConfigurationError(f"{file}: a pool begins with a line [[pool]], in double brackets")
     table["limits"] = _limits(f"{file}: limits", limits)

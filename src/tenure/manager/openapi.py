@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from aiohttp import web
 
-from tenure.manager.answers import Problem, StatusAnswer
+from tenure.manager.answers import ManagersAnswer, Problem, StatusAnswer
 from tenure.manager.api import OPENAPI_PATH, VERSION, NewPool
 from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
@@ -101,6 +101,7 @@ def _of_the_manager() -> Iterator[ApiOperation]:
         ApiOperation("get", "/metrics", "Numbers for Prometheus.", {200: "text/plain"}),
         ApiOperation("get", OPENAPI_PATH, "This document.", {200: dict[str, Any]}),
         ApiOperation("get", "/v1/status", "How the manager is.", {200: StatusAnswer}),
+        ApiOperation("get", "/v1/managers", "How all managers are.", {200: ManagersAnswer}),
         ApiOperation("get", sign_in, "As what the page is here.", {200: SignInAnswer}),
         ApiOperation(
             "post", sign_in, "Sign the page in by a token.", {200: SignInAnswer}, body=ShownToken

@@ -29,6 +29,7 @@ from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
 from tenure.manager.openapi import show_document
+from tenure.manager.other_managers import OtherManagers
 from tenure.manager.peer_socket import PeerSockets
 from tenure.manager.sign_in_api import SignInApi
 from tenure.protocol.lease.messages import (
@@ -84,6 +85,7 @@ class Server:
         self.app.router.add_get(LOOKUP_PATH, self._on_lookup)
         self.app.router.add_get(NODE_PATH, self._on_node)
         SignInApi(gate).add_routes(self.app.router)
+        OtherManagers(engine, settings.others).add_routes(self.app.router)
         LiveFeed(engine, gate, time).add_routes(self.app)
         api.add_routes(self.app.router)
         self.app.router.add_get(OPENAPI_PATH, show_document)

@@ -23,8 +23,9 @@ ETCD_MEMBERS = 3
 class ManagerPlace:
     """One of the managers: a process, and after a kill the next, at the same address."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, port: int) -> None:
         self.name = name
+        self.port = port
         self.lives = 0
         self.child: Child | None = None
         self.url = ""
@@ -53,7 +54,7 @@ class ManagerProcesses:
 
     def __init__(self, count: int, preset: str, directory: Path, children: Children) -> None:
         names = ["manager"] if count == 1 else [f"manager-{n + 1}" for n in range(count)]
-        self.places = [ManagerPlace(name) for name in names]
+        self.places = [ManagerPlace(*each) for each in zip(names, free_ports(count), strict=True)]
         self.journal = f"sqlite:{directory / 'journal.sqlite'}"
         self._preset = preset
         self._directory = directory
@@ -76,7 +77,7 @@ class ManagerProcesses:
         leader = self.leader
         if len(self.places) == 1 or not leader.leadership:
             return f"dashboard: {leader.url}"
-        return f"{leader.name} leads, {leader.url}"
+        return f"dashboard: {leader.url} ({leader.name})"
 
     # --- starting and ending ---
 
@@ -115,7 +116,9 @@ class ManagerProcesses:
 
     async def _start(self, place: ManagerPlace) -> None:
         first = () if place.lives else ("--first-start",)
-        port = place.url.rpartition(":")[2] or "0"
+        others = [
+            f"--others=http://{HOST}:{each.port}" for each in self.places if each is not place
+        ]
         place.lives += 1
         place.is_ready = False
         name = place.name if place.lives == 1 else f"{place.name}-life-{place.lives}"
@@ -123,8 +126,8 @@ class ManagerProcesses:
             "manager",
             name,
             partial(self._on_line, place),
-            *("--port", port, "--preset", self._preset, "--journal", self.journal),
-            *(*first, "--json"),
+            *("--port", str(place.port), "--preset", self._preset, "--journal", self.journal),
+            *(*others, *first, "--json"),
         )
 
     def _on_line(self, place: ManagerPlace, line: bytes) -> None:

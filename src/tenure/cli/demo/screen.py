@@ -87,10 +87,10 @@ def event_line(event: Event) -> Text:
 def _title(picture: DemoState) -> list[Text]:
     clock = f"{picture.elapsed:.0f} of {picture.seconds:g} s"
     progress = picture.phase if picture.phase != "running" else clock
-    leases = f"leases: term {picture.term:g} s, hold {picture.hold:g} s   {picture.manager}"
+    leases = f"leases: term {picture.term:g} s, hold {picture.hold:g} s"
     return [
-        Text.assemble(("tenure demo", "bold"), f"  {progress}"),
-        Text(leases, "dim", no_wrap=True, overflow="crop"),
+        Text.assemble(("tenure demo", "bold"), f"  {progress}   ", (leases, "dim")),
+        Text(picture.manager, no_wrap=True, overflow="crop"),
     ]
 
 

@@ -3,6 +3,7 @@
 import { ask, breathe, byId, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
+import { sayStandby, showManagers } from "./managers.js";
 import { OwnersTable } from "./owners.js";
 import { Space } from "./space.js";
 import { steer } from "./steering.js";
@@ -81,7 +82,11 @@ function follow() {
     if (stream.readyState === EventSource.CLOSED) setTimeout(leave, AGAIN_MS); // it was refused
   });
   clearInterval(page.timer);
-  page.timer = setInterval(() => document.hidden || read(), LOADS_MS);
+  page.timer = setInterval(() => {
+    if (document.hidden) return;
+    read();
+    showManagers();
+  }, LOADS_MS);
 }
 
 function sayManager(text, state = "") {
@@ -98,8 +103,11 @@ function onPulse(pulse) {
     sayManager(text, pulse.proven ? "" : "bad");
   } else {
     const leader = pulse.leader ? `${pulse.leader} leads` : "it knows of no leader";
-    sayManager(`${pulse.role}; ${leader}`, "bad");
+    sayManager(`${pulse.role}; ${leader}`, pulse.leader ? "" : "bad");
   }
+  sayStandby(pulse);
+  showManagers();
+  choose(page.view);
   choosePools(pulse.pools.map((pool) => pool.name));
   store.offer(pulse.clusters);
   offerView("store", pulse.clusters.length > 0);
@@ -123,7 +131,8 @@ function choose(view) {
     if (button.dataset.view === view) button.setAttribute("aria-current", "page");
     else button.removeAttribute("aria-current");
   }
-  for (const part of document.querySelectorAll("[data-of]")) part.hidden = part.dataset.of !== view;
+  const leads = page.pulse?.role === "leading";
+  for (const part of document.querySelectorAll("[data-of]")) part.hidden = !leads || part.dataset.of !== view;
 }
 
 function offerView(view, isThere) {

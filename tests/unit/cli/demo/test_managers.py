@@ -37,14 +37,14 @@ def test_the_one_that_led_last_leads() -> None:
     reports(first, leading(1))
     reports(second, {"event": "standing by", "leader": first.url})
     assert [place.is_ready for place in managers.places] == [True, True, False]
-    assert managers.shown == "manager-1 leads, http://127.0.0.1:7400"
+    assert managers.shown == "dashboard: http://127.0.0.1:7400 (manager-1)"
     reports(third, leading(2))
     assert managers.leader is third
     assert managers.urls == "http://127.0.0.1:7400,http://127.0.0.1:7401,http://127.0.0.1:7402"
 
 
 def test_a_takeover_counts_from_when_it_was_first_told() -> None:
-    place = ManagerPlace("manager")
+    place = ManagerPlace("manager", 7400)
     reports(place, leading(1))
     first = place.led_at
     reports(place, leading(1))  # once more, when it grants

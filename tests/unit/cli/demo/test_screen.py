@@ -52,7 +52,8 @@ def test_a_bar_ends_where_there_is_no_more_room() -> None:
 
 def test_totals_and_time_are_shown() -> None:
     text = drawn(picture(3.2, double_owner=2))
-    assert "leases: term 1.2 s, hold 1.3 s   http://127.0.0.1:40000" in text
+    assert "leases: term 1.2 s, hold 1.3 s" in text
+    assert "http://127.0.0.1:40000" in text
     assert "301 requests/s, 1,500 in all, 0 failed, 60 rerouted" in text
     assert "6 losses signalled, 1,070 keys republished" in text
     assert "2 keys served by two owners at once" in text
@@ -62,7 +63,7 @@ def test_all_of_it_fits_into_80_columns() -> None:
     rows = row(1), row(2, "killed"), row(3, "stopped", 0.0), row(4, "draining")
     busy = [each._replace(served_per_second=n * 9999.0) for n, each in enumerate(rows)]
     shown = picture(3599.9, *busy)._replace(
-        manager="manager-1 leads, http://127.0.0.1:38269", requests_per_second=12_345.6
+        manager="dashboard: http://127.0.0.1:38269 (manager-1)", requests_per_second=12_345.6
     )
     event = Event(3599.9, "killed owner 2 (kill -9)")
     wide = [line.rstrip() for line in drawn(shown, event, width=200).splitlines()]

@@ -1,0 +1,92 @@
+"""How the managers beside this one are: for people to see; nothing rests on it.
+
+A leader does not know who stands by, since standbys only read the journal. Its operator knows, and
+names them. They are asked when somebody asks, as anybody asks them: with the token of the
+environment, where they want one. A standby asks the leader, too, whether it was named or not.
+"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from tenure.base.instants import Instant, seconds
+from tenure.errors import MALFORMED, ConfigurationError
+from tenure.manager.answers import ManagersAnswer, SeenManager, StatusAnswer
+from tenure.manager.engine import ManagerEngine
+from tenure.manager.http_errors import as_json
+from tenure.transport.credentials import TOKEN, Credentials
+
+PATH = "/v1/managers"
+ASKED = aiohttp.ClientTimeout(total=2.0)
+"""Of each: a manager that is well answers at once."""
+KEPT_NS = seconds(1)
+"""However many pages ask, the others are asked once a second."""
+WANTS_TOKEN = f"it wants a token: start this manager with a viewer's in {TOKEN}"
+
+
+class OtherManagers:
+    """Those that were named, and whoever leads."""
+
+    def __init__(self, engine: ManagerEngine, named: Sequence[str]) -> None:
+        self._engine = engine
+        self._named = tuple(url.rstrip("/") for url in named)
+        self._lock = asyncio.Lock()
+        self._seen: tuple[SeenManager, ...] = ()
+        self._kept_until = Instant(0)
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put the answer under its path."""
+        router.add_get(PATH, self.show)
+
+    async def show(self, request: web.Request) -> web.Response:
+        """This manager, and each of the others."""
+        async with self._lock:
+            if self._engine.clock() >= self._kept_until:
+                self._seen = await self._ask_all()
+                self._kept_until = Instant(self._engine.clock() + KEPT_NS)
+        view = self._engine.view
+        this = SeenManager(view.url, view.role, view.is_proven, view.leadership, view.lsn)
+        return as_json(ManagersAnswer((this, *self._seen)))
+
+    async def _ask_all(self) -> tuple[SeenManager, ...]:
+        view = self._engine.view
+        known = dict.fromkeys((*self._named, view.leader or ""))
+        others = [url for url in known if url not in ("", view.url)]
+        if not others:
+            return ()
+        try:
+            credentials = Credentials.from_environment()
+        except ConfigurationError as error:
+            return tuple(SeenManager(url, error=str(error)) for url in others)
+        async with aiohttp.ClientSession(timeout=ASKED) as session:
+            asked = (_asked(session, url, credentials) for url in others)
+            return tuple(await asyncio.gather(*asked))
+
+
+async def _asked(session: aiohttp.ClientSession, url: str, credentials: Credentials) -> SeenManager:
+    try:
+        async with session.get(
+            f"{url}/v1/status",
+            headers=credentials.headers(url),
+            ssl=credentials.to(url) or True,
+            allow_redirects=False,  # a token is for whom it is meant
+        ) as response:
+            body = await response.read()
+            if response.status in (401, 403):
+                return SeenManager(url, error=WANTS_TOKEN)
+            said = msgspec.json.decode(body, type=StatusAnswer)
+    except TimeoutError:
+        return SeenManager(url, error=f"it does not answer within {ASKED.total:g} s")
+    except ConfigurationError as error:
+        return SeenManager(url, error=str(error))
+    except MALFORMED:
+        return SeenManager(url, error="what answers there is not a manager")
+    except (aiohttp.ClientError, OSError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        why = os.strerror(number) if number else str(error) or type(error).__name__
+        return SeenManager(url, error=f"it does not answer: {why}")
+    return SeenManager(url, said.role, said.proven, said.leadership, said.lsn)
