@@ -2,7 +2,11 @@
 
 import pytest
 
+from tenure.errors import ConfigurationError
+from tenure.sim.entity import faults as entity_faults
+from tenure.sim.lease.faults import HAND_OFF_FAULTS
 from tenure.sim.services.canaries import CANARIES, services_canary
+from tenure.sim.services.faults import FAULTS
 from tenure.sim.services.run import run_services
 from tenure.sim.services.trial import ServicesTrial
 
@@ -55,3 +59,10 @@ def test_every_canary_of_services_is_broken_only_while_it_runs() -> None:
 def test_the_same_seed_of_services_is_the_same_run() -> None:
     first, again = (run_services(ServicesTrial(seed=3, hours=0.05)) for _ in range(2))
     assert first.fingerprint == again.fingerprint
+
+
+def test_faults_of_transfers_that_programs_do_not_use_are_not_named() -> None:
+    named = {*entity_faults.FAULTS.kinds, *FAULTS.kinds}
+    assert not named & {each.name for each in HAND_OFF_FAULTS}
+    with pytest.raises(ConfigurationError, match="no fault is called 'hand-off'"):
+        FAULTS.chosen("hand-off")

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from tenure.sim.app.processes import AppProcess
 from tenure.sim.app.site import AppSite
 from tenure.sim.kernel.faults import Fault, FaultTable
+from tenure.sim.lease.faults import HAND_OFF_FAULTS
 from tenure.sim.lease.strikes import FAULTS as LEASE_FAULTS
 from tenure.sim.lease.strikes import LeaseStrikes
 
 LEFT_OUT = (
     *("two of one name", "first thread ended", "callback hangs", "load"),
     "journal put back",  # until that is noticed, nothing is promised
+    *(each.name for each in HAND_OFF_FAULTS),  # programs hand over by links, which break as such
 )
 KILLED_AFTER_TERMS = 3.0
 """From being asked to leave: the grace that supervisors give."""
@@ -88,6 +90,6 @@ FAULTS = FaultTable(
     {
         name: tuple(_here(fault) for fault in faults if fault.name not in LEFT_OUT)
         for name, faults in LEASE_FAULTS.aliases.items()
-        if name not in ("all", "none")
+        if name not in ("all", "none", "hand-off")
     },
 )
