@@ -86,6 +86,20 @@ class Entity(Generic[S]):
         """Wall time in seconds, which never goes back for this key, whoever owns it."""
         return self._turn.now()
 
+    def fair_now(self) -> float:
+        """The time by which to end what is kept for a while, in seconds: at most that on the wall.
+        Whoever sets a clock, and wherever the key moves, it is never ahead of what has passed since
+        an earlier call; it may be late. Where `was_interrupted`, the two cannot be compared.
+        """
+        return self._turn.fair_now()
+
+    @property
+    def was_interrupted(self) -> bool:
+        """In `on_activate`: whether the store has this state of before an interruption, such as a
+        crash, in which nobody owned the key.
+        """
+        return self._turn.was_interrupted
+
     def commit(self) -> Awaitable[None]:
         """Keep what was changed so far, let go out what waits for that, and begin anew: what is
         raised later takes nothing of it back. Blocks in a `def` method.

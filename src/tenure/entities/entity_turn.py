@@ -150,6 +150,18 @@ class EntityTurn:
         self.latest = max(self.gate.wall(), self.live.envelope.latest, self.latest)
         return self.latest
 
+    def fair_now(self) -> float:
+        """See `Entity.fair_now`."""
+        self.check()
+        return self.gate.envelopes.fair_now(self.gate.wall())
+
+    @property
+    def was_interrupted(self) -> bool:
+        """See `Entity.was_interrupted`."""
+        self.check()
+        kept = self.live.envelope
+        return bool(kept.state) and not self.gate.envelopes.is_unbroken(kept, self.lease)
+
     def commit(self) -> Awaitable[None]:
         """See `Entity.commit`."""
         self._check_exclusive("commit")

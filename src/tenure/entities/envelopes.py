@@ -1,7 +1,7 @@
 """The envelopes of the entities that are owned here: they move with their ranges.
 
-Where a store keeps them, nothing is here: the range moves all the same, unbroken, because the next
-owner finds in the store whatever this one has acknowledged.
+Where a store keeps them, nothing but the fair time goes along: the range moves unbroken, because
+the next owner finds in the store whatever this one has acknowledged.
 """
 
 from collections.abc import Iterable
@@ -10,18 +10,21 @@ from threading import RLock
 from tenure.base.keys import UserKey
 from tenure.base.ranges import KeyRange
 from tenure.client.guard import Guards
+from tenure.client.hand_off.fair_time import FairTime
 from tenure.client.hand_off.keyed_state import KeyedState
 from tenure.client.lease import Lease
 from tenure.entities.live_entity import NOTHING_KEPT
 from tenure.errors import ClosedError
 from tenure.protocol.entity.envelope import Envelope
+from tenure.runtime.clock import Clock, boot_clock
 
 
 class Envelopes(KeyedState[Envelope]):
     """By key."""
 
-    def __init__(self, settle_seconds: float) -> None:
+    def __init__(self, settle_seconds: float, clock: Clock = boot_clock) -> None:
         super().__init__(value_type=Envelope)
+        self._fair = FairTime(clock)
         self.settle_seconds = settle_seconds
         """For how long turns may go on in a range that is to move."""
         self._guards: Guards | None = None
@@ -50,11 +53,15 @@ class Envelopes(KeyedState[Envelope]):
         found = self.get(key)
         if found is None:
             return NOTHING_KEPT
-        since = self.guards.board.since(lease)
-        if since is None or not found.counts(lease.number, since, lease.journal):
+        if not self.is_unbroken(found, lease):
             self.pop(key, None)
             return NOTHING_KEPT
         return found
+
+    def is_unbroken(self, envelope: Envelope, lease: Lease) -> bool:
+        """Whether the key had owners all the time from when this was kept up to `lease`."""
+        since = self.guards.board.since(lease)
+        return since is not None and envelope.counts(lease.number, since, lease.journal)
 
     def alarms_within(self, ranges: Iterable[KeyRange]) -> list[tuple[str | int, float]]:
         """The keys that have alarms, and when the first of each rings."""

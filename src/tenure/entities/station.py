@@ -58,7 +58,7 @@ class Station:
         """Be an owner of the pool until the block ends."""
         settings = self._settings
         async with AsyncExitStack() as stack:
-            envelopes = Envelopes(settings.settle)
+            envelopes = Envelopes(settings.settle, settings.environment.clock)
             store = await settings.open_store()
             if store is not None:
                 stack.push_async_callback(store.close)

@@ -1,13 +1,10 @@
 """Time to live: a key that nobody refreshes goes after a time, and for a day it is said when.
 
 Expiry is for whoever went away: losses are told, so nobody has to refresh in order to notice them,
-and the time is long. A key never goes early by this process's own clock, which nobody sets: see
-`FairTime`.
+and the time is long. A key never goes early, whoever sets a clock, because it is counted in fair
+time: see `Entity.fair_now`. A store's keys count anew where nobody had them for a while.
 """
 
-import asyncio
-from collections.abc import Callable
-from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -30,23 +27,6 @@ class Expiring(msgspec.Struct):
     """When it went; 0 where it did not."""
 
 
-class FairTime:
-    """The time on the wall, as far as a clock that nobody sets bears it out. Where somebody sets
-    the one on the wall, things end late, and none ends early.
-    """
-
-    def __init__(self, steady: Callable[[], float] | None = None) -> None:
-        self._steady = steady
-        self._least = inf
-        """How far the wall was ahead of the other clock, when that was least."""
-
-    def __call__(self, wall: float) -> float:
-        """The time to compare with, when it is `wall` on the wall."""
-        steady = self._steady() if self._steady else asyncio.get_running_loop().time()
-        self._least = min(self._least, wall - steady)
-        return steady + self._least
-
-
 S = TypeVar("S", bound=Expiring)
 E = TypeVar("E", bound=Entity[Any])
 
@@ -56,20 +36,18 @@ class ExpiringEntity(Entity[S], Generic[S]):
 
     usual_ttl: ClassVar[float] = 86_400.0
     """Seconds, where nobody says others; a process has its own."""
-    fair: ClassVar[FairTime] = FairTime()
-    """Of a process: see `of_this_process`."""
 
     async def on_activate(self) -> None:
-        """Let the time be known, before somebody sets the clock on the wall."""
-        self.fair(self.now())
+        """How long nobody had it, nobody knows: it is kept for as long as if it were refreshed."""
+        if self.was_interrupted and self.state.expires:
+            self._refresh(self.state.ttl)
 
     def _refresh(self, ttl: float) -> None:
         """Keep it for so long from now on."""
         state = self.state
-        state.ttl, state.expires, state.gone_at = ttl, self.now() + ttl, 0.0
-        self.fair(self.now())
+        state.ttl, state.expires, state.gone_at = ttl, self.fair_now() + ttl, 0.0
         self.clear_alarm(FORGET)
-        self.set_alarm(EXPIRE, state.expires)
+        self.set_alarm(EXPIRE, self.now() + ttl)
 
     def _check_there(self) -> None:
         """Raise ServiceRefusal where there is nothing here."""
@@ -96,15 +74,13 @@ class ExpiringEntity(Entity[S], Generic[S]):
         if alarm.name == FORGET:
             self.forget()
             return
-        early = self.state.expires - self.fair(self.now())
+        early = self.state.expires - self.fair_now()
         if early > 0:
             self.set_alarm(EXPIRE, self.now() + early)
         else:
             self._end()
 
 
-def of_this_process(
-    entity: type[E], steady: Callable[[], float] | None = None, **known: object
-) -> type[E]:
-    """A class with what a process knows, and with a fair time of its own."""
-    return type(entity.__name__, (entity,), {"fair": FairTime(steady), **known})
+def of_this_process(entity: type[E], **known: object) -> type[E]:
+    """A class with what a process knows."""
+    return type(entity.__name__, (entity,), known)

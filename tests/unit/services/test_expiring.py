@@ -1,14 +1,20 @@
 """Time to live: never early, refreshed on demand, said for a while, and then forgotten."""
 
 from math import inf
-from time import monotonic
+from pathlib import Path
+from time import monotonic, time
+from typing import Any, cast
 
 import pytest
 
 from tenure.services import expiring
-from tenure.services.expiring import FairTime
+from tenure.services.feeds.service import Feeds
 from tenure.testing.clock import come_to_rest
-from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
+from tests.unit.manager.serving import serving
+from tests.unit.services.stage import Replied, ServiceStage, on_service_stage, set_wall
+from tests.unit.services.test_feed_items import RSS
+from tests.unit.services.test_feeds import sweep_all
+from tests.unit.services.test_moves import moving
 
 pytestmark = pytest.mark.asyncio
 
@@ -20,6 +26,14 @@ async def until(stage: ServiceStage, path: str, status: int) -> Replied:
     while (found := await stage.ask("GET", path)).status != status:
         await come_to_rest()
     return found
+
+
+async def ring_all(stage: ServiceStage) -> None:
+    """Let every alarm that is due by the clock on the wall be handled."""
+    agenda = stage.service.entities.station._alarms.agenda
+    agenda._wake()
+    while agenda._ringing:
+        await come_to_rest()
 
 
 @pytest.mark.parametrize(
@@ -62,21 +76,60 @@ async def test_a_clock_that_jumps_ends_nothing_early() -> None:
         station = stage.service.entities.station
         station.host.passivate(inf)  # whoever is made anew has seen no refresh
         assert not station.host._live
-        wall = station.host.gate.wall
-        station.host.gate.wall = station._alarms.agenda._wall = lambda: wall() + YEAR
-        station._alarms.agenda._wake()
-        while station._alarms.agenda._ringing:
-            await come_to_rest()
+        set_wall(stage, YEAR)
+        await ring_all(stage)
         assert (await stage.ask("GET", "/documents/d")).status == 200
         assert len(station._alarms.agenda) == 1, "it rings again"
 
 
-async def test_time_goes_back_and_never_ahead_of_the_clock_that_nobody_sets() -> None:
-    steady = [0.0]
-    fair = FairTime(lambda: steady[0])
-    assert fair(1000.0) == 1000.0
-    steady[0] = 10.0
-    assert [fair(1010.0), fair(YEAR)] == [1010.0, 1010.0]
-    assert fair(900.0) == 900.0, "then things end late"
-    steady[0] = 20.0
-    assert [fair(YEAR), fair(910.0)] == [910.0, 910.0]
+@pytest.mark.parametrize("stored", [False, True])
+async def test_what_moves_to_a_host_whose_clock_was_ahead_does_not_go_early(
+    stored: bool, tmp_path: Path
+) -> None:
+    settings = {"store": f"sqlite:{tmp_path / 'store.db'}"} if stored else {}
+    async with moving("documents", **settings) as (first, move):
+        made = await first.ask("PUT", "/documents/d", {"sections": {"a": 1}, "ttl": 1000})
+        second = await move(YEAR)
+        await ring_all(second)
+        found = await second.ask("GET", "/documents/d")
+        assert (found.status, found.tag) == (200, made.tag)
+
+
+async def test_a_feed_that_moves_to_a_host_whose_clock_was_ahead_does_not_go_early() -> None:
+    async with moving("feeds") as (first, move):
+        await first.ask("POST", "/feeds/f/bodies", RSS)
+        second = await move()
+        feeds = cast("Feeds", second.service)
+        feeds.kept._wall = lambda: time() + YEAR
+        sweep_all(feeds)
+        feeds.kept.there("f")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "body"),
+    [
+        ("documents", "/documents/d", {"sections": {}}),
+        ("pubsub", "/topics/t", {"target": "http://127.0.0.1:1/inbox"}),
+    ],
+)
+async def test_what_a_store_has_kept_over_a_crash_does_not_go_early(
+    name: str, path: str, body: dict[str, object], tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"store": f"sqlite:{tmp_path / 'store.db'}"}
+    if name == "pubsub":
+        settings["inward"] = True
+    async with serving(preset="default") as serves:
+        settings["manager"] = serves.service.url
+        async with on_service_stage(name, **settings) as stage:
+            method, to = ("PUT", path) if name == "documents" else ("POST", f"{path}/subscriptions")
+            made = await stage.ask(method, to, {**body, "ttl": 1000})
+            assert made.status == 201
+        async with on_service_stage(name, **settings) as stage:
+            set_wall(stage, YEAR)  # nobody handed anything over to this one
+            await ring_all(stage)
+            if name == "pubsub":
+                refreshed = await stage.ask("PUT", f"{to}/{made.body['id']}", {"ttl": 1000})
+                assert refreshed.status == 200
+            else:
+                found = await stage.ask("GET", path)
+                assert (found.status, found.tag) == (200, made.tag)

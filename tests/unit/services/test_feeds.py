@@ -12,9 +12,10 @@ import feedparser
 import pytest
 from aiohttp import web
 
+from tenure.base.instants import Instant, seconds
+from tenure.client.hand_off.fair_time import FairTime
 from tenure.errors import UsageError
 from tenure.services import outward
-from tenure.services.expiring import FairTime
 from tenure.services.feeds import feed_owners, kept_feeds
 from tenure.services.feeds.service import Feeds
 from tests.unit.services.stage import ServiceStage, on_service_stage
@@ -271,7 +272,8 @@ async def test_a_feed_that_nobody_uses_goes_and_says_when_it_went() -> None:
     async with on_service_stage("feeds") as stage:
         feeds = cast("Feeds", stage.service)
         wall, steady = [1e9], [0.0]
-        feeds.kept._wall, feeds.kept._fair = lambda: wall[0], FairTime(lambda: steady[0])
+        feeds.kept._wall = lambda: wall[0]
+        feeds.kept.states._fair = FairTime(lambda: Instant(seconds(steady[0])))
         assert (await stage.ask("GET", "/feeds/f")).status == 404
         await stage.ask("POST", "/feeds/f/bodies", RSS)
         sweep_all(feeds)

@@ -8,13 +8,13 @@ import pytest
 
 from tenure.services.feeds.service import Feeds
 from tests.unit.manager.serving import serving
-from tests.unit.services.stage import ServiceStage, on_service_stage
+from tests.unit.services.stage import ServiceStage, on_service_stage, set_wall
 from tests.unit.services.test_feed_items import RSS
 from tests.unit.services.test_feeds import until
 from tests.unit.services.test_pubsub import hooked
 
 pytestmark = pytest.mark.asyncio
-Move: TypeAlias = Callable[[], Awaitable[ServiceStage]]
+Move: TypeAlias = Callable[..., Awaitable[ServiceStage]]
 
 
 @asynccontextmanager
@@ -28,10 +28,13 @@ async def moving(name: str, **settings: Any) -> AsyncIterator[tuple[ServiceStage
         )
         stack.push_async_callback(leaving.aclose)
 
-        async def move() -> ServiceStage:
+        async def move(ahead: float = 0.0) -> ServiceStage:
+            """`ahead` is how far the clock of the other process is."""
             second = await stack.enter_async_context(
                 on_service_stage(name, manager=manager, **settings)
             )
+            if ahead:
+                set_wall(second, ahead)
             await leaving.aclose()
             return second
 

@@ -129,6 +129,16 @@ def test_a_subscription_that_nobody_refreshes_goes_and_says_when_it_went() -> No
     assert state == TopicState()  # nothing is left of it
 
 
+def test_what_was_left_of_a_subscription_is_left_where_nobody_had_its_topic() -> None:
+    state = TopicState()
+    id_ = state.subscribe("bob", 100.0, 30.0, "1.1.a")
+    state.counted = 110.0
+    state.count_anew(1e6)
+    assert (state.subscriptions[id_].expires, state.counted) == (1e6 + 20.0, 1e6)
+    state.count_anew(5.0)
+    assert state.subscriptions[id_].expires == 1e6 + 20.0, "a clock that is behind ends it late"
+
+
 def test_what_has_expired_is_sent_nothing_even_before_it_is_collected() -> None:
     state = subscribed("queue:ann", seconds=10.0)
     state.publish(b"1", 5.0)

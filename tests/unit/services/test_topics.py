@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tenure import Entities
+from tenure.base.instants import Instant, seconds
+from tenure.client.hand_off.fair_time import FairTime
 from tenure.errors import ServiceRefusal
 from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.service import bound_topic
@@ -48,17 +50,6 @@ class Inboxes:
         return [data for _, _, data in self.got[target]]
 
 
-class TurnedFanOut(FanOut):
-    """By the clock that is turned."""
-
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(f"p{len(stage.members)}")
-        self._environment = stage.environment()
-
-    def clock(self) -> float:
-        return self._environment.wall()
-
-
 @asynccontextmanager
 async def staged() -> AsyncIterator[Stage]:
     async with InProcessCluster(["counters"], clock=TurnedClock()) as cluster:
@@ -72,7 +63,7 @@ async def staged() -> AsyncIterator[Stage]:
 
 
 async def enter(stage: Stage, inboxes: Inboxes) -> Entities[Topic]:
-    fan_out = TurnedFanOut(stage)
+    fan_out = FanOut(f"p{len(stage.members)}")
     fan_out.targets = inboxes
     member = await stage.enter(bound_topic(fan_out, RememberedTopics()))
     fan_out.topics = member
@@ -218,13 +209,12 @@ async def test_subscriptions_go_when_their_time_is_over_and_not_before() -> None
         assert gone.value.status == 410
 
 
-async def test_a_clock_on_the_wall_that_jumps_ends_no_subscription_early(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_clock_on_the_wall_that_jumps_ends_no_subscription_early() -> None:
     inboxes, steady = Inboxes(), [0.0]
-    monkeypatch.setattr(TurnedFanOut, "clock", lambda _: steady[0])
     async with staged() as stage:
         member = await enter(stage, inboxes)
+        fair = FairTime(lambda: Instant(seconds(steady[0])))
+        member.station.host.gate.envelopes._fair = fair
         await stage.spread()
         await stage.done(member["t"].subscribe("bob", 30.0))
         await stage.cluster.turn(40.0)  # which the other clock does not know of

@@ -22,6 +22,7 @@ import msgspec
 from tenure.base.keys import Key, PoolKind, UserKey, hashed_key, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.guard import Guards
+from tenure.client.hand_off.fair_time import FairTime
 from tenure.client.hand_off.handler import Exported, OwnersState
 from tenure.client.hand_off.key_index import LEAF_KEYS, KeyIndex, ToKey
 from tenure.client.hand_off.likeness import ValueCodec
@@ -66,6 +67,7 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
     def __init__(self, *, value_type: Any = Any) -> None:
         self._values: dict[UserKey, V] = {}
         self._place: Home | None = None
+        self._fair = FairTime()
         self._lock = RLock()  # letting go of a mark may happen anywhere, also inside of it
         self._marks: tuple[ref[_Mark], ...] = ()
         self._codec: ValueCodec[V] = ValueCodec(value_type, "a KeyedState")
@@ -142,6 +144,13 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         """The keys in the range, in no order."""
         return [key for _, keys in self._leaves(key_range) for key in keys]
 
+    def fair_now(self, wall: float) -> float:
+        """The time by which values end that are kept for a while: at most `wall`, which is that on
+        the wall, in seconds. Whoever sets a clock, and wherever a value moves, it is never ahead
+        of what has passed since it was asked for before; it may be late.
+        """
+        return self._fair.now(wall)
+
     def _check(self, user_key: UserKey, value: V) -> None:
         """That the value is still what it is when it has been sent and received."""
         self._codec.encode(user_key, value)
@@ -203,6 +212,8 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
                     batch, waiting = [], 0
         if batch:
             yield from self._chunks(batch)
+        if at := self._fair.known():
+            yield self._encode(_Batch([], at))  # at the end: later than all that was kept
 
     def _chunks(self, batch: "list[_Keys]") -> Iterator[bytes]:
         """One; or several, where the values are larger than was thought."""
@@ -243,8 +254,10 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
                 self._import(place, part, keys)
 
     def _decoded(self, chunk: bytes) -> "list[Leaf[V]]":
-        parts: list[Leaf[V]] = self._decoder.decode(chunk).parts
-        return parts
+        batch: _Batch[V] = self._decoder.decode(chunk)
+        if batch.fair_time:
+            self._fair.told(batch.fair_time)
+        return batch.parts
 
     def _import(self, place: Home, part: "Leaf[V]", keys: list[Key]) -> None:
         values, to_key = self._values, place.key
@@ -315,6 +328,8 @@ class _Batch(msgspec.Struct, Generic[V], array_like=True, gc=False):
     """As much as is handed over at a time."""
 
     parts: list[Leaf[V]]
+    fair_time: float = 0.0
+    """Where it is given, that of whoever gives; see `FairTime`."""
 
 
 class _Mark:

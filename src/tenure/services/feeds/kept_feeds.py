@@ -10,7 +10,6 @@ from itertools import islice
 
 from tenure import KeyedState
 from tenure.errors import ServiceRefusal
-from tenure.services.expiring import FairTime
 from tenure.services.feeds.feed_state import SOURCES, FeedSource, FeedState
 from tenure.services.feeds.parsing import FeedItem, items_in
 from tenure.services.feeds.rules import FeedRules
@@ -40,7 +39,6 @@ class KeptFeeds:
         self._rules = rules
         self._ttl = ttl
         self._wall = wall
-        self._fair = FairTime()
         self._polling: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._sweep: Iterator[str] = iter(())
 
@@ -58,13 +56,11 @@ class KeptFeeds:
         if found is not None and not found.gone_at:
             return found
         FEEDS.check(len(self.states) + (found is None))
-        return FeedState(self._wall() + self._ttl, updated=self._wall())
+        return FeedState(0.0, updated=self._wall())  # until it is kept
 
     def keep(self, key: str, state: FeedState) -> None:
         """Whoever uses a feed refreshes it."""
-        now = self._wall()
-        self._fair(now)
-        state.expires = now + self._ttl
+        state.expires = self.states.fair_now(self._wall()) + self._ttl
         self.states[key] = state
 
     def take(self, key: str, items: list[FeedItem]) -> int:
@@ -105,7 +101,7 @@ class KeptFeeds:
     def sweep(self, outward: Outward, owns: Callable[[str], object]) -> None:
         """Look at some feeds: those that nobody uses go, and sources of our own are polled."""
         now = self._wall()
-        fair = self._fair(now)
+        fair = self.states.fair_now(now)
         some = list(islice(self._sweep, SWEPT))
         if not some:
             self._sweep = iter([each for each in self.states if isinstance(each, str)])

@@ -45,10 +45,6 @@ class FanOut:
         self._pumps: dict[str, Pump] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def clock(self) -> float:
-        """Seconds by a clock that nobody sets."""
-        return asyncio.get_running_loop().time()
-
     def kick(self, topic: str) -> None:
         """See `Sender`."""
         self._pump(topic)

@@ -57,7 +57,7 @@ class Published(msgspec.Struct):
 
 def bound_topic(fan_out: FanOut, remembered: RememberedTopics) -> type[Topic]:
     """The class of the topics of one process."""
-    return of_this_process(Topic, fan_out.clock, sender=fan_out, remembered=remembered)
+    return of_this_process(Topic, sender=fan_out, remembered=remembered)
 
 
 class PubSub(Service[Topic]):

@@ -20,7 +20,6 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from tenure import Alarm, Entity, reading
-from tenure.services.expiring import FairTime
 from tenure.services.lives import new_name
 from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome, TopicState
 
@@ -40,7 +39,7 @@ class Subscribed(msgspec.Struct, frozen=True):
     number: int
     """Messages from the next number on are for it."""
     expires: float
-    """Wall time, in seconds."""
+    """In seconds since 1970."""
 
 
 class MessageAccepted(msgspec.Struct, frozen=True):
@@ -119,7 +118,6 @@ class Topic(Entity[TopicState]):
 
     remembered: ClassVar[RememberedTopics]
     sender: ClassVar["Sender"]
-    fair: ClassVar[FairTime]
 
     @property
     def _name(self) -> str:
@@ -128,17 +126,13 @@ class Topic(Entity[TopicState]):
     def _epoch(self) -> str:
         return new_name(self.lease)
 
-    def _fair_now(self) -> float:
-        """By which subscriptions expire: none early, whoever sets the clock on the wall."""
-        return self.fair(self.now())
-
     def _changed(self) -> None:
         """Subscriptions, or when they expire."""
         self.remembered.note(self._name, self.state)
-        at = self.state.next_expiry()
+        at, now = self.state.next_expiry(), self.fair_now()
+        self.state.counted = now
         if at is not None:
-            now = self.now()
-            self.set_alarm(EXPIRE, now + max(at - self.fair(now), 1.0))
+            self.set_alarm(EXPIRE, self.now() + max(at - now, 1.0))
         elif self.state.epoch:
             self.clear_alarm(EXPIRE)
         else:
@@ -146,8 +140,10 @@ class Topic(Entity[TopicState]):
 
     async def on_activate(self) -> None:
         """Take what this process remembers, where nothing was handed over."""
-        now = self._fair_now()
+        now = self.fair_now()
         if self.state.epoch:
+            if self.was_interrupted:
+                self.state.count_anew(now)
             self.remembered.note(self._name, self.state)
             if self.state.is_behind():
                 self.sender.kick(self._name)
@@ -159,16 +155,15 @@ class Topic(Entity[TopicState]):
 
     async def subscribe(self, target: str, seconds: float) -> Subscribed:
         """Have messages sent to a target for so long. Raises ServiceRefusal for one too many."""
-        self._fair_now()
-        id_ = self.state.subscribe(target, self.now(), seconds, self._epoch())
+        id_ = self.state.subscribe(target, self.fair_now(), seconds, self._epoch())
         return self._subscribed(id_)
 
     async def refresh(self, id_: str, seconds: float) -> Subscribed:
         """Have them sent for so long from now on; how far the topic is. Raises ServiceRefusal where
         the subscription has gone.
         """
-        self.state.collect(self._fair_now())
-        self.state.refresh(id_, self.now(), seconds)
+        self.state.collect(self.fair_now())
+        self.state.refresh(id_, self.fair_now(), seconds)
         return self._subscribed(id_)
 
     def _subscribed(self, id_: str) -> Subscribed:
@@ -207,7 +202,7 @@ class Topic(Entity[TopicState]):
         """What is to be sent now; None where this is another process than the sender's."""
         if sender != self.sender.name:
             return None
-        return self.state.due(self._fair_now(), set(busy))
+        return self.state.due(self.fair_now(), set(busy))
 
     async def report(self, epoch: str, outcomes: list[DeliveryOutcome]) -> int:
         """This came of it. The number up to which all targets that do not refuse have taken it."""
@@ -226,7 +221,7 @@ class Topic(Entity[TopicState]):
         """Send what is left, or drop what has expired."""
         now = self.now()
         if alarm.name == EXPIRE:
-            self.state.collect(self.fair(now))
+            self.state.collect(self.fair_now())
             self._changed()
         else:
             self._deliver_again(now)

@@ -95,6 +95,8 @@ class TopicState(msgspec.Struct):
     log: list[TopicMessage] = []
     subscriptions: dict[str, Subscription] = {}
     gone: dict[str, float] = {}
+    counted: float = 0.0
+    """When a subscription last changed, by the time by which they expire."""
 
     # --- subscriptions ---
 
@@ -135,6 +137,12 @@ class TopicState(msgspec.Struct):
         for target, expires in remembered.items():
             if expires > now:
                 self.subscribe(target, now, expires - now, epoch)
+
+    def count_anew(self, now: float) -> None:
+        """How long nobody had the topic, nobody knows: what was left then, is left."""
+        for each in self.subscriptions.values():
+            each.expires += max(now - self.counted, 0.0)
+        self.counted = now
 
     def unsubscribe(self, id_: str, now: float) -> bool:
         """Whether there was one."""
