@@ -129,7 +129,6 @@ class Queue(ExpiringEntity[QueueState]):
     """One key's. A process makes a subclass of it that knows the pools it watches."""
 
     pools: ClassVar[WatchedPools | None] = None
-    _looked = 0
 
     async def on_activate(self) -> None:
         """Its process may have been told of losses while another had the queue."""

@@ -6,6 +6,7 @@ when the loss was signalled: whoever has it compares.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeAlias
@@ -17,6 +18,9 @@ from tenure.errors import ServiceRefusal
 
 AT_ONCE = 64
 """Queues that are asked at a time to look for losses."""
+AGAIN_SECONDS = 1.0
+"""After which those are asked again that could not look, such as one that too many wait for."""
+logger = logging.getLogger("tenure.services")
 
 
 class WatchedKey(msgspec.Struct, frozen=True, array_like=True):
@@ -41,10 +45,9 @@ class WatchedPools:
     ) -> None:
         self._lookups = {each: Lookup(managers, pool=each, on_loss=self._on_loss) for each in pools}
         self._check = check
-        self.losses = 1
-        """How many were signalled; a queue that has looked since the last need not look again."""
         self._queues: dict[str, None] = {}
         """Those that watch keys, and are used here."""
+        self._asking: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
@@ -52,7 +55,12 @@ class WatchedPools:
         async with AsyncExitStack() as stack:
             for each in self._lookups.values():
                 await stack.enter_async_context(each)
+            stack.callback(self._end)
             yield
+
+    def _end(self) -> None:
+        for each in self._asking:
+            each.cancel()
 
     def add(self, queue: str) -> None:
         """Have this queue look when something is lost."""
@@ -60,11 +68,30 @@ class WatchedPools:
 
     async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
         del ranges  # each queue compares for itself
-        self.losses += 1
         queues, self._queues = list(self._queues), {}  # who is still here says so again
+        failed = await self._asked(queues)
+        if failed:
+            asking = asyncio.create_task(self._ask_again(failed))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+
+    async def _asked(self, queues: list[str]) -> list[str]:
+        """Have them look; those that could not."""
+        failed = []
         for first in range(0, len(queues), AT_ONCE):
-            some = map(self._check, queues[first : first + AT_ONCE])
-            await asyncio.gather(*some, return_exceptions=True)
+            some = queues[first : first + AT_ONCE]
+            found = await asyncio.gather(*map(self._check, some), return_exceptions=True)
+            for queue, each in zip(some, found, strict=True):
+                if isinstance(each, Exception):
+                    logger.info("%.100r looks for losses later: %s", queue, each)
+                    failed.append(queue)
+        return failed
+
+    async def _ask_again(self, queues: list[str]) -> None:
+        """Until each has looked: otherwise a loss would be told to nobody."""
+        while queues:
+            await asyncio.sleep(AGAIN_SECONDS)
+            queues = await self._asked(queues)
 
     async def watched(self, keys: Mapping[str, list[str]]) -> Watched:
         """The keys as they stand. Raises ServiceRefusal for a pool that is not watched here."""
