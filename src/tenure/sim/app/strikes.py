@@ -17,7 +17,6 @@ from tenure.sim.lease.strikes import LeaseStrikes
 LEFT_OUT = (
     *("two of one name", "first thread ended", "callback hangs", "load"),
     "journal put back",  # until that is noticed, nothing is promised
-    *(each.name for each in HAND_OFF_FAULTS),  # programs hand over by links, which break as such
 )
 KILLED_AFTER_TERMS = 3.0
 """From being asked to leave: the grace that supervisors give."""
@@ -92,4 +91,5 @@ FAULTS = FaultTable(
         for name, faults in LEASE_FAULTS.aliases.items()
         if name not in ("all", "none", "hand-off")
     },
+    HAND_OFF_FAULTS,  # programs hand over by links, which break as such
 )

@@ -23,4 +23,5 @@ FAULTS = FaultTable(
         **{name: each for name, each in OF_PROGRAMS.aliases.items() if name not in ("all", "none")},
         "store": STORE_FAULTS,
     },
+    OF_PROGRAMS.idle,
 )

@@ -59,11 +59,19 @@ class FaultTable:
     """All kinds of fault that a world may have, and names for several of them at once."""
 
     def __init__(
-        self, faults: Sequence[Fault], aliases: Mapping[str, Sequence[Fault]] | None = None
+        self,
+        faults: Sequence[Fault],
+        aliases: Mapping[str, Sequence[Fault]] | None = None,
+        idle: Sequence[Fault] = (),
     ) -> None:
         self.faults = faults
-        self.aliases = {**(aliases or {}), "all": faults, "none": ()}
-        self.kinds = tuple(fault.name for fault in faults)
+        """With those that are `idle`: they strike nothing in this world, and are drawn all the
+        same, so that a seed stays the run that it was.
+        """
+        there = tuple(fault for fault in faults if fault not in idle)
+        self.idle = idle
+        self.aliases = {**(aliases or {}), "all": there, "none": ()}
+        self.kinds = tuple(fault.name for fault in there)
 
     def chosen(self, names: str) -> tuple[str, ...]:
         """The kinds that a comma-separated list of names and aliases means, in a fixed order."""

@@ -14,4 +14,5 @@ OF_QUEUES = QUEUE_SLOW, QUEUE_REFUSES, QUEUE_ANSWER_LOST, QUEUE_LATE
 FAULTS = FaultTable(
     (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *STORE_FAULTS, *OF_QUEUES),
     {name: each for name, each in OF_PROGRAMS.aliases.items() if name not in ("all", "none")},
+    OF_PROGRAMS.idle,
 )
