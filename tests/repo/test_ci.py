@@ -1,0 +1,98 @@
+"""`.ci/run` refuses where one of the two versions of etcd is missing, unless that is said."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.repo.reading import ROOT
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="an sdist has no .ci")
+
+HAS_ANOTHER = 'echo "$PWD/.ci/etcd"'
+HAS_NONE = "exit 1"
+MAKES = 'echo "$*, with ${TENURE_TEST_ETCD:-the usual etcd}" >>made'
+"""A `make` that only notes what it was asked for."""
+
+
+def program(path: Path, body: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A place with the script and nothing else, in which everything passes at once."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    program(tmp_path / ".ci/etcd", "echo etcd Version: 3.4.0")
+    program(tmp_path / "bin/make", MAKES)
+    program(tmp_path / "bin/chromium", ":")
+    return tmp_path
+
+
+def run(clone: Path, **said: str) -> tuple[int, str, list[str]]:
+    """How it ended, what it complained about, and what was made."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+    around["PATH"] = f"{clone / 'bin'}:{around['PATH']}"
+    done = subprocess.run(
+        [clone / ".ci/run"], env={**around, **said}, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stderr, (clone / "made").read_text().splitlines()
+
+
+def test_it_refuses_where_the_other_etcd_is_missing(clone: Path) -> None:
+    program(clone / ".ci/other-etcd", HAS_NONE)
+    code, complaint, made = run(clone)
+    assert code == 1
+    assert "no etcd of another version" in complaint
+    assert "TENURE_ONE_ETCD=1" in complaint
+    assert made == ["setup, with the usual etcd"]
+
+
+@pytest.mark.parametrize("found", [HAS_NONE, HAS_ANOTHER])
+def test_it_goes_on_with_one_where_that_is_said(clone: Path, found: str) -> None:
+    program(clone / ".ci/other-etcd", found)
+    code, _, made = run(clone, TENURE_ONE_ETCD="1")
+    assert code == 0
+    assert made[1].startswith("lint types, ")
+    assert all(each.endswith("with the usual etcd") for each in made)
+
+
+def test_it_runs_the_tests_of_etcd_once_more_with_the_other_one(clone: Path) -> None:
+    program(clone / ".ci/other-etcd", HAS_ANOTHER)
+    code, _, made = run(clone)
+    assert code == 0
+    again = [each for each in made if each.endswith(f"with {clone / '.ci/etcd'}")]
+    assert [each.split()[0] for each in again] == ["test", "test-failover"]
+    assert "tests/integration/etcd" in again[0]
+
+
+def test_what_fails_beside_the_others_and_alone_refuses_the_change(clone: Path) -> None:
+    program(clone / ".ci/other-etcd", HAS_ANOTHER)
+    (clone / ".pytest_cache/v/cache").mkdir(parents=True)
+    failed = """echo '  "t": true' >.pytest_cache/v/cache/lastfailed"""
+    program(clone / "bin/make", f'{MAKES}\nif [ "$1" = test ]; then {failed}; exit 1; fi')
+    code, complaint, made = run(clone)
+    assert code != 0
+    assert "UNSTEADY" in complaint
+    assert made[-1] == "test WORKERS=0 ARGS=--last-failed, with the usual etcd"
+
+
+def test_there_is_no_other_etcd_where_none_is_there_and_none_can_be_fetched(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/other-etcd", tmp_path / ".ci/other-etcd")
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "dirname", "mkdir"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or pytest.fail(name))
+    said = subprocess.run(
+        [tmp_path / ".ci/other-etcd"],
+        env={"PATH": str(tmp_path / "bin")},
+        capture_output=True,
+        check=False,
+    )
+    assert said.returncode == 1
+    assert not said.stdout
