@@ -17,7 +17,7 @@ from tenure.client.managers import find_managers
 from tenure.client.owner import ENTER_SECONDS, OnRanges
 from tenure.client.routes import RouteBoard
 from tenure.client.watching import KeyChange, Watch
-from tenure.errors import ConfigurationError
+from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.lease.lookup.events import LookupConfig
 from tenure.transport.credentials import Credentials
 
@@ -111,6 +111,11 @@ class Lookup(Enterable[LookupEngine]):
         meanwhile.
         """
         self._check_usable()
+        if not_at is not None and not isinstance(not_at, str):
+            raise UsageError(
+                f"not_at is the address of the owner that refused, not {not_at!r:.100}; leave it "
+                "out where none did"
+            )
         seconds = self.hold + SERVED_AGAIN_SECONDS
         if timeout is not None:
             seconds = checked_seconds("timeout", timeout)
@@ -131,6 +136,10 @@ class Lookup(Enterable[LookupEngine]):
         can wait for.
         """
         self._check_usable()
+        if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+            raise UsageError(
+                f"standings takes several keys, as in standings([key]), not {keys!r:.100}"
+            )
         return self._engine.standings([self.key(each) for each in keys])
 
     @property

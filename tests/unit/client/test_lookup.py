@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -390,6 +391,19 @@ async def test_wait_returns_when_the_key_is_served_elsewhere(cluster: InProcessC
             await waiting
             assert lookup.find("room-42") == "http://b"
             await lookup.wait("room-42", not_at="http://a")  # it is there already
+
+
+async def test_what_wait_and_standings_cannot_use_is_refused_by_name(
+    cluster: InProcessCluster,
+) -> None:
+    async with cluster.owner(address="http://a"), cluster.lookup() as lookup:
+        wrong: Any
+        for wrong in (5, b"http://a", ["http://a"]):
+            with pytest.raises(UsageError, match="not_at is the address of the owner that refused"):
+                await lookup.wait("room-42", not_at=wrong)
+        for wrong in ("room-42", b"room-42", 5, None):  # a text would be as many keys as letters
+            with pytest.raises(UsageError, match=r"several keys, as in standings\(\[key\]\), not"):
+                lookup.standings(wrong)
 
 
 async def test_wait_goes_on_while_nobody_serves_the_key(cluster: InProcessCluster) -> None:

@@ -108,9 +108,7 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         with self._lock:  # what is in the state is in the index, whatever a discard does meanwhile
             if user_key not in self._values:
                 place = self._place
-                if place is None:
-                    hashed_key(user_key)  # raises for what cannot be a key in any pool
-                else:
+                if place is not None:
                     place.keys.add(place.key(user_key), user_key, place.key)
             self._values[user_key] = value
         if self._marks:  # after the change: who looks at a mark in between finds it the next time
@@ -142,6 +140,10 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
 
     def within(self, key_range: KeyRange) -> list[UserKey]:
         """The keys in the range, in no order."""
+        if not isinstance(key_range, KeyRange):
+            raise UsageError(
+                f"within takes a KeyRange, such as one of Owner.ranges, not {key_range!r:.100}"
+            )
         return [key for _, keys in self._leaves(key_range) for key in keys]
 
     def fair_now(self, wall: float) -> float:
@@ -152,7 +154,11 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         return self._fair.now(wall)
 
     def _check(self, user_key: UserKey, value: V) -> None:
-        """That the value is still what it is when it has been sent and received."""
+        """That the key can be one, and the value is still what it is when it has been sent and
+        received.
+        """
+        place = self._place
+        (hashed_key if place is None else place.key)(user_key)  # raises for what cannot be a key
         self._codec.encode(user_key, value)
 
     def _note(self, user_key: UserKey) -> None:

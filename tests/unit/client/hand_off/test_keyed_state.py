@@ -255,6 +255,20 @@ def test_a_state_without_an_owner_has_no_ranges() -> None:
         state[1.5] = 1  # type: ignore[index]
 
 
+@pytest.mark.parametrize("key", [None, 1.5, [], {}, object(), "\ud800", 1 << 64])
+def test_what_cannot_be_a_key_is_refused_as_a_key(key: Any) -> None:  # noqa: ANN401  # wrong
+    for state in KeyedState[int](), state_of():
+        with pytest.raises(KeyTypeError):
+            state[key] = 1
+        assert not state
+
+
+@pytest.mark.parametrize("wrong", [None, "room-42", b"", (b"", None)])
+def test_within_takes_a_range(wrong: Any) -> None:  # noqa: ANN401  # wrong on purpose
+    with pytest.raises(UsageError, match="within takes a KeyRange, such as one of"):
+        state_of().within(wrong)
+
+
 def test_the_keys_of_a_pool_are_those_of_its_kind() -> None:
     state = state_of("ordered")
     with pytest.raises(KeyTypeError, match="ordered pool"):
