@@ -17,7 +17,7 @@ from tenure.cache.memory_file import MemoryFile
 from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.cache.volume import Volume
 from tenure.cache.volume_engine import VolumeEngine
-from tenure.client.arguments import checked_seconds
+from tenure.client.arguments import checked_flag, checked_seconds
 from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
@@ -268,7 +268,7 @@ class CacheServer(Enterable[CacheServerEngine]):
             raise ConfigurationError(f'remembers is "longest" or "latest end", not {remembers!r}')
         self.volume = volume
         environment = _environment or environment_here(credentials)
-        is_safe = insecure or environment.credentials.mutual
+        is_safe = checked_flag("insecure", insecure) or environment.credentials.mutual
         self.listen = _checked_listen(listen, insecure=is_safe)
         self.memory = _checked_memory(memory)
         self.remembers: Remembers = remembers

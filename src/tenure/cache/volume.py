@@ -10,6 +10,7 @@ from tenure.cache.volume_write import RunsWrites, VolumeWrite
 from tenure.client.arguments import (
     LOOPBACK,
     checked_drain,
+    checked_flag,
     checked_listening,
     checked_seconds,
     checked_told_address,
@@ -121,7 +122,7 @@ class Volume(Generic[V]):
             mode=mode,
         )
         self.address = checked_told_address(address, "")
-        self._insecure = insecure
+        self._insecure = checked_flag("insecure", insecure)
         self._asks_for_certificates = Credentials.from_environment().mutual
         self._listen = listen
         self.listens(LOOPBACK)

@@ -35,9 +35,10 @@ def checked_lookup(lookup: KeyFinder | None, pool: str) -> KeyFinder | None:
     """Who says where the keys are that an owner of `pool` does not hold."""
     if lookup is None:
         return None
-    if isinstance(lookup, type) or not callable(getattr(lookup, "find", None)):
+    is_one = callable(getattr(lookup, "find", None)) and hasattr(lookup, "pool")
+    if isinstance(lookup, type) or not is_one:
         raise ConfigurationError(
-            f"lookup is a Lookup of the same pool, not {lookup!r}; write it like "
+            f"lookup is a Lookup of the same pool, not {shown(lookup)}; write it like "
             f"lookup=Lookup(pool={pool!r})"
         )
     if lookup.pool != pool:
@@ -228,6 +229,13 @@ def drawn_name(address: str, random: Random) -> str:
     readable = re.sub(r"[^\w.:-]+", "-", place).strip("-")[: NAME_CHARACTERS - RANDOM_DIGITS - 1]
     end = f"{random.getrandbits(4 * RANDOM_DIGITS):0{RANDOM_DIGITS}x}"
     return f"{readable}-{end}" if readable else end
+
+
+def checked_flag(what: str, value: object) -> bool:
+    """Yes or no: a text, such as one from the environment, would count as yes whatever it says."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{what} is True or False, not {shown(value)}")
+    return value
 
 
 def checked_count(what: str, value: object) -> int:

@@ -76,7 +76,7 @@ def check_arity(name: str, callback: Callable[..., object], arguments: int) -> N
     try:
         signature.bind(*range(arguments))
     except TypeError as error:
-        what = f"{arguments} argument" + ("s" if arguments > 1 else "")
+        what = f"{arguments} argument" + ("s" if arguments != 1 else "")
         raise ConfigurationError(
             f"{name} is called with {what}, and {callback!r} takes {signature}: {error}"
         ) from None

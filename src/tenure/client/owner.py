@@ -14,12 +14,14 @@ import msgspec
 
 from tenure.base.instants import seconds
 from tenure.base.keys import Key, PoolKind, UserKey
+from tenure.base.names import shown
 from tenure.base.ranges import KeyRange
 from tenure.client.arguments import (
     KeyFinder,
     checked_address,
     checked_capacity,
     checked_drain,
+    checked_flag,
     checked_kind,
     checked_labels,
     checked_listening,
@@ -29,7 +31,7 @@ from tenure.client.arguments import (
     checked_told_address,
     drawn_name,
 )
-from tenure.client.callbacks import check_callback
+from tenure.client.callbacks import check_arity, check_callback
 from tenure.client.entering import Enterable, Form
 from tenure.client.environment import Environment, environment_here
 from tenure.client.guard import Guard
@@ -190,7 +192,7 @@ class Owner(Enterable[OwnerEngine]):
         return self._config.address
 
     def __repr__(self) -> str:
-        held = "" if self._state != "entered" else f", holds {len(self._board.ranges())} ranges"
+        held = "" if self._state != "entered" else f", ranges: {len(self._board.ranges())}"
         who = f"Owner {self.name!r} of pool {self.pool!r} at {self.address}"
         return f"<{who}: {self._state}{held}>"
 
@@ -338,6 +340,7 @@ def _takes(
     credentials: Credentials,
 ) -> tuple[HandOffHandler, str, str | None] | None:
     """What has the state that moves, where more of it is taken, and the URL of that."""
+    checked_flag("hand_off_insecure", insecure)
     if handler is not None:
         told = checked_told_address(told)
         is_safe = insecure or credentials.listens_with_tls
@@ -355,8 +358,12 @@ def _check_called(
 ) -> None:
     check_callback("on_grant", on_grant)
     check_callback("on_revoke", on_revoke)
-    if volume is not None and not callable(getattr(volume, "reads_of", None)):
-        raise ConfigurationError(f"volume is a Volume, not {volume!r}")
+    if volume is None:
+        return
+    if isinstance(volume, type) or not callable(getattr(volume, "reads_of", None)):
+        raise ConfigurationError(
+            f"volume is a Volume, not {shown(volume)}; write it like volume=Volume(load)"
+        )
 
 
 def _named(name: str | None, where: str, environment: Environment) -> str:
@@ -375,6 +382,8 @@ def _checked_probe(probe: object, watchdog: object) -> Probe | None:
             "probe is a function, or a coroutine function, by which the watchdog finds out whether "
             f"the application serves: pass watchdog=10.0 with it, or leave it out, not {probe!r}"
         )
+    if probe is not None:
+        check_arity("probe", probe, 0)
     return probe
 
 

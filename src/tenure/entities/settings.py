@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.keys import PoolKind
-from tenure.client.arguments import checked_address, checked_drain, checked_name, checked_seconds
+from tenure.client.arguments import (
+    checked_address,
+    checked_drain,
+    checked_flag,
+    checked_name,
+    checked_seconds,
+)
 from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
@@ -59,7 +65,7 @@ class EntitySettings:
                 raise ConfigurationError(f"{name} is a number from 1 on, not {value!r}")
         self.make_store = None if self.store is None else store_for(self.store)
         self.drain = checked_drain(self.drain)
-        is_safe = self.insecure or self.environment.credentials.mutual
+        is_safe = checked_flag("insecure", self.insecure) or self.environment.credentials.mutual
         self.listen = checked_listen(self.listen, self.address, insecure=is_safe)
         self.address = None if self.address is None else checked_address(self.address)
 

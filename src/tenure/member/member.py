@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from aiohttp import ClientSession
 
 from tenure.base.keys import PoolKind, UserKey
-from tenure.client.arguments import checked_address, checked_drain, checked_name
+from tenure.client.arguments import checked_address, checked_drain, checked_flag, checked_name
+from tenure.client.callbacks import check_callback
 from tenure.client.environment import environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup, OnChange
+from tenure.client.managers import find_managers
 from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
 from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
@@ -101,9 +103,12 @@ class Member:
         **options: Unpack[MemberOptions],
     ) -> None:
         self.pool = checked_name("pool", pool)
+        if managers is not None:  # what the environment names may be there when it is entered
+            find_managers(managers)
         self._managers = managers
+        check_callback("on_loss", on_loss)
         self.credentials = environment_here(credentials).credentials
-        is_safe = insecure or self.credentials.mutual
+        is_safe = checked_flag("insecure", insecure) or self.credentials.mutual
         self._listen = checked_listen(listen, address, insecure=is_safe)
         self._address = None if address is None else checked_address(address)
         self._drain = checked_drain(drain)

@@ -50,6 +50,10 @@ class Credentials:
     insecure: bool = False
 
     def __post_init__(self) -> None:
+        for name in "token_file", "ca", "cert", "key":
+            _check_path(name, getattr(self, name))
+        for name in "mutual", "insecure":
+            _check_flag(name, getattr(self, name))
         if self.token is not None and self.token_file is not None:
             raise ConfigurationError("token and token_file are both given; leave one out")
         if (self.cert is None) != (self.key is None):
@@ -138,6 +142,19 @@ def _checked_token(text: object, what: str) -> str:
     raise ConfigurationError(  # without its text: it stands in logs
         f"{what} is no token: it is one word, as `tenure token new` prints it"
     )
+
+
+def _check_path(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str | os.PathLike):
+        raise ConfigurationError(
+            f"{name} is the path of a file, not {value!r:.100} ({type(value).__name__})"
+        )
+
+
+def _check_flag(name: str, value: object) -> None:
+    """A text would count as true whatever it says, and the token would go in the clear."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is True or False, not {value!r:.100}")
 
 
 def _said(environment: Mapping[str, str], name: str) -> bool:

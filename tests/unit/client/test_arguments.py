@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenure import KeyedState, KeyRange, Lease, Lookup, Owner
+from tenure import KeyedState, KeyRange, Lease, Lookup, Member, Owner, Volume
 from tenure.client.arguments import checked_listening, drawn_name
 from tenure.client.managers import manager_urls
 from tenure.errors import ConfigurationError, UsageError
@@ -61,6 +61,10 @@ class NarrowHandler:
             "lookup is a Lookup of the same pool, not <class .*; write it like look",
         ),
         (
+            {"lookup": "rooms"},
+            "lookup is a Lookup of the same pool, not 'rooms'; write it like look",
+        ),
+        (
             {"lookup": Lookup(URL, pool="others")},
             "lookup is of the pool 'others', and this owner is",
         ),
@@ -107,6 +111,15 @@ class NarrowHandler:
             "hand_off listens on 0.0.0.0, which other machines reach",
         ),
         ({"hand_off_insecure": True}, "without hand_off none is: pass hand_off"),
+        (
+            {"hand_off": KeyedState(), "hand_off_insecure": "false"},
+            "hand_off_insecure is True or False, not 'false'",
+        ),
+        ({"volume": Volume}, "volume is a Volume, not <class .*; write it like volume=Volume"),
+        ({"volume": "rooms"}, "volume is a Volume, not 'rooms'"),
+        ({"probe": len, "watchdog": 10.0}, "probe is called with 0 arguments, and .* missing"),
+        ({"credentials": "secret"}, r"credentials are Credentials\(.*, not str"),
+        ({"credentials": ""}, r"credentials are Credentials\(.*, not str"),
         ({"managers": "127.0.0.1:7400"}, "'127.0.0.1:7400' is not the URL of a manager"),
         ({"managers": 7}, r"managers is a URL, or several .* not 7 \(int\); write it like"),
     ],
@@ -126,11 +139,26 @@ def test_an_owner_that_cannot_be(changed: dict[str, object], complaint: str) -> 
         ({"on_loss": lambda: None}, "on_loss is called with 1 argument"),
         ({"enter_timeout": 0}, "enter_timeout is a number of seconds above 0"),
         ({"managers": []}, "managers names no manager"),
+        ({"credentials": "secret"}, r"credentials are Credentials\(.*, not str"),
     ],
 )
 def test_a_lookup_that_cannot_be(changed: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         Lookup(**{"managers": URL, "pool": "rooms", **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"managers": "127.0.0.1:7400"}, "'127.0.0.1:7400' is not the URL of a manager"),
+        ({"on_loss": lambda: None}, "on_loss is called with 1 argument"),
+        ({"insecure": "false"}, "insecure is True or False, not 'false'"),
+        ({"credentials": "secret"}, r"credentials are Credentials\(.*, not str"),
+    ],
+)
+def test_a_member_that_cannot_be(changed: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        Member(**{"managers": URL, "pool": "rooms", **changed})
 
 
 @pytest.mark.parametrize(

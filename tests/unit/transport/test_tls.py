@@ -131,6 +131,10 @@ def test_what_does_not_fit_together_is_refused(authority: Authority, tmp_path: P
         ({"token": "two words"}, "token is no token"),
         ({"token": ""}, "token is no token"),
         ({"token_file": tmp_path / "none"}, "cannot be read"),
+        ({"token_file": 5}, r"token_file is the path of a file, not 5 \(int\)"),
+        ({"ca": b"ca.pem"}, r"ca is the path of a file, not b'ca.pem' \(bytes\)"),
+        ({"insecure": "false"}, "insecure is True or False, not 'false'"),
+        ({"mutual": None}, "mutual is True or False, not None"),
     ):
         with pytest.raises(ConfigurationError, match=why):
             Credentials(**said)
