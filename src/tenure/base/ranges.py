@@ -55,6 +55,11 @@ def lower_end(a: Key | None, b: Key | None) -> Key | None:
     return a if b is None else min(a, b)
 
 
+def in_words(count: int) -> str:
+    """So many ranges, as a sentence has them."""
+    return "1 range" if count == 1 else f"{count} ranges"
+
+
 def gaps(wanted: KeyRange, sorted_ranges: Iterable[KeyRange]) -> Iterator[KeyRange]:
     """The parts of `wanted` that lie in none of `sorted_ranges`, in order."""
     position: Key = wanted.start

@@ -15,7 +15,7 @@ import msgspec
 from tenure.base.instants import seconds
 from tenure.base.keys import Key, PoolKind, UserKey
 from tenure.base.names import shown
-from tenure.base.ranges import KeyRange
+from tenure.base.ranges import KeyRange, in_words
 from tenure.client.arguments import (
     KeyFinder,
     checked_address,
@@ -192,7 +192,7 @@ class Owner(Enterable[OwnerEngine]):
         return self._config.address
 
     def __repr__(self) -> str:
-        held = "" if self._state != "entered" else f", ranges: {len(self._board.ranges())}"
+        held = "" if self._state != "entered" else f", holds {in_words(len(self._board.ranges()))}"
         who = f"Owner {self.name!r} of pool {self.pool!r} at {self.address}"
         return f"<{who}: {self._state}{held}>"
 

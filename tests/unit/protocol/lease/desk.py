@@ -82,6 +82,8 @@ class Desk:
         self.records: list[AnyRecord] = []
         self.said: list[tuple[int, FromManager]] = []
         self.notes: list[str] = []
+        self.lines: list[str] = []
+        """The same, as the log has it."""
         self.sequence = 0
         self.commit()
 
@@ -103,8 +105,9 @@ class Desk:
                 self.said.append((connection, message))
             case TellClients(connections=connections, message=message):
                 self.said.extend((connection, message) for connection in connections)
-            case Noted(kind=kind):
-                self.notes.append(kind.phrase)
+            case Noted() as noted:
+                self.notes.append(noted.kind.phrase)
+                self.lines.append(noted.text)
 
     def told(self, connection: int, kind: type[M]) -> list[M]:
         """What was said to somebody since this was last asked, of one kind."""

@@ -8,6 +8,7 @@ while the leadership is not proven (P19).
 from typing import NamedTuple, Protocol
 
 from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.names import shown
 from tenure.base.noted import Noted, NotedKind
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.lease.answers import Answer, Connection
@@ -144,7 +145,7 @@ class LeaderContext:
         retry_after_ns: int = 0,
     ) -> None:
         """Refuse `message`, and tell observers."""
-        self.note(REFUSED[reason], message.pool, detail)
+        self.note(REFUSED[reason], message.pool, f"{_who(message)}: {detail}")
         refusal = Refusal(
             owner_nonce=message.owner_nonce,
             sequence=message.sequence,
@@ -218,3 +219,10 @@ class LeaderContext:
             self._actions.append(append)
         actions, self._actions = self._actions, []
         return actions
+
+
+def _who(message: Join | LeaseRequest) -> str:
+    """An owner, as the log names it."""
+    if isinstance(message, Join):
+        return shown(message.name)
+    return f"incarnation {message.incarnation}"

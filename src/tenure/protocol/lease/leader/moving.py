@@ -18,11 +18,11 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import KeyRange
+from tenure.base.ranges import KeyRange, in_words
 from tenure.protocol.balance.policy import NOBODY
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.move_log import MoveLog
-from tenure.protocol.lease.leader.noted import LeaderKind, ranges
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.quiets import Quiets
 from tenure.protocol.lease.leader.session import NOT_ORDERED, NOT_RECALLED, Session
@@ -144,7 +144,7 @@ class Moving:
         self.publisher.add(now, lsn, tuple(entries))
         taker.unsettle(self.context)
         self.context.note(
-            LeaderKind.HANDED_OVER, self.table.pool, f"{ranges(len(entries))} to {taker.name}"
+            LeaderKind.HANDED_OVER, self.table.pool, f"{in_words(len(entries))} to {taker.name}"
         )
 
     def that_count(self, copies: Sequence[Copy]) -> tuple[Held, ...]:

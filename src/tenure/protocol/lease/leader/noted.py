@@ -44,11 +44,6 @@ class LeaderKind(NotedKind):
     REFUSED_ATTESTATION = "refused: attestation", Level.WARNING
 
 
-def ranges(count: int) -> str:
-    """So many of them, in words."""
-    return "1 range" if count == 1 else f"{count} ranges"
-
-
 REFUSED: dict[RefusalReason, LeaderKind] = {
     "past": LeaderKind.REFUSED_PAST,
     "name_held": LeaderKind.REFUSED_NAME,

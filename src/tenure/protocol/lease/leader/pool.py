@@ -15,7 +15,7 @@ from typing import TypeAlias
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.names import shown
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import KeyRange
+from tenure.base.ranges import KeyRange, in_words
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.answers import Connection
@@ -25,7 +25,7 @@ from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.incarnations import Incarnations
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
-from tenure.protocol.lease.leader.noted import LeaderKind, ranges
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.planner import Planner
 from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.leader.quiets import Quiets
@@ -306,7 +306,7 @@ class Pool:
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
             self.context.note(
-                LeaderKind.RECALLED, self.table.pool, f"{ranges(recalled)} from {session.name}"
+                LeaderKind.RECALLED, self.table.pool, f"{in_words(recalled)} from {session.name}"
             )
         may_grant = self.context.may_grant and not session.leaving
         granted = self._grant(now, session) if may_grant else []
@@ -354,7 +354,7 @@ class Pool:
                 now, self.context.write(Changed(pool=self.table.pool, entries=entries)), entries
             )
             self.context.note(
-                LeaderKind.GRANTED, self.table.pool, f"{ranges(len(leases))} to {session.name}"
+                LeaderKind.GRANTED, self.table.pool, f"{in_words(len(leases))} to {session.name}"
             )
         return leases
 

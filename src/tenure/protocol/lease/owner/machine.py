@@ -13,6 +13,7 @@ import msgspec
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
+from tenure.base.ranges import in_words
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.messages import (
     Attest,
@@ -475,7 +476,7 @@ class OwnerMachine:
 
     def _warn(self, now: Instant) -> None:
         held, left = len(self.belief.leases), in_seconds(self.belief.expires_at - now)
-        ends = f"its {held} ranges end in {left:.1f} s" if held else "it holds nothing"
+        ends = f"it loses {in_words(held)} in {left:.1f} s" if held else "it holds nothing"
         self._note(OwnerKind.UNHEARD, f"is not renewed: {self.silence.speak(now)}, and {ends}")
 
     def _lapse(self, now: Instant) -> None:
@@ -485,7 +486,8 @@ class OwnerMachine:
 
     def _drop_all(self, kind: OwnerKind, why: str) -> None:
         if self.belief.leases:
-            self._note(kind, f"no longer holds its {len(self.belief.leases)} ranges: {why}")
+            held = in_words(len(self.belief.leases))
+            self._note(kind, f"no longer holds its {held}: {why}")
         self._actions.extend(self.possession.drop_all())
 
     def _note(self, kind: OwnerKind, detail: str = "") -> None:

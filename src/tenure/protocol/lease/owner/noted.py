@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from enum import unique
 
 from tenure.base.noted import Level, Noted, NotedKind
+from tenure.base.ranges import in_words
 from tenure.protocol.lease.messages import LeaseResponse, Poke, RefusalReason
 
 
@@ -68,5 +69,5 @@ class News:
         for kind, mark in ((OwnerKind.GRANTED, "granted"), (OwnerKind.RECALLED, "recalled")):
             ranges = sum(lease.mark == mark for lease in message.leases)
             if ranges:
-                detail = f"is told that {ranges} ranges are {mark}"
+                detail = f"is told: {in_words(ranges)} {mark}"
                 yield Noted(kind, self.pool, detail, message.cause)

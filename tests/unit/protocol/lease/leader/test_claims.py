@@ -46,6 +46,8 @@ def test_who_claims_what_this_journal_never_gave_is_past_and_nobody_else(
     desk.commit()
     [refusal] = desk.told(666, Refusal)
     assert (refusal.reason, refusal.detail) == ("past", NEVER)
+    incarnation = lie.get("incarnation", owner)
+    assert desk.lines[-1] == f"refused: past: incarnation {incarnation}: {NEVER}", "by name"
     answer = desk.ask(at(3), owner, 101, held)
     assert isinstance(answer, LeaseResponse)
     assert listed(answer) == held != ()

@@ -379,13 +379,13 @@ def told(driven: Driven) -> list[tuple[int, str]]:
 def test_who_is_not_answered_says_so_at_half_the_term_at_its_end_and_on_return() -> None:
     driven = holding()
     driven.advance(Instant(TERM_NS // 2))
-    unheard = "is not renewed: no manager has answered for 6.0 s, and its 1 ranges end in 6.0 s"
+    unheard = "is not renewed: no manager has answered for 6.0 s, and it loses 1 range in 6.0 s"
     assert told(driven) == [(Level.WARNING, unheard)]
     driven.advance(Instant(TERM_NS // 2 + 1))
     assert told(driven) == [], "once"
     driven.advance(Instant(TERM_NS))
     lapsed = "its term has run out, because no manager has answered for 12.0 s"
-    assert told(driven) == [(Level.WARNING, f"no longer holds its 1 ranges: {lapsed}")]
+    assert told(driven) == [(Level.WARNING, f"no longer holds its 1 range: {lapsed}")]
     driven.advance(at(14))
     driven.hear(response(driven))
     assert told(driven) == [(Level.WARNING, "is renewed again, after 14.0 s")]
@@ -412,7 +412,7 @@ def test_a_lapse_by_the_watchdog_says_so() -> None:
     why = "the watchdog has not seen the application live for 12.0 s"
     assert (level, words) == (
         Level.WARNING,
-        f"no longer holds its 1 ranges: its term has run out, because {why}",
+        f"no longer holds its 1 range: its term has run out, because {why}",
     )
 
 
