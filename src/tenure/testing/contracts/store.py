@@ -155,6 +155,10 @@ class StoreContract:
                 supers = names(await store.get(MAIL, "ann", "terms"))
                 assert supers == [["milk", "tea"], ["milk"], [], []][len(column) - len(path)]
                 assert len(await store.get(MAIL, "ann", "profile")) == bool(path)
+                page = names(await store.get(MAIL, "ann", "terms", "tea"))
+                assert page == ([2] if path == column else [])
+                row = await store.get(MAIL, "ann")
+                assert ("terms" in row.families) == bool(supers)
 
     async def test_a_delete_hides_what_is_older_and_comes_later(
         self, open_tables: OpenTables
