@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.errors import ServiceRefusal
+from tenure.services.pubsub.topic import RememberedTopics
 from tenure.services.pubsub.topic_state import (
     GONE_SECONDS,
     LOG_MESSAGES,
     LOG_SECONDS,
+    MOST_GONE,
     STEP,
     SUBSCRIBERS,
     Delivery,
@@ -149,6 +151,47 @@ def test_what_has_expired_is_sent_nothing_even_before_it_is_collected() -> None:
 def test_what_has_expired_is_collected_some_at_a_time() -> None:
     state = subscribed(*map(str, range(2 * STEP + 10)), seconds=10.0)
     assert [state.collect(10.0) for _ in range(4)] == [STEP, STEP, 10, 0]
+
+
+def test_of_those_that_have_expired_the_last_are_known_and_no_more() -> None:
+    state = TopicState()
+    ids = [
+        state.subscribe(f"t{number}", float(number), 10.0, "1.1.a")
+        for number in range(MOST_GONE + 5)
+    ]
+    while state.collect(500.0):
+        pass
+    assert len(state.gone) == MOST_GONE
+    assert ids[0] not in state.gone
+    assert state.without(ids[0]).status == 404
+    assert state.without(ids[-1]).gone_at == MOST_GONE + 14.0
+
+
+def test_no_target_has_taken_what_was_not_published() -> None:
+    state = TopicState()
+    id_ = state.subscribe("bob", 0.0, 100.0, "1.1.a")
+    state.publish(b"1", 0.0)
+    state.report("1.1.a", [DeliveryOutcome(id_, 7, is_refused=False)], 0.0)
+    state.publish(b"2", 0.0)
+    (due,) = state.due(0.0, set())
+    assert (due.missed, [each.data for each in due.messages]) == (None, [b"2"])
+
+
+def test_a_process_remembers_so_many_subscriptions_and_forgets_the_oldest() -> None:
+    remembered = RememberedTopics(most=3)
+    states = {topic: TopicState() for topic in "abc"}
+    for topic, state in states.items():
+        state.subscribe("bob", 0.0, 10.0, "1.1.a")
+        remembered.note(topic, state)
+    states["c"].subscribe("carol", 0.0, 20.0, "1.1.a")
+    remembered.note("c", states["c"])
+    assert [remembered.of(topic) for topic in "abc"] == [
+        {},
+        {"bob": 10.0},
+        {"bob": 10.0, "carol": 20.0},
+    ]
+    remembered.note("c", TopicState())
+    assert remembered.of("c") == {}
 
 
 def test_a_refresh_never_shortens_a_subscription() -> None:

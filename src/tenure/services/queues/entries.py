@@ -19,6 +19,8 @@ OF_ENTRY_BYTES = 64
 
 
 FORMER = 4
+MOST_LOST = 256
+"""Keys that one loss names: as many as a queue watches. Of more, it says that all may be lost."""
 
 
 class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,7 +38,10 @@ class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
         pools = dict(self.pools)
         for pool, keys in other.pools.items():
             pools[pool] = tuple(dict.fromkeys((*pools.get(pool, ()), *keys)))
-        return QueueLoss(self.began or other.began, self.dropped + other.dropped, pools)
+        began, dropped = self.began or other.began, self.dropped + other.dropped
+        if sum(map(len, pools.values())) > MOST_LOST:
+            return QueueLoss(began=True, dropped=dropped)
+        return QueueLoss(began, dropped, pools)
 
 
 class SourcePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,16 +132,15 @@ class EntryShown(msgspec.Struct, omit_defaults=True):
 
 def with_room(entries: list[QueueEntry]) -> list[QueueEntry]:
     """The entries without the oldest, where there are too many; a loss takes their place."""
-    size = sum(each.size for each in entries)
-    count, dropped = len(entries), 0
-    while count > ENTRIES.most or size > QUEUE_BYTES.most:
-        size -= entries[dropped].size
+    size, dropped = sum(each.size for each in entries), 0
+    loss: QueueEntry | None = None
+    while len(entries) - dropped + bool(loss) > ENTRIES.most or size > QUEUE_BYTES.most:
+        oldest = entries[dropped]
+        lost = oldest.loss or QueueLoss(dropped=1)
+        if loss is not None and loss.loss is not None:
+            lost = loss.loss.and_also(lost)
+            size -= loss.size
+        loss = QueueEntry(oldest.number, oldest.at, loss=lost)
+        size += loss.size - oldest.size
         dropped += 1
-        count = len(entries) - dropped + 1
-    if not dropped:
-        return entries
-    loss = QueueLoss()
-    for each in entries[:dropped]:
-        loss = loss.and_also(each.loss or QueueLoss(dropped=1))
-    last = entries[dropped - 1]
-    return [QueueEntry(last.number, last.at, loss=loss), *entries[dropped:]]
+    return entries if loss is None else [loss, *entries[dropped:]]
