@@ -5,7 +5,7 @@ import time
 from typing import NamedTuple
 
 from tenure.cli.asking import AskingOptions, ask, path
-from tenure.cli.output import complain, say
+from tenure.cli.output import complain, counted, say
 from tenure.cli.waiting import WaitingLine
 from tenure.protocol.lease.answers import Owners
 
@@ -27,7 +27,7 @@ def wait_until_drained(how: AskingOptions, pool: str, owner: str) -> None:
 
     def text() -> str:
         why = "" if left.has_taker else "; no other owner can take them: start another owner"
-        return f"{owner} still has {left.ranges} ranges of {pool}{why}"
+        return f"{owner} still has {counted(left.ranges, 'range')} of {pool}{why}"
 
     try:
         with WaitingLine(text):

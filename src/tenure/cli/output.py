@@ -40,6 +40,11 @@ def complain(text: str) -> None:
     remark(f"tenure: {text}")
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of them, as a sentence has them."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def clear() -> None:
     """Begin again at the top of the terminal, if there is one."""
     if sys.stdout.isatty():

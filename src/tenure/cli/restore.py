@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tenure.base.instants import in_seconds
-from tenure.cli.output import say, show
+from tenure.cli.output import counted, say, show
 from tenure.cli.waiting import WaitingLine
 from tenure.journals import open_copy
 from tenure.journals.contract import Beginning, Restorable
@@ -80,13 +80,13 @@ def _show_copy(url: str, copy: RestoredCopy) -> None:
     for name, table in sorted(copy.history.tables.items()):
         if table.is_deleted:
             continue
-        leases = sum(len(table.held_by(owner)) for owner in table.members)
-        owners = len(table.members)
-        rows.append((f"pool {name}", f"{table.kind}, {owners} owners, {leases} leases"))
+        owners = counted(len(table.members), "owner")
+        leases = counted(sum(len(table.held_by(owner)) for owner in table.members), "lease")
+        rows.append((f"pool {name}", f"{table.kind}, {owners}, {leases}"))
     for name, cluster in sorted(copy.history.clusters.states.items()):
         topology = cluster.topology
-        kept = f"version {topology.version}, {len(topology.nodes)} nodes"
-        rows.append((f"cluster {name}", f"{kept}, {len(topology.tables)} tables"))
+        kept = f"version {topology.version}, {counted(len(topology.nodes), 'node')}"
+        rows.append((f"cluster {name}", f"{kept}, {counted(len(topology.tables), 'table')}"))
     show(("what", "in the copy"), rows, empty="")
 
 

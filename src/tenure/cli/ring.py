@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from tenure.base.names import shown, wrong_with_name
 from tenure.cli.asking import ASKING, AskingOptions, HttpReply, ask
-from tenure.cli.output import EXAMPLE, put, say, show
+from tenure.cli.output import EXAMPLE, counted, put, say, show
 from tenure.cli.steering import STEERING, SteeringOptions
 from tenure.errors import ConfigurationError
 from tenure.protocol.topology.answers import (
@@ -151,7 +151,8 @@ def ring(
     for each in found.waits_for:
         say(f"  waits for {each}")
     for rack, excess in found.short_racks.items():
-        say(f"rack {rack} is short of nodes: its nodes replicate {excess} ranges too many")
+        more = counted(excess, "range")
+        say(f"rack {rack} is short of nodes: its nodes replicate {more} too many")
     if found.trouble:
         say(found.trouble)
 
@@ -313,9 +314,10 @@ def steer_ring(cluster: str, verb: str, how: SteeringOptions, **said: object) ->
     said_first = "dry run, nothing was changed; otherwise: " if answer.dry_run else ""
     say(f"{said_first if answer.changed else 'no change: '}{answer.done}")
     for gain in answer.gains:
-        say(f"  {gain.node} copies {gain.ranges} ranges, {shown_bytes(gain.bytes)}")
+        say(f"  {gain.node} copies {counted(gain.ranges, 'range')}, {shown_bytes(gain.bytes)}")
     for rack, excess in answer.short_racks.items():
-        say(f"  rack {rack} is short of nodes: its nodes replicate {excess} ranges too many")
+        more = counted(excess, "range")
+        say(f"  rack {rack} is short of nodes: its nodes replicate {more} too many")
     if answer.gains:
         say(f"  after it the heaviest node carries {answer.unevenness:.2f} times the mean")
 

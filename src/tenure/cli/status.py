@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from tenure.cli.asking import ASKING, AskingOptions, get, path, urls
-from tenure.cli.output import put, say, show
+from tenure.cli.output import counted, put, say, show
 from tenure.cli.tiers import (
     PoolTiers,
     StoreTier,
@@ -179,7 +179,10 @@ def _tier_rows(overview: Overview) -> Iterator[tuple[str, object]]:
         yield "pools and store", f"not told: {overview.why_no_tiers}"
     for pool, tiers in zip(overview.pools, overview.tiers, strict=True):
         free = f", {pool.free_ranges} without an owner" if pool.free_ranges else ""
-        yield f"pool {pool.name}", f"{pool.owners} owners, {pool.ranges} ranges{free}"
+        yield (
+            f"pool {pool.name}",
+            f"{counted(pool.owners, 'owner')}, {counted(pool.ranges, 'range')}{free}",
+        )
         for line in words_of_pool(tiers):
             yield f"pool {pool.name}", line.strip()
     for store in overview.stores:

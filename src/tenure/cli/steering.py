@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from tenure.cli.asking import AskingOptions, ManagerUrls, OwnerName, PoolName, ask, path
 from tenure.cli.draining import wait_until_drained
 from tenure.cli.keys import TEXT, KeyForm, KeyText
-from tenure.cli.output import complain, put, say
+from tenure.cli.output import complain, counted, put, say
 from tenure.cli.waiting import without_line
 from tenure.errors import PoolError, UsageError
 from tenure.manager.steering_verbs import VERBS
@@ -168,7 +168,8 @@ def _confirm(pool: str, owner: OwnerSummary) -> None:
         raise UsageError(
             f"there is no terminal to confirm on that {about} is dead; pass --yes once you know"
         )
-    say(f"{about}: {heard}, {owner.ranges} ranges, held for {owner.hold_seconds:.1f} s more")
+    has = counted(owner.ranges, "range")
+    say(f"{about}: {heard}, {has}, held for {owner.hold_seconds:.1f} s more")
     with without_line():
         answer = input("If this very process still runs, keys get two owners. Is it gone? [y/N] ")
     if answer.strip().lower() not in ("y", "yes"):

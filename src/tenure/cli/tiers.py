@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from tenure.cli.asking import get
+from tenure.cli.output import counted
 from tenure.protocol.lease.answers import OwnerSummary
 from tenure.protocol.lease.reports import EntityReport, VolumeReport, WaitingWrite
 from tenure.protocol.topology.answers import ClustersListed, NodeSummary, RingRead, UpkeepRead
@@ -124,9 +125,10 @@ def words_of_pool(tiers: PoolTiers) -> Iterator[str]:
     caches, entities = tiers.caches, tiers.entities
     if caches is not None:
         yield (
-            f"caches: {caches.volumes} volumes, {caches.readers} readers with {caches.leases} "
-            f"object leases, {caches.unacknowledged} invalidations not acknowledged, "
-            f"{caches.writes} writes and {caches.loads} loads under way"
+            f"caches: {counted(caches.volumes, 'volume')}, "
+            f"{counted(caches.readers, 'reader')} with {counted(caches.leases, 'object lease')}, "
+            f"{counted(caches.unacknowledged, 'invalidation')} not acknowledged, "
+            f"{counted(caches.writes, 'write')} and {counted(caches.loads, 'load')} under way"
         )
         for owner, write in caches.waiting:
             yield (
@@ -135,9 +137,10 @@ def words_of_pool(tiers: PoolTiers) -> Iterator[str]:
             )
     if entities is not None:
         yield (
-            f"entities ({', '.join(entities.kinds)}): {entities.instances} instances at "
-            f"{entities.owners} owners, {entities.turns} turns run, {entities.waiting} calls wait, "
-            f"{entities.alarms} alarms"
+            f"entities ({', '.join(entities.kinds)}): "
+            f"{counted(entities.instances, 'instance')} at {counted(entities.owners, 'owner')}, "
+            f"{counted(entities.turns, 'turn')} run, {counted(entities.waiting, 'call')} waiting, "
+            f"{counted(entities.alarms, 'alarm')}"
         )
         if entities.longest:
             yield (
@@ -158,8 +161,8 @@ def words_of_store(store: StoreTier) -> Iterator[str]:
     ring, upkeep = store.ring, store.upkeep
     connected = sum(node.connected for node in ring.nodes)
     yield (
-        f"store {ring.cluster}: {len(ring.nodes)} nodes, {connected} connected, "
-        f"{len(ring.ranges)} ranges, replicas {ring.placement}, "
+        f"store {ring.cluster}: {counted(len(ring.nodes), 'node')}, {connected} connected, "
+        f"{counted(len(ring.ranges), 'range')}, replicas {ring.placement}, "
         f"the heaviest node carries {ring.unevenness:.2f} of the mean"
     )
     if ring.trouble:
@@ -167,7 +170,7 @@ def words_of_store(store: StoreTier) -> Iterator[str]:
     yield from _of_change(ring)
     yield from _of_nodes(ring, upkeep)
     for held in upkeep.hints:
-        yield f"  {held.at} keeps {held.count} writes for {held.target}"
+        yield f"  {held.at} keeps {counted(held.count, 'write')} for {held.target}"
     if upkeep.hints_dropped:
         yield f"  {upkeep.hints_dropped} hints were too many and not kept: comparing brings them"
     yield from _of_seals(upkeep)
@@ -198,24 +201,25 @@ def _of_node(node: NodeSummary, doubted: int) -> Iterator[str]:
     if not node.connected:
         yield "not connected to the managers"
     if doubted:
-        yield f"taken to be down by {doubted} nodes"
+        yield f"taken to be down by {counted(doubted, 'node')}"
     if node.standing != "member":
         yield node.standing
 
 
 def _of_seals(upkeep: UpkeepRead) -> Iterator[str]:
+    ranges = counted(len(upkeep.ranges), "range")
     compared = [each for each in upkeep.ranges if each.compared_seconds is not None]
     if compared:
         oldest = max(each.compared_seconds or 0.0 for each in compared)
         differing = sum(each.differing for each in compared)
         yield (
-            f"  repair: {len(compared)} of {len(upkeep.ranges)} ranges compared within "
+            f"  repair: {len(compared)} of {ranges} compared within "
             f"{_shown(oldest)}; {differing} rows differed"
         )
     sealed = [each.sealed_seconds for each in upkeep.ranges if each.sealed_seconds is not None]
     if sealed:
         ago = _shown(max(sealed))
-        yield f"  seals: {len(sealed)} of {len(upkeep.ranges)} ranges, the oldest {ago} ago"
+        yield f"  seals: {len(sealed)} of {ranges}, the oldest {ago} ago"
     held_back = dict.fromkeys(name for each in upkeep.ranges for name in each.held_back_by)
     if held_back:
         yield f"  nothing is sealed without {', '.join(held_back)}"

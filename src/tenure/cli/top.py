@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, get, path, urls
 from tenure.cli.events import words
 from tenure.cli.following import leader_of, recent
-from tenure.cli.output import put, say
+from tenure.cli.output import counted, put, say
 from tenure.cli.tiers import (
     PoolTiers,
     StoreTier,
@@ -209,9 +209,9 @@ def _title(seen: Top) -> str:
     if not seen.pool:
         return f"no pool yet; LSN {seen.lsn} at {seen.leader}"
     return (
-        f"{seen.pool}: {len(seen.owners)} owners, {seen.load:,.1f}/s, "
-        f"imbalance {seen.imbalance:.2f}, {seen.lookups} lookups, "
-        f"{seen.lookup_lag} records behind, LSN {seen.lsn} at {seen.leader}"
+        f"{seen.pool}: {counted(len(seen.owners), 'owner')}, {seen.load:,.1f}/s, "
+        f"imbalance {seen.imbalance:.2f}, {counted(seen.lookups, 'lookup')}, "
+        f"{counted(seen.lookup_lag, 'record')} behind, LSN {seen.lsn} at {seen.leader}"
     )
 
 

@@ -219,7 +219,7 @@ async def test_top_shows_owners_by_load_and_what_happens(capsys: Capture) -> Non
             text = await said(capsys, "top", "rooms", "--once", "-m", manager.service.url)
             title, *lines = text.splitlines()
             assert title.startswith("rooms: 2 owners, ")
-            assert "1 lookups" in title
+            assert "1 lookup," in title
             assert [line.split()[0] for line in lines[:3]] == ["owner", "ann", "bob"]
             assert any("owner joined: bob" in line for line in lines[3:])
             text = await said(capsys, "top", "rooms", "--once", "--json", "-m", manager.service.url)

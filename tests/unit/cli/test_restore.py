@@ -64,7 +64,7 @@ def test_a_dry_run_says_what_it_would_do_and_changes_nothing(
         ["identity", f"{identity:016x}"],
         ["LSN", "3"],
         ["leadership", "1 of http://a"],
-        ["pool rooms", "hashed, 1 owners, 2 leases"],
+        ["pool rooms", "hashed, 1 owner, 2 leases"],
     ]
     assert lines[6:] == [
         ["what", "restored"],
@@ -155,5 +155,5 @@ def test_a_journal_of_a_cluster_alone_can_be_restored(tmp_path: Path, capsys: Ca
     asyncio.run(write())
     assert run(["restore", "--journal", url, "--dry-run"]) == 0
     lines = told(capsys)
-    assert ["cluster chat", "version 17, 3 nodes, 1 tables"] in lines
+    assert ["cluster chat", "version 17, 3 nodes, 1 table"] in lines
     assert ["cluster chat", "its topology is read back from its nodes"] in lines

@@ -139,7 +139,7 @@ async def test_a_death_is_confirmed_by_whoever_sits_there(
         monkeypatch.setattr("sys.stdin", Terminal("n\n"))
         await to(manager, *evict, code=2)
         said = capsys.readouterr()
-        assert "ann at http://ann, incarnation 1, of rooms: still connected, 1 ranges" in said.out
+        assert "ann at http://ann, incarnation 1, of rooms: still connected, 1 range" in said.out
         assert "nothing was done: not confirmed" in said.err
         await to(manager, *evict, "--incarnation", "7", code=2)
         assert "ann is incarnation 1 now, and not 7" in capsys.readouterr().err

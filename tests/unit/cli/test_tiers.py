@@ -81,12 +81,12 @@ async def test_top_and_status_say_of_each_tier_what_the_api_says(capsys: Capture
                 await asyncio.sleep(0.05)
             instances = counting["owners"][0]["entities"]["instances"]
             of_rows = await said(capsys, "top", "rows", "--once", "-m", url)
-            assert "caches: 1 volumes, 0 readers with 0 object leases" in of_rows
+            assert "caches: 1 volume, 0 readers with 0 object leases" in of_rows
             assert "store mail: 2 nodes, 2 connected" in of_rows
-            assert "n2 is taken to be down by 1 nodes" in of_rows
+            assert "n2 is taken to be down by 1 node" in of_rows
             assert "n1 keeps 41 writes for n2" in of_rows
             of_counters = await said(capsys, "top", "counters", "--once", "-m", url)
-            assert f"entities (Counter): {instances} instances at 1 owners" in of_counters
+            assert f"entities (Counter): {instances} instances at 1 owner" in of_counters
             seen = json.loads(await said(capsys, "top", "rows", "--once", "--json", "-m", url))
             ring = (await manager.get("/v1/clusters/mail/ring"))[1]
             assert [each["id"] for each in seen["stores"][0]["ring"]["nodes"]] == [
@@ -98,8 +98,8 @@ async def test_top_and_status_say_of_each_tier_what_the_api_says(capsys: Capture
             assert whole["tiers"][0]["entities"]["instances"] == instances
             assert whole["stores"][0]["upkeep"]["hints"][0]["count"] == 41
             lines = (await said(capsys, "status", "-m", url)).splitlines()
-            assert "store mail\tn2 is taken to be down by 1 nodes" in lines
-            assert any(line.startswith("pool rows\tcaches: 1 volumes") for line in lines)
+            assert "store mail\tn2 is taken to be down by 1 node" in lines
+            assert any(line.startswith("pool rows\tcaches: 1 volume,") for line in lines)
             refused = await said(capsys, "top", "--once", "-m", url, code=2)
             assert "there are 2 pools: name one of counters, rows" in refused
         for node in nodes:
@@ -166,7 +166,7 @@ def test_a_pool_is_summed_up_and_the_longest_waits_come_first() -> None:
         ),
         "  write of row-8 at b has waited 9.0 s for its time: an earlier reader may still hit",
         "  write of row-7 at a has waited 2.5 s for 10.0.0.1:99 and 2 more",
-        "entities (Room): 7 instances at 1 owners, 1 turns run, 2 calls wait, 3 alarms",
+        "entities (Room): 7 instances at 1 owner, 1 turn run, 2 calls waiting, 3 alarms",
         "  longest turn: say of 'attic', for 12.0 s, at b",
     ]
     assert list(words_of_pool(tiers_of("rows", [owner("a")]))) == []
@@ -217,17 +217,17 @@ def test_of_the_store_everything_is_said_that_runs_or_is_not_well() -> None:
     )
     assert list(words_of_store(StoreTier(ring=ring, upkeep=upkeep))) == [
         (
-            "store mail: 3 nodes, 2 connected, 1 ranges, replicas 3, "
+            "store mail: 3 nodes, 2 connected, 1 range, replicas 3, "
             "the heaviest node carries 1.50 of the mean"
         ),
         "  a node has a later topology",
         "  change: c is being added, waits for c",
         "  c has copied 25% of what it gains",
-        "  b is not connected to the managers and taken to be down by 1 nodes",
+        "  b is not connected to the managers and taken to be down by 1 node",
         "  c is joining",
         "  a keeps 5 writes for b",
         "  7 hints were too many and not kept: comparing brings them",
-        "  repair: 1 of 1 ranges compared within 30 s; 2 rows differed",
-        "  seals: 1 of 1 ranges, the oldest 2.0 h ago",
+        "  repair: 1 of 1 range compared within 30 s; 2 rows differed",
+        "  seals: 1 of 1 range, the oldest 2.0 h ago",
         "  nothing is sealed without b",
     ]

@@ -22,7 +22,7 @@ from tenure.base.keys import Key, PoolKind
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import WHOLE, KeyRange
+from tenure.base.ranges import WHOLE, KeyRange, in_words
 from tenure.base.standing import KeyStanding
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
 from tenure.protocol.lease.lookup.events import (
@@ -327,7 +327,7 @@ class LookupMachine:
         if lost:
             self._signal_loss(lost, "lost")
         if changed:
-            detail = f"learns that {len(changed)} ranges changed, and {len(lost)} were lost"
+            detail = f"learns that {in_words(len(changed))} changed, and {len(lost)} were lost"
             self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     @property
@@ -353,7 +353,7 @@ class LookupMachine:
         self._note_first(message, len(entries))
 
     def _note_first(self, message: SyncResponse | Changes, ranges: int) -> None:
-        detail = f"learns of {ranges} ranges"
+        detail = f"learns of {in_words(ranges)}"
         self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     def _forget_owners(self) -> None:
