@@ -23,7 +23,7 @@ from tenure.columns.engines.directory import MARK, StoreMark, read_mark
 from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
-from tenure.errors import ServiceRefusal, TenureError
+from tenure.errors import MALFORMED, ServiceRefusal, TenureError
 from tenure.journals.etcd.errors import _refusals
 from tenure.journals.etcd.gateway import _decoded as decoded_answer
 from tenure.journals.etcd.store import _ranges, _txns
@@ -35,6 +35,7 @@ from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
 from tenure.manager.cluster_api import read_command as read_ring_command
 from tenure.manager.config_file import read as read_config
 from tenure.manager.http_errors import HttpRefusal, decoded_body
+from tenure.manager.other_managers import _decoded as status_of
 from tenure.manager.sign_in_api import ShownToken
 from tenure.manager.steering_api import read_command
 from tenure.manager.steering_verbs import VERBS
@@ -379,6 +380,9 @@ DECODERS: dict[str, HostileDecoder] = {
         lambda data: Placement.read(data.decode("latin-1")),
         (b"rack_unaware 3", b"rack_aware 3 racks 2", b"{}"),
         TEXT,
+    ),
+    "what another manager says": HostileDecoder(
+        "manager/other_managers.py", status_of, JSON_BODIES, MALFORMED
     ),
     "the audit": HostileDecoder("manager/access/audit.py", _shown, JSON_BODIES),
     "the file of tokens": HostileDecoder(

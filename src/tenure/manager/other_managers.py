@@ -23,6 +23,8 @@ from tenure.transport.credentials import TOKEN, Credentials
 PATH = "/v1/managers"
 ASKED = aiohttp.ClientTimeout(total=2.0)
 """Of each: a manager that is well answers at once."""
+STATUS_BYTES = 65_536
+"""What answers with more is no manager, and is not read to its end."""
 KEPT_NS = seconds(1)
 """However many pages ask, the others are asked once a second."""
 WANTS_TOKEN = f"it wants a token: start this manager with a viewer's in {TOKEN}"
@@ -67,6 +69,10 @@ class OtherManagers:
             return tuple(await asyncio.gather(*asked))
 
 
+def _decoded(body: bytes) -> StatusAnswer:
+    return msgspec.json.decode(body, type=StatusAnswer)
+
+
 async def _asked(session: aiohttp.ClientSession, url: str, credentials: Credentials) -> SeenManager:
     try:
         async with session.get(
@@ -75,10 +81,9 @@ async def _asked(session: aiohttp.ClientSession, url: str, credentials: Credenti
             ssl=credentials.to(url) or True,
             allow_redirects=False,  # a token is for whom it is meant
         ) as response:
-            body = await response.read()
             if response.status in (401, 403):
                 return SeenManager(url, error=WANTS_TOKEN)
-            said = msgspec.json.decode(body, type=StatusAnswer)
+            said = _decoded(await response.content.read(STATUS_BYTES))
     except TimeoutError:
         return SeenManager(url, error=f"it does not answer within {ASKED.total:g} s")
     except ConfigurationError as error:
