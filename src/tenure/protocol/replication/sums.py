@@ -56,7 +56,7 @@ def digest_of_sums(packed: bytes) -> bytes:
 
 def differing(one: bytes, other: bytes) -> Iterator[int]:
     """Where packed sums are not the same. Most are: so many are compared at once first."""
-    length = min(len(one), len(other))
+    length = min(len(one), len(other)) // SUM_BYTES * SUM_BYTES
     for first in range(0, length, _COMPARED_AT_ONCE):
         after = min(first + _COMPARED_AT_ONCE, length)
         if one[first:after] == other[first:after]:

@@ -198,7 +198,7 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
 
     @cached_property
     def _replicas(self) -> list[Replicas]:
-        ends = [*self._starts[1:], None]
+        ends = [*self._starts, None][1:]
         return [self._of(each, end) for each, end in zip(self.ranges, ends, strict=True)]
 
     def _of(self, found: ReplicaRange, end: bytes | None) -> Replicas:

@@ -67,6 +67,7 @@ def test_while_it_fills_requests_go_by_the_old_list_and_then_by_both() -> None:
 def test_before_the_ring_is_formed_nobody_keeps_anything() -> None:
     forming = replace(SETTLED, ranges=(), nodes=(), waiting=SETTLED.nodes)
     assert forming.at(b"k").everyone == ()
+    assert list(forming.each()) == []
     forming.invariants()
 
 
