@@ -13,7 +13,7 @@ from tenure.testing.clock import come_to_rest
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage, set_wall
 from tests.unit.services.test_feed_items import RSS
-from tests.unit.services.test_feeds import sweep_all
+from tests.unit.services.test_feeds import sweep_all, until
 from tests.unit.services.test_moves import moving
 
 pytestmark = pytest.mark.asyncio
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio
 YEAR = 366 * 86_400.0
 
 
-async def until(stage: ServiceStage, path: str, status: int) -> Replied:
+async def until_answered(stage: ServiceStage, path: str, status: int) -> Replied:
     """Ask until that is the answer."""
     while (found := await stage.ask("GET", path)).status != status:
         await come_to_rest()
@@ -48,10 +48,10 @@ async def test_what_nobody_refreshes_goes_and_never_early(
         began = monotonic()
         made = await stage.ask("PUT", path, {**body, "ttl": 0.3})
         assert made.status == 201
-        gone = await until(stage, path, 410)
+        gone = await until_answered(stage, path, 410)
         assert monotonic() - began >= 0.3
         assert gone.body["gone_at"] >= made.body["expires"]
-        await until(stage, path, 404)
+        await until_answered(stage, path, 404)
         key = path.rpartition("/")[2]
         gate = stage.service.entities.station.host.gate
         assert key not in gate.envelopes, "nothing is left of it"
@@ -97,6 +97,8 @@ async def test_what_moves_to_a_host_whose_clock_was_ahead_does_not_go_early(
 
 async def test_a_feed_that_moves_to_a_host_whose_clock_was_ahead_does_not_go_early() -> None:
     async with moving("feeds") as (first, move):
+        owners = cast("Feeds", first.service).owners
+        await until(lambda: owners.owner.check("f"))  # before, an item would stay where it came
         await first.ask("POST", "/feeds/f/bodies", RSS)
         second = await move()
         feeds = cast("Feeds", second.service)
