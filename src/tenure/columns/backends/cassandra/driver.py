@@ -40,7 +40,7 @@ WAITING = 10_000
 """Requests that wait for one of those to end. Whoever comes then is refused."""
 SECONDS = 10.0
 """How long the driver waits for an answer."""
-RECONNECT_SECONDS = 10.0
+RECONNECT_SECONDS = 2.0
 """The longest wait between two attempts to reach a node that is away."""
 _NUMBERED_WIDELY = 3
 """The first version of the protocol with more than 128 requests at a connection."""
