@@ -70,6 +70,23 @@ async def test_who_relied_on_what_a_killed_server_had_is_waited_for_until_all_ar
         assert await losses.untold() == []
 
 
+async def test_who_has_asked_anew_need_be_told_of_later_losses_only() -> None:
+    """Its queue was lost as well, so no entry can come; but it has asked where the home PC is."""
+    async with stage() as (there, cluster):
+        losses, owner = there.losses, await there.come(FIRST, "devices")
+        await losses.begin("first")
+        cluster.crash(owner)
+        second = await there.come(SECOND, "devices")
+        deaf = f"{WORK_PC} was not told that the home PC's address is lost"
+        losses.note(HOME_PC, [OF_DEVICES])
+        assert await losses.untold() == [deaf]
+        await losses.note_asked_anew(WORK_PC)
+        assert await losses.untold() == []
+        cluster.crash(second)
+        await there.come(FIRST, "devices")
+        assert await losses.untold() == [deaf]
+
+
 async def test_nobody_has_to_be_told_of_what_was_handed_over_or_was_never_there() -> None:
     async with stage() as (there, cluster):
         losses, owner = there.losses, await there.come(FIRST, "queues")

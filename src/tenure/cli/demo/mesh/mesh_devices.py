@@ -5,7 +5,7 @@ told. Whoever is told of one asks anew for what it relies on, and publishes its 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -24,8 +24,8 @@ ADDRESS = "address"
 POLL_SECONDS = 2.0
 DEADLINE_SECONDS = 60.0
 GONE = (404, 410)
-Tell: TypeAlias = Callable[[str, list[ReceivedEntry]], None]
-"""Is told who was told of losses, and by which entries."""
+Tell: TypeAlias = Callable[[str, list[ReceivedEntry]], Awaitable[None]]
+"""Is told who was told of losses, by which entries, and has asked to be told of later ones."""
 
 
 class MeshFrontend:
@@ -93,8 +93,8 @@ class HomeDevice:
             try:
                 entries = await reader.next(wait=POLL_SECONDS)
                 if told := [each for each in entries if told_by(each)]:
-                    self._tell(HOME_PC, told)
                     await frontend.queues.begin(HOME, watch={"devices": [HOME]})
+                    await self._tell(HOME_PC, told)
                     if self.present:
                         self.republished += 1
                         await frontend.put_address(self.present)
@@ -136,8 +136,8 @@ class WorkDevice:
                     self.believed = each.message["data"][ADDRESS]
             messages, losses = messages + len(entries) - len(told), losses + len(told)
             if told:
-                self._tell(WORK_PC, told)
                 await self._ask_again()
+                await self._tell(WORK_PC, told)
             await reader.acknowledge(entries[-1].number)
         return messages, losses
 

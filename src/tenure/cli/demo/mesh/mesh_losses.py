@@ -44,10 +44,12 @@ class MeshLosses:
         self._members = members
         self._address = ""
         self._unsettled: dict[MeshKey, KeyStanding] = {}
+        self._anew: dict[tuple[MeshKey, str], KeyStanding] = {}
+        """How a key stood when a PC, told of another loss, asked for everything anew."""
 
     async def begin(self, server: str) -> None:
         """This server is about to have trouble."""
-        self._address, self.told = self._members[server], {}
+        self._address, self.told, self._anew = self._members[server], {}, {}
         self.had = [it for it in RELIED_ON if self._lookups[it.pool].find(it.key) == self._address]
         self._unsettled = {it: found for it in self.had if (found := await self._standing(it))}
 
@@ -63,13 +65,24 @@ class MeshLosses:
                 pools.add("queues")
             self.told.setdefault(who, set()).update(pools)
 
+    async def note_asked_anew(self, who: str) -> None:
+        """Somebody has asked for everything anew: of what was lost before, nobody has to tell."""
+        for it in self._unsettled:
+            if who in it.by and (found := await self._standing(it)):
+                self._anew[it, who] = found
+
     async def untold(self) -> list[str]:
         """What somebody has not been told yet, or what may be lost yet."""
         found = []
         for it, before in list(self._unsettled.items()):
             now = await self._standing(it)
-            deaf = [who for who in it.by if it.pool not in self.told.get(who, ())]
             if now is not None and now.has_lost(before):
+                deaf = [
+                    who
+                    for who in it.by
+                    if it.pool not in self.told.get(who, ())
+                    and now.has_lost(self._anew.get((it, who), before))
+                ]
                 found += [f"{who} was not told that {it.what} is lost" for who in deaf]
             elif self._lookups[it.pool].find(it.key) in (None, self._address):
                 found.append(f"{it.what} is neither lost nor served")

@@ -104,8 +104,9 @@ class MeshRounds:
         self._work = WorkDevice(frontend, self._tell)
         self._say = say
 
-    def _tell(self, who: str, entries: list[ReceivedEntry]) -> None:
+    async def _tell(self, who: str, entries: list[ReceivedEntry]) -> None:
         self._losses.note(who, entries)
+        await self._losses.note_asked_anew(who)
         self._say(f"  {who} is told: {'; '.join(map(told_by, entries))}")
 
     async def run(self, seconds: float) -> None:
