@@ -93,6 +93,32 @@ async def test_what_is_missing_is_told_as_cql_that_makes_it(old_cassandra: Cassa
 
 
 @pytest.mark.asyncio
+async def test_connections_that_the_driver_ended_of_a_node_that_is_up_come_again(
+    old_cassandra: Cassandra,
+) -> None:
+    """It does so where a node goes while another connection to it seems to be open."""
+    driver = CassandraDriver(
+        parse_address(f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k"), DRIVER_OPTIONS
+    )
+    await driver.connect()
+    asking = Cql("SELECT cluster_name FROM system.local")
+    assert await driver.execute(asking)
+    for pool in driver._session._pools.values():
+        pool.shutdown()
+    with pytest.raises(StoreError, match="Pool is shutdown"):
+        await driver.execute(asking)
+    async with asyncio.timeout(8 * RECONNECT_SECONDS):
+        while True:
+            try:
+                assert await driver.execute(asking)
+            except StoreError:
+                await asyncio.sleep(0.05)
+            else:
+                break
+    await driver.close()
+
+
+@pytest.mark.asyncio
 async def test_processes_that_make_one_store_at_once_agree(old_cassandra: Cassandra) -> None:
     url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}"
     openings = [open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS) for _ in range(4)]

@@ -15,7 +15,12 @@ from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from cassandra import ConsistencyLevel, ProtocolVersion
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.cluster import (
+    EXEC_PROFILE_DEFAULT,
+    Cluster,
+    ExecutionProfile,
+    NoHostAvailable,
+)
 from cassandra.policies import (
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
@@ -27,7 +32,7 @@ from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.backends.cassandra.refusals import in_our_words
 from tenure.columns.backends.cassandra.statements import Cql, batch_in_full, in_full
 from tenure.columns.requests import Consistency
-from tenure.errors import ClosedError, ForkedError, Overloaded
+from tenure.errors import ClosedError, ForkedError, Overloaded, TenureError
 
 Answer = list[tuple[Any, ...]]
 """The rows of one."""
@@ -72,6 +77,7 @@ class CassandraDriver:
         self._lock = Lock()
         self._prepared: dict[str, Any] = {}
         self._waiting = 0
+        self._renews_at = 0.0
         self._process = os.getpid()
         self._cluster: Any = None
         self._session: Any = None
@@ -179,7 +185,7 @@ class CassandraDriver:
             try:
                 prepared = await asyncio.to_thread(self._session.prepare, text)
             except Exception as error:  # the driver's, of many kinds
-                raise in_our_words(error, self.address, is_write=False) from error
+                raise self._in_our_words(error, is_write=False) from error
             self._prepared[text] = prepared
         return prepared
 
@@ -215,7 +221,23 @@ class CassandraDriver:
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except Exception as error:  # the driver's, of many kinds
-            raise in_our_words(error, self.address, is_write=is_write) from error
+            raise self._in_our_words(error, is_write=is_write) from error
+
+    def _in_our_words(self, error: Exception, *, is_write: bool) -> TenureError:
+        if isinstance(error, NoHostAvailable):
+            self._renew_pools()
+        return in_our_words(error, self.address, is_write=is_write)
+
+    def _renew_pools(self) -> None:
+        """Have connections opened to nodes that the driver takes to be up, and has none to.
+
+        Where a node goes, the driver ends its pool; but it does not take the node to be down while
+        another connection of the pool seems to be open. Then it tries again after half a minute.
+        """
+        now = self._loop.time()
+        if now >= self._renews_at and self._session is not None:
+            self._renews_at = now + RECONNECT_SECONDS
+            self._session.update_created_pools()
 
     # --- in the driver's thread ---
 
