@@ -11,6 +11,7 @@ from typing import Protocol
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
 from tenure.protocol.lease.messages import LoadReport
+from tenure.protocol.lease.reports import TierReport
 from tenure.wire.limits import (
     KEYS_PER_REPORT,
     LABEL_CHARACTERS,
@@ -99,6 +100,16 @@ def check_load(load: LoadReport) -> None:
     for rate in (*rates, *(each.rate for each in load.hottest)):
         if not 0 <= rate <= HIGHEST_RATE:
             raise ValueError(f"a rate of {rate}, where 0 to {HIGHEST_RATE:g} is wanted")
+
+
+def check_report(report: TierReport) -> None:
+    """What is told can be shown: JSON writes what is no number as null, which nobody reads."""
+    writes = report.volume.waiting if report.volume else ()
+    seconds = [each.seconds for each in writes]
+    if report.entities:
+        seconds.append(report.entities.longest_seconds)
+    if not all(map(isfinite, seconds)):
+        raise ValueError("a report has what is no number")
 
 
 def _complaint(start: Key, end: Key | None) -> str:

@@ -40,6 +40,7 @@ from tenure.wire.checks import (
     check_load,
     check_owner,
     check_owners,
+    check_report,
 )
 from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
@@ -128,17 +129,22 @@ def _check_to_manager(message: ToManager, version: int) -> None:
     if version < NEWEST:
         _check_known(message, version)
     match message:
-        case LeaseRequest(held=held, copies=copies, load=load):
+        case LeaseRequest(held=held, copies=copies):
             check_in_order(held)
             check_in_order(copies)
             check_in_order(message.letting_go)
-            if load is not None:
-                check_load(load)
-        case ShortRequest(load=load):
-            if load is not None:
-                check_load(load)
+            _check_told(message)
+        case ShortRequest():
+            _check_told(message)
         case Join(capacity=capacity, labels=labels):
             check_owner(capacity, labels)
+
+
+def _check_told(message: LeaseRequest | ShortRequest) -> None:
+    if message.load is not None:
+        check_load(message.load)
+    if message.report is not None:
+        check_report(message.report)
 
 
 def _check_to_owner(message: ToOwner, version: int) -> None:

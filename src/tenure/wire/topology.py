@@ -2,12 +2,13 @@
 
 import zlib
 from collections.abc import Iterable, Mapping
-from math import inf, isfinite
+from math import isfinite
 from typing import Final, TypeAlias
 
 import msgspec
 
 from tenure.errors import MALFORMED, RemoteProtocolError, StoreDamaged, StoreTooNew
+from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.limits import (
     FAMILIES,
@@ -85,8 +86,10 @@ def _check_request(message: NodeRequest, version: int) -> None:
     position: bytes | None = b""
     for each in message.weights:
         is_empty = each.end is not None and each.end <= each.start
-        if position is None or each.start < position or is_empty or not 0 <= each.requests < inf:
+        if position is None or each.start < position or is_empty:
             raise ValueError("weights overlap, are empty, or are not in order")
+        if not 0 <= each.requests <= HIGHEST_RATE:  # which can be added up
+            raise ValueError(f"weights of {each.requests} requests a second")
         position = each.end
     if message.topology is not None:
         check_topology(message.topology)

@@ -15,6 +15,7 @@ import pytest
 
 from tenure import KeyedState, KeyRange, Lookup, NameHeld, Owner
 from tenure.client.attestation import own_process
+from tenure.protocol.lease.answers import Owners
 from tenure.protocol.lease.messages import (
     Attested,
     Held,
@@ -26,6 +27,7 @@ from tenure.protocol.lease.messages import (
     ToManager,
 )
 from tenure.protocol.lease.owner.transfer import Chunk, NotTaken, Offer
+from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.transport.channels import ChannelLost
 from tenure.transport.websocket_channels import WebSocketChannels
 from tenure.wire.hand_off import decode_to_source
@@ -106,6 +108,23 @@ async def test_no_request_ends_a_leader_whatever_it_claims() -> None:
             await say(manager, "/v1/owner", msgspec.structs.replace(claim, **lie))
             await honest.renew()
             assert honest.leases
+
+
+async def test_no_report_hides_the_owners_of_a_pool() -> None:
+    async with attacked() as (manager, _):
+        strange = EntityReport(
+            kind="Room", instances=1, turns=1, waiting=0, alarms=0, longest_seconds=float("nan")
+        )
+        liar = WireOwner(name="liar")
+        async with liar.connected(manager.service.url):
+            await liar.join()
+            await liar.socket.send_bytes(liar.renewal(TierReport(entities=strange)))
+            while (await liar.socket.receive(DEADLINE_SECONDS)).type is aiohttp.WSMsgType.BINARY:
+                pass
+            assert liar.socket.close_code == aiohttp.WSCloseCode.PROTOCOL_ERROR
+        _, told = await manager.get("/v1/pools/rooms/owners")
+        owners = msgspec.convert(told, Owners).owners
+        assert sorted(each.name for each in owners) == ["ann", "liar"]
 
 
 async def test_no_lookup_ends_a_leader_whatever_it_claims() -> None:

@@ -24,6 +24,7 @@ from tenure.protocol.lease.messages import (
     Poke,
     Process,
     Refusal,
+    ShortRequest,
     Standby,
     Sync,
     SyncRefusal,
@@ -68,6 +69,16 @@ REQUEST = LeaseRequest(
     journal=5,
     leadership=6,
     held=(),
+)
+SHORT = ShortRequest(
+    pool="rooms",
+    incarnation=1,
+    owner_nonce=2,
+    manager_nonce=3,
+    sequence=4,
+    journal=5,
+    leadership=6,
+    fingerprint=b"f",
 )
 ANSWER = LeaseResponse(
     incarnation=1,

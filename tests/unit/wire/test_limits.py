@@ -18,10 +18,11 @@ from tenure.protocol.lease.messages import (
     RangeLoad,
     SyncResponse,
 )
+from tenure.protocol.lease.reports import EntityReport, TierReport, VolumeReport, WaitingWrite
 from tenure.wire import lease as codec
 from tenure.wire import limits
 from tenure.wire.versions import NEWEST
-from tests.unit.wire.samples import ANSWER, JOIN, OWNERS, REQUEST, request
+from tests.unit.wire.samples import ANSWER, JOIN, OWNERS, REQUEST, SHORT, request
 
 
 @pytest.mark.parametrize("most", [b"k" * KEY_BYTES])
@@ -99,6 +100,25 @@ def test_a_load_is_of_few_things_with_rates_that_can_be_added_up(
     asked = replace(REQUEST, load=load)
     with pytest.raises(RemoteProtocolError, match=complaint):
         codec.decode_to_manager(codec.encode(asked, NEWEST), NEWEST)
+
+
+STRANGE = pytest.mark.parametrize("strange", [float("nan"), float("inf"), -float("inf")])
+
+
+@STRANGE
+def test_what_is_told_to_be_shown_is_of_numbers(strange: float) -> None:
+    """JSON writes the others as null: nobody could list the owners of the pool any more."""
+    entities = EntityReport(
+        kind="Room", instances=1, turns=1, waiting=0, alarms=0, longest_seconds=strange
+    )
+    write = WaitingWrite(keys="a", seconds=strange, readers=(), missing=0)
+    volume = VolumeReport(
+        readers=1, leases=1, unacknowledged=0, writes=1, loads=0, waiting=(write,)
+    )
+    for report in (TierReport(entities=entities), TierReport(volume=volume)):
+        for asked in (replace(REQUEST, report=report), replace(SHORT, report=report)):
+            with pytest.raises(RemoteProtocolError, match="what is no number"):
+                codec.decode_to_manager(codec.encode(asked, NEWEST), NEWEST)
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,9 @@ def test_what_cannot_be_a_topology_is_refused(
 def test_weights_are_few_and_in_order() -> None:
     one = RangeWeight(start=b"a", end=b"b", bytes=1)
     empty, strange = replace(one, end=b"a"), replace(one, requests=float("nan"))
+    huge = replace(one, requests=1.7e308)  # two of them are no number any more
     many = (one,) * (WEIGHTS + 1)
-    for weights in ((one, one), (replace(one, end=b""),), (empty,), (strange,), many):
+    for weights in ((one, one), (replace(one, end=b""),), (empty,), (strange,), (huge,), many):
         data = encode_topology(replace(REQUEST, weights=weights), 2)
         with pytest.raises(RemoteProtocolError, match="weights"):
             decode_node_request(data, 2)
