@@ -9,6 +9,7 @@ from tenure.protocol.lease.messages import (
     Changes,
     Copy,
     Entry,
+    Expected,
     HandOff,
     Held,
     KeyLoad,
@@ -97,9 +98,9 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
 def test_a_load_is_of_few_things_with_rates_that_can_be_added_up(
     load: LoadReport, complaint: str
 ) -> None:
-    asked = replace(REQUEST, load=load)
-    with pytest.raises(RemoteProtocolError, match=complaint):
-        codec.decode_to_manager(codec.encode(asked, NEWEST), NEWEST)
+    for asked in (replace(REQUEST, load=load), replace(SHORT, load=load)):
+        with pytest.raises(RemoteProtocolError, match=complaint):
+            codec.decode_to_manager(codec.encode(asked, NEWEST), NEWEST)
 
 
 STRANGE = pytest.mark.parametrize("strange", [float("nan"), float("inf"), -float("inf")])
@@ -166,6 +167,10 @@ def test_ranges_listed_as_a_whole_are_sorted_and_do_not_overlap(
         HandOff(start=start, end=end, number=1, taker=2, address="ws://b") for start, end in bounds
     )
     asked = replace(REQUEST, copies=copies)
+    keeping = replace(REQUEST, letting_go=counting)
+    expected = tuple(
+        Expected(start=start, end=end, number=1, source=2, secret=3) for start, end in bounds
+    )
     told = replace(ANSWER, copies=counting)
     ordered = replace(ANSWER, copies=(), hand_offs=orders)
     entries = tuple(
@@ -184,6 +189,8 @@ def test_ranges_listed_as_a_whole_are_sorted_and_do_not_overlap(
             ),
         ),
         (codec.decode_to_manager, codec.encode(asked, NEWEST)),
+        (codec.decode_to_manager, codec.encode(keeping, NEWEST)),
+        (codec.decode_to_owner, codec.encode(replace(ANSWER, expected=expected), NEWEST)),
         (codec.decode_to_owner, codec.encode(told, NEWEST)),
         (codec.decode_to_owner, codec.encode(ordered, NEWEST)),
         (

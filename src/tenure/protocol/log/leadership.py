@@ -179,7 +179,7 @@ class Leadership:
 
     def doubt(self, now: Instant) -> None:
         """Another may lead already, or the journal went back: say nothing until that is known."""
-        self.is_proven, self._doubted_at = False, now
+        self._doubted_at = now
 
     @property
     def has_gone_back_since(self) -> bool:

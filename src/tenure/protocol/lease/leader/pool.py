@@ -146,11 +146,7 @@ class Pool:
             self.context.refuse(connection, message, "past", NEVER, MAX_RETRY_NS)
             return
         session = self.sessions.get(message.incarnation)
-        if (
-            session is None
-            or session.owner_nonce != message.owner_nonce
-            or self._is_evicted(session)
-        ):
+        if session is None or self._is_evicted(session):
             why = "evicted, or a later incarnation or nobody has the name"
             self.context.refuse(connection, message, "past", why)
             return

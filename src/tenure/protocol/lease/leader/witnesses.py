@@ -120,9 +120,7 @@ class Witnesses:
             self._ask(suspect, Witness(connection, nonce, message.process, is_joining=True))
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
-        """A connection broke: of a suspect from now on, or of a witness, or of neither."""
-        for suspect in self._suspects.values():
-            suspect.asked.pop(connection, None)
+        """A connection broke: whoever had it is suspected from now on."""
         for pool in self.pools.values():
             for session in list(pool.sessions.values()):
                 if session.connection == connection:
@@ -251,7 +249,7 @@ class Witnesses:
         """Whether it was sealed by whom was asked, under this leadership (P2, P9)."""
         is_itself = message.owner_nonce == witness.nonce and message.witness == witness.process
         is_ours = message.manager_nonce == self.context.seal.nonce
-        return is_ours and is_itself and may_attest(message.witness, message.process)
+        return is_ours and is_itself
 
     def _note_not_taken(self, message: Attested) -> None:
         """Several are asked at once; all but the first come when there is nothing left to free."""

@@ -22,8 +22,10 @@ from tests.unit.protocol.lease.desk import HIGH, LOW, SEAL, ByName, Desk, at, li
     [
         {"leadership": SEAL.leadership + 1},
         {"incarnation": 99},
+        {"incarnation": 2},
         {"owner_nonce": 999},
         {"held": (Held(start=b"", end=None, number=10**6),)},
+        {"held": (Held(start=b"", end=None, number=3),)},
     ],
 )
 def test_who_claims_what_this_journal_never_gave_is_past_and_nobody_else(
@@ -32,6 +34,8 @@ def test_who_claims_what_this_journal_never_gave_is_past_and_nobody_else(
     desk = Desk(ByName((WHOLE, "o")))
     owner = desk.owner(at(0), "o", 101)
     held = desk.settle(at(1), owner, 101)
+    table = desk.pool.table
+    assert (table.next_incarnation, table.next_number) == (2, 3), "which nobody has"
     honest = LeaseRequest(
         pool="p",
         incarnation=owner,

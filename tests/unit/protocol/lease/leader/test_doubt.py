@@ -191,6 +191,19 @@ def test_what_one_lookup_claims_ends_no_leader(leadership: int, lsn: int) -> Non
     assert not driven.gave_up
 
 
+@SEEN_MORE
+def test_a_receipt_that_a_client_has_sealed_casts_no_doubt(leadership: int, lsn: int) -> None:
+    driven = Driven()
+    driven.join()
+    journal = driven.journal.journal
+    forged = sealed(Receipt(leadership, 5, lsn), journal, b"a client's own  ")
+    sync = Sync(pool="p", sequence=1, journal=journal, leadership=1, lsn=1, nonce=7, receipt=forged)
+    [answer] = driven.hear(sync)
+    assert isinstance(answer, SyncResponse)
+    driven.run(at(1))
+    assert not driven.gave_up
+
+
 def test_a_peer_of_another_journal_casts_no_doubt() -> None:
     driven = Driven()
     driven.join()

@@ -151,6 +151,14 @@ def test_what_cannot_be_a_rate_is_not_taken(rate: float) -> None:
     assert (sum(loads.rates), loads.hottest) == (0.0, [])
 
 
+@pytest.mark.parametrize("rate", [nan, inf, -1.0, 1e308])
+def test_what_cannot_be_the_rate_of_a_key_is_not_taken(rate: float) -> None:
+    stage = Stage()
+    stage.tell(at(3), A, 10.0, KeyLoad(key=b"a" * 8, rate=rate))
+    loads = stage.desk.pool.planner.load_watch.picture.loads(at(4))
+    assert (sum(loads.rates) > 0, loads.hottest) == (True, [])
+
+
 def test_ordered_pools_have_no_rounds() -> None:
     policy = Watched((WHOLE, "a"))
     desk = Desk(policy)

@@ -17,6 +17,7 @@ from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.room import CUTS_PER_REQUEST
 from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.messages import (
+    Copy,
     Held,
     Join,
     KeyLoad,
@@ -131,6 +132,28 @@ def test_bounds_at_which_a_pool_was_split_are_known() -> None:
     [held] = desk.settle(at(1), owner, 101)
     answer = desk.ask(at(2), owner, 101, pieces(bounds, held.number))
     assert isinstance(answer, LeaseResponse)
+
+
+@pytest.mark.parametrize("lists", ["held", "copies"])
+@pytest.mark.parametrize(("most", "is_refused"), [(3, False), (2, True)])
+def test_a_request_makes_no_table_that_no_lookup_reads(
+    monkeypatch: pytest.MonkeyPatch, lists: str, most: int, *, is_refused: bool
+) -> None:
+    """Its bounds may be few, where the table has no room for more."""
+    monkeypatch.setattr(room, "RANGES_PER_TABLE", most)
+    monkeypatch.setattr(room, "BOUND_BYTES_PER_TABLE", 1_000)
+    for kind, key in (("hashed", b"k"), ("ordered", b"k"), ("ordered", b"k" * 500)):
+        desk = Desk(ByName((WHOLE, "o")), kind=kind)  # type: ignore[arg-type]
+        owner = desk.owner(at(0), "o", 101)
+        [held] = desk.settle(at(1), owner, 101)
+        [piece] = pieces([key, key + b"k"], held.number)
+        listed: dict[str, Any] = {"held": (piece,)}
+        if lists == "copies":
+            copy = Copy(start=piece.start, end=piece.end, number=piece.number)
+            listed = {"held": (), "copies": (copy,)}
+        answer = desk.ask(at(2), owner, 101, **listed)
+        is_long = len(key) > 9
+        assert isinstance(answer, Refusal) == (is_refused or is_long), (kind, len(key))
 
 
 @pytest.mark.parametrize(("length", "is_refused"), [(9, False), (10, True)])

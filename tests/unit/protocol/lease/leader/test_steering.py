@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.base.instants import Instant
-from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.load import share_of
@@ -16,7 +15,7 @@ from tenure.protocol.lease.answers import Flow, Impossible, PlanRead, Steered
 from tenure.protocol.lease.leader.explaining import explain, read_plan
 from tenure.protocol.lease.leader.policies import chosen_policy
 from tenure.protocol.lease.leader.steering import NAMED_AT_MOST, planning_to_steer, steer
-from tenure.protocol.lease.messages import LeaseResponse, Refusal
+from tenure.protocol.lease.messages import LeaseResponse, Refusal, ShortRequest
 from tenure.protocol.lease.records import UNSTEERED, Changed, Steering
 from tenure.protocol.lease.steering_events import (
     ChoosePolicy,
@@ -33,7 +32,7 @@ from tenure.protocol.lease.steering_events import (
 )
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.wire.lease_records import LEASE_RECORDS
-from tests.unit.protocol.lease.desk import HIGH, LOW, T0, Desk, at, listed, marks
+from tests.unit.protocol.lease.desk import HIGH, LOW, SEAL, T0, Desk, at, listed, marks
 
 A, B = 101, 102  # nonces, and connections
 
@@ -224,6 +223,26 @@ def test_what_a_dead_process_had_is_free_at_once() -> None:
     assert 1 not in desk.pool.table.members
 
 
+def test_an_evicted_incarnation_is_not_renewed_by_a_short_request() -> None:
+    desk = two_owners()
+    session = desk.pool.sessions[1]
+    session.take_fingerprint(desk.pool.table.held_by(1), SEAL.nonce)
+    say(desk, Evict(pool="p", incarnation=1))
+    request = ShortRequest(
+        pool="p",
+        incarnation=1,
+        owner_nonce=A,
+        manager_nonce=SEAL.nonce,
+        sequence=1_000,
+        journal=SEAL.journal,
+        leadership=SEAL.leadership,
+        fingerprint=session.fingerprint,
+    )
+    until = session.hold_until
+    assert not desk.pool.on_short_request(at(1), A, request)
+    assert session.hold_until == until
+
+
 def test_an_evicted_incarnation_stays_so_under_a_later_leader() -> None:
     desk = two_owners()
     say(desk, Evict(pool="p", incarnation=1))
@@ -356,12 +375,25 @@ def test_who_is_gone_can_be_uncordoned() -> None:
     assert desk.pool.table.steering == UNSTEERED
 
 
-def test_pins_are_not_without_number() -> None:
+NAMES = tuple(f"gone-{i:04}" for i in range(NAMED_AT_MOST))
+PINS = tuple((name.encode(), "a") for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("full", "more"),
+    [
+        (Steering(pins=PINS), PinKey(pool="p", key=b"k", owner="a")),
+        (Steering(cordoned=NAMES), Cordon(pool="p", owner="a")),
+        (Steering(drained=NAMES), Drain(pool="p", owner="a")),
+    ],
+)
+def test_pins_cordons_and_drains_are_not_without_number(
+    full: Steering, more: SteeringCommand
+) -> None:
+    """Owners that have gone stay cordoned: each record that steers has all of their names."""
     desk = two_owners()
-    keys: list[Key] = [i.to_bytes(8, "big") for i in range(NAMED_AT_MOST + 1)]
-    pins = tuple((key, "a") for key in keys[:-1])
-    desk.context.write(Changed(pool="p", entries=(), steering=Steering(pins=pins)))
-    assert "1000 of each are the most" in refused(desk, PinKey(pool="p", key=keys[-1], owner="a"))
+    desk.context.write(Changed(pool="p", entries=(), steering=full))
+    assert "1000 of each are the most" in refused(desk, more)
 
 
 # --- what is journaled ----------------------------------------------------------------------------

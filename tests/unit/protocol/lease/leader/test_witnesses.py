@@ -15,10 +15,11 @@ from tenure.protocol.lease.messages import (
     Process,
     Refusal,
 )
+from tenure.protocol.lease.steering_events import Evict
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.driven_manager import Driven, at
 
-SUSPECT, BESIDE = 5, 6  # connections, and pids
+SUSPECT, BESIDE, HEIR = 5, 6, 7  # connections, and pids
 
 
 def process_of(connection: int) -> Process:
@@ -111,6 +112,90 @@ def test_only_who_was_asked_attests_and_only_as_itself() -> None:
     assert members(driven) == both
     driven.hear(attested(driven, suspect), BESIDE)
     assert members(driven) == [beside.incarnation]
+
+
+def test_nobody_is_asked_about_itself() -> None:
+    """An owner that is overdue may be connected, and is a witness of others."""
+    driven = Driven()
+    prove(driven, join(driven, SUSPECT))
+    assert not asked(driven, until=5)
+
+
+def same_name(driven: Driven, process: Process) -> Join:
+    """A process joins under the suspect's name."""
+    return Join(
+        pool="p",
+        kind="hashed",
+        name=f"o{SUSPECT}",
+        address="http://heir",
+        owner_nonce=HEIR,
+        manager_nonce=driven.nonce,
+        sequence=1,
+        process=process,
+    )
+
+
+def test_who_joins_under_the_name_is_believed_when_nobody_has_objected() -> None:
+    """P14: it has not shown that it is an owner; and it is told that the name is free."""
+    driven = Driven()
+    suspect = join(driven, SUSPECT)
+    prove(driven, suspect)
+    driven.take(ClientLost(SUSPECT))
+    said = driven.hear(same_name(driven, process_of(HEIR)), HEIR)
+    assert {type(each) for each in said} == {Refusal, Attest}
+    answer = attested(driven, suspect, witness=process_of(HEIR), owner_nonce=HEIR)
+    driven.hear(answer, HEIR)
+    driven.run(Instant(driven.now + OBJECTION_NS - 1))
+    assert members(driven) == [suspect.incarnation]
+    driven.said = []
+    driven.run(Instant(driven.now + 1))
+    assert members(driven) == []
+    assert [type(each) for each in driven.said] == [Poke]
+
+
+def test_who_joins_under_the_name_elsewhere_is_not_asked() -> None:
+    """P14: it sees other processes than the suspect's neighbours do."""
+    driven = Driven()
+    prove(driven, join(driven, SUSPECT))
+    elsewhere = msgspec.structs.replace(process_of(HEIR), boot_id="another")
+    [refusal] = driven.hear(same_name(driven, elsewhere), HEIR)
+    assert isinstance(refusal, Refusal)
+
+
+def accused(driven: Driven, until: float) -> LeaseResponse:
+    """A connected owner of which another has said that its process is gone."""
+    suspect, beside = join(driven, SUSPECT), join(driven, BESIDE)
+    prove(driven, suspect)
+    prove(driven, beside)
+    driven.run(at(until))
+    driven.hear(attested(driven, suspect), BESIDE)
+    return suspect
+
+
+def test_who_accuses_once_more_does_not_give_the_dead_more_time() -> None:
+    driven = Driven()
+    suspect = accused(driven, until=5)
+    driven.run(Instant(driven.now + OBJECTION_NS // 2))
+    driven.hear(attested(driven, suspect), BESIDE)
+    driven.run(Instant(driven.now + OBJECTION_NS // 2))
+    assert suspect.incarnation not in members(driven)
+
+
+def test_who_objects_is_heard_however_rarely_its_neighbours_are_asked() -> None:
+    """They are asked less and less often, and not at all while it may object."""
+    driven = Driven()
+    suspect = accused(driven, until=8)
+    prove(driven, suspect, sequence=3)
+    driven.run(Instant(driven.now + OBJECTION_NS))
+    assert suspect.incarnation in members(driven)
+
+
+def test_an_accused_that_is_evicted_meanwhile_is_gone_once() -> None:
+    driven = Driven()
+    suspect = accused(driven, until=5)
+    driven.ask(Evict(pool="p", incarnation=suspect.incarnation, confirmed_dead=True))
+    driven.run(Instant(driven.now + OBJECTION_NS))
+    assert suspect.incarnation not in members(driven)
 
 
 def test_an_accused_that_is_connected_is_told_and_has_a_while_to_object() -> None:
