@@ -32,6 +32,7 @@ from tenure.protocol.topology.history import (
 )
 from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.messages import (
+    DETAIL_CHARACTERS,
     NodeRefusalReason,
     NodeRefused,
     NodeRequest,
@@ -168,7 +169,7 @@ class LedCluster:
             sequence=request.sequence,
             node=request.node.id,
             reason=reason,
-            detail=detail,
+            detail=detail[:DETAIL_CHARACTERS],
             life=request.life,
         )
         self.desk.send(connection, refused)

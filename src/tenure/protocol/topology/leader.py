@@ -20,7 +20,7 @@ from tenure.protocol.topology.change import ChangeRefused
 from tenure.protocol.topology.cluster import ClusterDesk, LedCluster
 from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
 from tenure.protocol.topology.limits import CLUSTERS, NODES
-from tenure.protocol.topology.messages import NodeRefused, NodeRequest
+from tenure.protocol.topology.messages import DETAIL_CHARACTERS, NodeRefused, NodeRequest
 from tenure.protocol.topology.noted import TopologyKind
 from tenure.protocol.topology.questions import (
     ClusterQuestion,
@@ -72,7 +72,11 @@ class TopologyLeader:
         )
         self.desk.note(TopologyKind.REFUSED_NODE, request.cluster, detail)
         refused = NodeRefused(
-            sequence=request.sequence, node=request.node.id, reason="cluster", detail=detail
+            sequence=request.sequence,
+            node=request.node.id,
+            reason="cluster",
+            detail=detail[:DETAIL_CHARACTERS],
+            life=request.life,
         )
         self.desk.send(connection, refused)
 

@@ -13,7 +13,8 @@ import msgspec
 from tenure.base.numbers import JournalId, Number
 from tenure.protocol.topology.records import ClusterId, ClusterName, Node, NodeId, Topology
 
-Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
+DETAIL_CHARACTERS = 1000
+Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=DETAIL_CHARACTERS)]
 
 NodeRefusalReason = Literal[
     "cluster",  # there is none of that name, or it is another one of that name

@@ -264,6 +264,31 @@ def test_a_name_or_an_address_in_use_is_refused() -> None:
     assert twin.refused == "taken"
 
 
+def test_a_refusal_of_a_node_is_cut_to_what_its_field_takes() -> None:
+    """An address may be as long as that alone. A node that is not answered would ask for ever."""
+    world = World(8)
+    world.settle(2)
+    there = world.nodes[1]
+    there.node = replace(there.node, address="a" * 1_000)
+    world.say(there)
+    twin = world.add_node()
+    twin.node = replace(twin.node, id=9, name="n9", address="a" * 1_000)
+    world.nodes[9] = twin
+    world.say(twin)
+    assert twin.refused == "taken"
+
+
+def test_a_node_of_no_cluster_is_told_so_however_long_the_names_of_the_others_are() -> None:
+    world = World(8)
+    for i in range(25):
+        name = f"{i:03}" + "c" * 197
+        world.ask(CreateCluster(cluster=name, id=i, placement=Placement(), first_nodes=3))
+    stranger = world.nodes[1]
+    asked = replace(stranger.request(), cluster="s" * 200)
+    world.leader.on_request(world.now, stranger.node.id, asked)
+    assert stranger.refused == "cluster"
+
+
 def test_outages_change_nothing() -> None:
     world = World(9)
     world.settle(2)

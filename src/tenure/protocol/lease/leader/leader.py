@@ -47,6 +47,7 @@ from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
 from tenure.protocol.lease.limits import POOLS_PER_MANAGER, wrong_with_points
 from tenure.protocol.lease.messages import (
+    TEXT_CHARACTERS,
     Attested,
     Entry,
     Hello,
@@ -236,11 +237,9 @@ class Leader:
     def _on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
         pool = self.pools.get(message.pool)
         if pool is None:
-            detail = self._no_pool(message.pool)
-            self.context.send(
-                connection,
-                SyncRefusal(sequence=message.sequence, nonce=message.nonce, detail=detail),
-            )
+            detail = self._no_pool(message.pool)[:TEXT_CHARACTERS]
+            refusal = SyncRefusal(sequence=message.sequence, nonce=message.nonce, detail=detail)
+            self.context.send(connection, refusal)
             return
         seal = self.context.seal
         claimed = Receipt(message.leadership, seal.nonce, message.lsn)

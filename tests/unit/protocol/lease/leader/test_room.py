@@ -25,10 +25,12 @@ from tenure.protocol.lease.messages import (
     LoadReport,
     RangeLoad,
     Refusal,
+    Sync,
+    SyncRefusal,
 )
 from tenure.protocol.lease.steering_events import PinKey
 from tenure.protocol.lease.table import NOBODY
-from tenure.wire.lease import decode_to_owner, encode
+from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.versions import NEWEST
 from tests.unit.protocol.lease.desk import ByName, Desk, at
 from tests.unit.protocol.lease.driven_manager import Driven
@@ -259,6 +261,18 @@ def test_a_name_that_is_held_by_a_liar_is_refused_in_words_that_can_be_sent() ->
     assert isinstance(answer, Refusal)
     assert "cannot be an owner's name" in answer.detail
     assert decode_to_owner(encode(answer, NEWEST), NEWEST) == answer
+
+
+def test_a_lookup_of_no_pool_is_told_so_however_long_the_names_of_the_others_are() -> None:
+    """Words that do not fit in their field would not be sent: it would find no manager."""
+    driven = Driven()
+    for i in range(25):
+        driven.join(pool=f"{i:03}" + "\U0001f600" * 197)
+    sync = Sync(pool="n" * 200, sequence=1, journal=0, leadership=0, lsn=0, nonce=9)
+    [answer] = driven.hear(sync)
+    assert isinstance(answer, SyncRefusal)
+    assert answer.detail.startswith("there is no pool 'nnn")
+    assert decode_to_lookup(encode(answer, NEWEST), NEWEST) == answer
 
 
 def test_a_refusal_is_cut_to_what_its_field_takes() -> None:
