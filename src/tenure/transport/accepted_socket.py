@@ -203,7 +203,6 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
             pass
         elif self._rate is not None and not self._rate.allows(now, times(payload)):
             self._is_waiting = True
-            self._pause()
             self.on_flood()
             return False
         elif code == BINARY:
@@ -214,7 +213,6 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
 
     def _on_close(self) -> None:
         if self._ending is None:
-            self.on_ending()
             self.transport.write(close_frame(WSCloseCode.OK, ""))
         self.transport.close()
 

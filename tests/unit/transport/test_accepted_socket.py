@@ -12,7 +12,9 @@ import pytest
 from aiohttp import web
 
 from tenure.base.instants import Instant, seconds
+from tenure.transport import accepted_socket
 from tenure.transport.accepted_socket import (
+    WAITING_BYTES,
     AcceptedSocket,
     FairTurns,
     NoHandshake,
@@ -52,7 +54,8 @@ class Place:
     def __init__(self, turns: FairTurns | None, rate: Callable[[], RateBound | None]) -> None:
         app = web.Application()
         app.router.add_get("/ws", self._accept)
-        self.listener = HttpListener(app, log_refused, log_refused)
+        never = seconds(60 * DEADLINE_SECONDS)
+        self.listener = HttpListener(app, log_refused, log_refused, silent_ns=never)
         self.sockets: list[Echo] = []
         self.requests: list[weakref.ref[web.Request]] = []
         self.url = ""
@@ -165,6 +168,20 @@ async def test_whoever_is_ended_is_told_why_and_nothing_after_it() -> None:
         await socket.gone()
 
 
+@pytest.mark.parametrize("unread", [0, 8 << 20], ids=["answers nothing", "reads nothing"])
+async def test_whoever_does_not_answer_that_it_is_ended_is_let_go(
+    unread: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accepted_socket, "CLOSE_SECONDS", 0.01)
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED)
+        await reader.readuntil(b"\r\n\r\n")
+        [socket] = at.sockets
+        socket.transport.write(bytes(unread))
+        socket.end(1001, "it is over")
+        await socket.gone()
+
+
 async def test_what_cannot_be_read_ends_its_connection() -> None:
     async with place() as at, raw(at.url) as (reader, writer):
         writer.write(ASKED + sent(b"text", 1) + sent(b"more"))
@@ -196,6 +213,21 @@ async def test_whoever_sends_much_is_read_in_turns_and_in_order() -> None:
         await other.send_bytes(b"other")
         assert await other.receive_bytes() == b"other"
         assert [(await heard(reader))[1] for _ in many[1:]] == many[1:]
+
+
+async def test_no_more_is_read_while_more_waits_for_its_turn_than_is_said_at_once() -> None:
+    async with place(FairTurns()) as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED)
+        await reader.readuntil(b"\r\n\r\n")
+        [socket] = at.sockets
+        many = WAITING_BYTES // len(sent(b"a"))
+        for times in (many // 2, many // 2, many):  # as the loop does; the first waits for its turn
+            assert socket.transport.is_reading()
+            socket.data_received(sent(b"a") * times)
+        assert not socket.transport.is_reading()
+        for _ in range(many // 2 * 2 + many):
+            assert await heard(reader) == (BINARY, b"a")
+        assert socket.transport.is_reading()
 
 
 async def test_a_fault_ends_its_connection_and_the_others_are_read_on() -> None:
