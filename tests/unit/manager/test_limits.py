@@ -19,6 +19,7 @@ from tenure.manager.strangers import MOST_TOLD, MOST_TOLD_OF_A_PEER, WINDOW_NS, 
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader import leader
 from tenure.protocol.lease.messages import Held, Hello, LeaseRequest, Sync
+from tenure.transport import bounded_port
 from tenure.transport.rate_bound import (
     BYTES_OF_ONE,
     FLOODED_PART,
@@ -28,6 +29,7 @@ from tenure.transport.rate_bound import (
 )
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Events, Serving, serving
 
 PEER = "127.0.0.9"
@@ -81,6 +83,40 @@ async def test_connections_in_all_are_bounded() -> None:
         assert await is_well(manager)
         for _, each in (*there, (reader, writer)):
             each.close()
+
+
+@pytest.mark.asyncio
+async def test_of_those_that_are_turned_away_only_some_are_told_why_at_one_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them takes a file until it has read that."""
+    monkeypatch.setattr(bounded_port, "MOST_TOLD", 2)
+    monkeypatch.setattr(bounded_port, "TOLD_SECONDS", DEADLINE_SECONDS)
+    async with serving(limits=ManagerLimits(connections_of_a_peer=1)) as manager:
+        there = [await stream(manager, PEER) for _ in range(6)]
+        answers = [await reader.read() for reader, _ in there[1:]]
+        assert [len(answer) > 0 for answer in answers] == [True, True, False, False, False]
+        assert await is_well(manager)
+        for _, writer in there:
+            writer.close()
+
+
+@pytest.mark.asyncio
+async def test_who_was_told_why_it_is_turned_away_takes_no_file_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_port, "MOST_TOLD", 1)
+    monkeypatch.setattr(bounded_port, "TOLD_SECONDS", 0.01)
+    async with serving(limits=ManagerLimits(connections_of_a_peer=1)) as manager:
+        first = await stream(manager, PEER)
+        for _ in range(2):
+            answer = b""
+            while not answer:  # as long as another takes the only place
+                reader, writer = await stream(manager, PEER)
+                answer = await reader.read()
+                writer.close()
+            assert b"there are 1 connections from 127.0.0.9 already" in answer
+        first[1].close()
 
 
 @pytest.mark.asyncio
