@@ -141,7 +141,7 @@ def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_j
             else:
                 owners = [HEAD, *(_line(each, seen) for each in seen.owners)] if seen.owners else []
                 happened = map(words, seen.events)
-                for line in (_title(seen), *owners, *_tier_lines(seen), *happened):
+                for line in (*_title(seen), *owners, *_tier_lines(seen), *happened):
                     say(line)
             if once:
                 return
@@ -172,7 +172,7 @@ def picture(seen: Top, trouble: str, width: int, height: int) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    head = _wrapped(trouble or _title(seen), width)
+    head = _wrapped(trouble or ", ".join(_title(seen)), width)
     happened = [
         Text(line, _style(each)) for each in seen.events for line in _wrapped(words(each), width)
     ][-max(height // 3, 1) :]
@@ -205,14 +205,16 @@ def _tier_lines(seen: Top) -> list[str]:
     return [*words_of_pool(seen.tiers), *of_stores]
 
 
-def _title(seen: Top) -> str:
+def _title(seen: Top) -> list[str]:
+    where = f"LSN {seen.lsn} at {seen.leader}"
     if not seen.pool:
-        return f"no pool yet; LSN {seen.lsn} at {seen.leader}"
-    return (
+        return [f"no pool yet; {where}"]
+    how = (
         f"{seen.pool}: {counted(len(seen.owners), 'owner')}, {seen.load:,.1f}/s, "
         f"imbalance {seen.imbalance:.2f}, {counted(seen.lookups, 'lookup')}, "
-        f"{counted(seen.lookup_lag, 'record')} behind, LSN {seen.lsn} at {seen.leader}"
+        f"{counted(seen.lookup_lag, 'record')} behind"
     )
+    return [how, where]
 
 
 def _line(owner: OwnerSummary, seen: Top, width: int = 0) -> str:

@@ -217,9 +217,11 @@ async def test_top_shows_owners_by_load_and_what_happens(capsys: Capture) -> Non
             await ann.ready()
             await bob.ready()
             text = await said(capsys, "top", "rooms", "--once", "-m", manager.service.url)
-            title, *lines = text.splitlines()
+            title, where, *lines = text.splitlines()
             assert title.startswith("rooms: 2 owners, ")
             assert "1 lookup," in title
+            assert where.endswith(f" at {manager.service.url}")
+            assert max(map(len, (title, where))) <= 80
             assert [line.split()[0] for line in lines[:3]] == ["owner", "ann", "bob"]
             assert any("owner joined: bob" in line for line in lines[3:])
             text = await said(capsys, "top", "rooms", "--once", "--json", "-m", manager.service.url)
