@@ -8,7 +8,7 @@ are followed one by one for the same reason, and only so many.
 
 import socket
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -23,6 +23,10 @@ REDIRECTS = (301, 302, 303, 307, 308)
 CONNECT_SECONDS = 10.0
 WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 """Of NAT64, and of old: the last four bytes are the address that is meant."""
+GIVEN_OUT = IPv6Network("2000::/3")
+"""Of IPv6, all addresses that anybody has: what lies beside it, Python calls global as well."""
+OF_PROTOCOLS = IPv4Network("192.0.0.0/24")
+"""Some Pythons call part of it global."""
 
 
 class OutwardAnswer(NamedTuple):
@@ -65,8 +69,10 @@ def is_outward(address: str) -> bool:
         inner = found.ipv4_mapped or found.sixtofour
         if any(found in network for network in WITH_IPV4):
             inner = IPv4Address(int(found) & 0xFFFF_FFFF)
-        found = inner or found
-    return found.is_global and not found.is_multicast
+        if inner is None:
+            return found in GIVEN_OUT and found.is_global
+        found = inner
+    return found.is_global and not found.is_multicast and found not in OF_PROTOCOLS
 
 
 class Outward:

@@ -27,6 +27,12 @@ INWARD = {
     "6to4 of a private one": "2002:0a00:0001::1",
     "NAT64 of a private one": "64:ff9b::10.0.0.1",
     "IPv4 in IPv6, as it once was": "::10.0.0.1",
+    "IPv4 in IPv6, translated": "::ffff:0:10.0.0.1",
+    "NAT64 of this site": "64:ff9b:1::10.0.0.1",
+    "of this site, IPv6, as it once was": "fec0::1",
+    "segments": "5f00::1",
+    "not given out": "4000::1",
+    "of protocols": "192.0.0.8",
     "reserved": "240.0.0.1",
 }
 PUBLIC = (
