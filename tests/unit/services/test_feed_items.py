@@ -3,6 +3,7 @@
 from typing import Any
 
 import feedparser
+import msgspec
 import pytest
 
 from tenure.errors import ServiceRefusal
@@ -11,9 +12,19 @@ from tenure.services.feeds.feed_state import (
     COALESCE_SECONDS,
     ITEMS,
     MOST_SEEN,
+    URL_BYTES,
+    FeedSource,
     FeedState,
 )
-from tenure.services.feeds.parsing import DEPTH, ELEMENTS, FeedItem, check_xml, items_in
+from tenure.services.feeds.parsing import (
+    DEPTH,
+    ELEMENTS,
+    NAME_CHARACTERS,
+    TEXT_CHARACTERS,
+    FeedItem,
+    check_xml,
+    items_in,
+)
 from tenure.services.feeds.rules import FeedRules, joined
 
 RSS = b"""<?xml version="1.0"?>
@@ -135,6 +146,23 @@ def test_what_came_already_is_not_taken_again_and_no_list_grows_for_ever() -> No
     assert feed.items[0].id == f"n{MOST_SEEN + 49}"
 
 
+def test_a_feed_is_small_enough_to_move_whatever_is_put_in() -> None:
+    """One that is too large to move would keep the others of its range from moving."""
+    feed, large = state(), "\U0001f600"
+    for number in range(20):
+        url = f"http://8.8.8.8/{number}".ljust(URL_BYTES.most, "x")
+        source = feed.sources.setdefault(url, FeedSource(60.0))
+        source.etag = source.modified = large * 1000
+        source.succeeded(0.0, large * 1000, large * 1000)
+        source.failed(0.0, large * 1000)
+    for number in range(MOST_SEEN):
+        name = f"{number}".ljust(NAME_CHARACTERS, large)
+        made = FeedItem(name, name, name, name, large * TEXT_CHARACTERS, float(number + 1))
+        feed.take([made], 1.0, joined)
+    assert len(feed.items) > 20
+    assert len(msgspec.msgpack.encode(feed)) < 1 << 20
+
+
 def test_rules_transform_drop_and_multiply_and_one_that_fails_changes_nothing() -> None:
     rules = FeedRules()
 
@@ -155,6 +183,23 @@ def test_rules_transform_drop_and_multiply_and_one_that_fails_changes_nothing() 
         return 7
 
     assert [each.id for each in rules.transformed([item("1")])] == ["1", "1-copy"]
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda items: items[7],
+        lambda _: None,
+        lambda _: 7,
+        lambda items: [*items, item("3")],
+        lambda _: FeedItem("\ud800", "half a character"),
+    ],
+)
+def test_where_coalescing_fails_items_become_one_as_usual(join: Any) -> None:  # noqa: ANN401
+    rules, feed = FeedRules(), state()
+    rules.coalesce(join)
+    feed.take(items_in(RSS), 1.0, rules.one_of)
+    assert titles(feed) == ["Alice updated her profile and added Bob as a friend"]
 
 
 def test_rules_make_entries_of_events_of_other_services() -> None:

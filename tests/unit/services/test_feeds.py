@@ -324,6 +324,7 @@ BAD_SOURCES: list[tuple[object, str]] = [
     ({"url": "file:///etc/passwd"}, "url"),
     ({"url": "http://8.8.8.8/", "every": 1}, "every"),
     ({"url": 7}, "shape"),
+    ({"url": "http://8.8.8.8/" + "\u00e9" * 1000}, "limit"),
 ]
 
 
@@ -344,7 +345,10 @@ async def test_bad_bodies_and_sources_get_a_clear_answer_and_make_no_feed() -> N
             assert (refused.status, refused.body["error"]) == (status, error)
         for source, error in BAD_SOURCES:
             refused = await stage.ask("PUT", "/feeds/f/sources", source)
-            assert (refused.status, refused.body["error"]) == (422, error)
+            assert (refused.status, refused.body["error"]) == (
+                413 if error == "limit" else 422,
+                error,
+            )
         assert (await stage.ask("GET", "/feeds/f")).status == 404
 
 

@@ -5,25 +5,31 @@ has. So two processes may have parts of a feed; items may be missing, or be ther
 choice of this service, because people read what it makes.
 """
 
+from hashlib import blake2b
+
 import msgspec
 
 from tenure.services.feeds.parsing import FeedItem
 from tenure.services.feeds.rules import Joining
-from tenure.services.limits import NONE_REFUSED, TOO_MANY, ServiceLimit
+from tenure.services.limits import NONE_REFUSED, TOO_LARGE, TOO_MANY, ServiceLimit
 
 ITEMS = ServiceLimit(
     "items", 100, NONE_REFUSED, "a feed shows its last items; older ones are dropped"
 )
 SOURCES = ServiceLimit("sources", 20, TOO_MANY, "each is polled for as long as the feed is kept")
+URL_BYTES = ServiceLimit(
+    "url_bytes", 2000, TOO_LARGE, "a feed moves with all its sources, and so do those beside it"
+)
 MOST_SEEN = 1000
 """Ids of items that came already."""
 COALESCE_SECONDS = 3600.0
 """Items of one user within so long become one."""
 MOST_PARTS = 20
 """Of an item that is made of several."""
-TEXT_BYTES = 512 * 1024
-"""Of all items of a feed: a state that moves has 1 MiB at most."""
+ITEMS_BYTES = 512 * 1024
+"""Of all items of a feed: a state that is too large to move keeps others from it, too."""
 MOST_POLL_SECONDS = 86_400.0
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class FeedSource(msgspec.Struct):
@@ -57,7 +63,7 @@ class FeedState(msgspec.Struct):
     items: list[FeedItem] = []
     """The newest first."""
     seen: list[str] = []
-    """The oldest first."""
+    """Short names of items that came already, the oldest first."""
     sources: dict[str, FeedSource] = {}
     updated: float = 0.0
     """When it last changed."""
@@ -67,12 +73,12 @@ class FeedState(msgspec.Struct):
     def take(self, items: list[FeedItem], now: float, join: Joining) -> int:
         """Put items in, coalesced with those that are there; how many of them are new."""
         known = set(self.seen)
-        new = [each for each in items if each.id not in known and each.title]
+        new = [each for each in items if _short(each.id) not in known and each.title]
         for each in dict.fromkeys(new):
             self._take(each if each.at else msgspec.structs.replace(each, at=now), join)
         if new:
             self.updated = now
-            self.seen = [*self.seen, *(each.id for each in new)][-MOST_SEEN:]
+            self.seen = [*self.seen, *(_short(each.id) for each in new)][-MOST_SEEN:]
             self.items.sort(key=lambda each: -each.at)
             self._trim()
         return len(new)
@@ -88,8 +94,8 @@ class FeedState(msgspec.Struct):
     def _trim(self) -> None:
         size = 0
         for place, each in enumerate(self.items):
-            size += len(each.title) + len(each.text) + len(each.link) + sum(map(len, each.parts))
-            if place >= ITEMS.most or size > TEXT_BYTES:
+            size += len(_encode(each))
+            if place >= ITEMS.most or size > ITEMS_BYTES:
                 del self.items[place:]
                 return
 
@@ -97,6 +103,10 @@ class FeedState(msgspec.Struct):
     def tag(self) -> str:
         """Of the contents, for `ETag`."""
         return f"{len(self.items)}-{self.updated:.6f}"
+
+
+def _short(id_: str) -> str:
+    return blake2b(id_.encode(), digest_size=9).hexdigest()
 
 
 def coalesces(one: FeedItem, other: FeedItem) -> bool:

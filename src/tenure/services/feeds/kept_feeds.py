@@ -66,7 +66,7 @@ class KeptFeeds:
     def take(self, key: str, items: list[FeedItem]) -> int:
         """Put items in; how many of them are new. Raises ServiceRefusal for a feed too many."""
         state = self._there_or_new(key)
-        new = state.take(items, self._wall(), self._rules.join)
+        new = state.take(items, self._wall(), self._rules.one_of)
         self.keep(key, state)
         return new
 
@@ -131,7 +131,7 @@ class KeptFeeds:
                 return  # it has gone meanwhile
             state.sources[url] = source
             # A source that changes nothing must not keep a feed that nobody reads.
-            state.take(self._rules.transformed(items), self._wall(), self._rules.join)
+            state.take(self._rules.transformed(items), self._wall(), self._rules.one_of)
             with suppress(KeyError):
                 self.states.touch(key)
         except Exception:

@@ -66,6 +66,11 @@ class FeedRules:
         found = [made for rule in self._events for made in self._made(rule, event, ())]
         return self.transformed(found)
 
+    def one_of(self, items: list[FeedItem]) -> FeedItem:
+        """What becomes of several items of one user."""
+        made = self._made(self.join, items, ())
+        return made[0] if len(made) == 1 else joined(items)
+
     def _made(
         self, rule: Callable[[Any], Made], given: object, otherwise: tuple[FeedItem, ...]
     ) -> tuple[FeedItem, ...]:
@@ -73,11 +78,13 @@ class FeedRules:
             made = rule(given)
             found = () if made is None else (made,) if isinstance(made, FeedItem) else tuple(made)
             # What a user's function returns may be anything: it must be what can be kept.
-            return msgspec.convert(found, tuple[FeedItem, ...], from_attributes=True)[:MOST_MADE]
+            kept = msgspec.convert(found, tuple[FeedItem, ...], from_attributes=True)[:MOST_MADE]
+            msgspec.msgpack.encode(kept)
         except Exception:
             self.failures += 1
             logger.exception("the rule %s failed", getattr(rule, "__name__", rule))
             return otherwise
+        return kept
 
 
 def rules_named(name: str | None) -> FeedRules:

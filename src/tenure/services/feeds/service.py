@@ -18,7 +18,7 @@ from tenure import Credentials, Lookup, Owner
 from tenure.errors import ServiceRefusal
 from tenure.services.feeds.atom import MEDIA_TYPE, rendered
 from tenure.services.feeds.feed_owners import OUTSTANDING, FeedOwners
-from tenure.services.feeds.feed_state import ITEMS, SOURCES, FeedSource
+from tenure.services.feeds.feed_state import ITEMS, SOURCES, URL_BYTES, FeedSource
 from tenure.services.feeds.kept_feeds import FEEDS, GONE_SECONDS, KeptFeeds
 from tenure.services.feeds.parsing import ATTRIBUTES, DEPTH, ELEMENTS, ENTRIES, items_in
 from tenure.services.feeds.rules import rules_named
@@ -69,7 +69,7 @@ class Feeds(Service[Any]):
     port: ClassVar[int] = 8104
     takes: ClassVar[frozenset[str]] = frozenset({"rules", "inward"})
     limits: ClassVar[tuple[ServiceLimit, ...]] = (
-        *(ITEMS, SOURCES, ENTRIES, DEPTH, ELEMENTS, ATTRIBUTES),
+        *(ITEMS, SOURCES, URL_BYTES, ENTRIES, DEPTH, ELEMENTS, ATTRIBUTES),
         *(OUTSTANDING, FEEDS),
     )
 
@@ -188,6 +188,7 @@ class Feeds(Service[Any]):
             raise ServiceRefusal(
                 422, "every", f"every is {LEAST_EVERY:g} to {GONE_SECONDS:g} seconds"
             )
+        URL_BYTES.check(len(given.url.encode()))
         self.outward.checked(given.url)
         source = self.kept.add_source(asked.key, given.url, given.every)
         return ServiceAnswer(201, _shown(given.url, source))
