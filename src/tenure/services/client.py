@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from tenure import Credentials
 from tenure.errors import MALFORMED, ConfigurationError, OutcomeUnknown, UsageError
@@ -58,7 +59,7 @@ class ServiceClient:
         credentials: Credentials | None = None,
     ) -> None:
         given = urls.split(",") if isinstance(urls, str) else list(urls)
-        self._urls = [each.strip().rstrip("/") for each in given if each.strip()]
+        self._urls = [_checked(each.strip()) for each in given if each.strip()]
         if not self._urls:
             raise ConfigurationError("a client needs the URL of a service")
         self._deadline = deadline
@@ -140,9 +141,20 @@ class ServiceClient:
         shown = {**headers, **self._credentials.headers(self.url)}
         tls = self._credentials.to(self.url) or True
         async with self.session.request(
-            method, self.url + path, data=data, headers=shown, ssl=tls
+            method, URL(self.url + path, encoded=True), data=data, headers=shown, ssl=tls
         ) as response:
             return Reply(response.status, response.headers, await response.read())
+
+
+def _checked(url: str) -> str:
+    """The URL of a service. Raises ConfigurationError for what is none."""
+    try:
+        found = URL(url)
+        if found.scheme in ("http", "https") and found.host:
+            return str(found).rstrip("/")
+    except ValueError:
+        pass
+    raise ConfigurationError(f"{url!r:.200} is no URL of a service, such as http://127.0.0.1:8103")
 
 
 def _taken(reply: Reply) -> Reply:
@@ -156,7 +168,7 @@ def _taken(reply: Reply) -> Reply:
 
 
 def segment(text: str) -> str:
-    """As a part of a path."""
+    """As a part of a path, which is sent as it is: a key may be .. too."""
     return quote(text, safe="")
 
 

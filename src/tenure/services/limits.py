@@ -44,6 +44,9 @@ BODY_BYTES = ServiceLimit(
     TOO_LARGE,
     "all that is kept of a key moves as one, and one key may keep 1 MiB",
 )
+JSON_DEPTH = ServiceLimit(
+    "json_depth", 100, TOO_LARGE, "what is nested deeper, a reader may have no stack for"
+)
 REQUESTS = ServiceLimit(
     "requests",
     10_000,
@@ -56,7 +59,7 @@ TTL_SECONDS = ServiceLimit(
 ID_BYTES = ServiceLimit(
     "id_bytes", 200, TOO_LARGE, "ids of requests are kept, so that a repeat is known"
 )
-OF_ALL = (KEY_BYTES, BODY_BYTES, REQUESTS)
+OF_ALL = (KEY_BYTES, BODY_BYTES, JSON_DEPTH, REQUESTS)
 """The limits that every service has."""
 OF_ENTITIES = (TTL_SECONDS, ID_BYTES)
 """Those of services whose keys are entities."""

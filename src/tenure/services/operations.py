@@ -2,13 +2,14 @@
 document are made, so that neither can say what the other does not.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from tenure.errors import MALFORMED, ServiceRefusal
+from tenure.services.limits import JSON_DEPTH
 
 Handler: TypeAlias = Callable[[Any, "ServiceRequest"], Awaitable["ServiceAnswer"]]
 BoundHandler: TypeAlias = Callable[["ServiceRequest"], Awaitable["ServiceAnswer"]]
@@ -101,11 +102,31 @@ def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the o
     if of.body is None or (of.is_optional and not data):
         return None
     try:
-        return msgspec.json.decode(data, type=of.body)
+        found = msgspec.json.decode(data, type=of.body)
+        check_readable(data)
     except msgspec.ValidationError as error:
         raise ServiceRefusal(422, "shape", f"the body is not what is wanted: {error}") from None
     except MALFORMED as error:
         raise ServiceRefusal(400, "json", f"the body is no JSON: {error}") from None
+    return found
+
+
+def check_readable(data: bytes, around: int = 0) -> None:
+    """Look into all of this JSON, since parts of it may be kept as they came, for others to read
+    with so much `around` them. Raises what decoding raises, and ServiceRefusal where it is nested
+    too deep.
+    """
+    level, depth = [msgspec.json.decode(data)], around
+    if data.count(b"[") + data.count(b"{") + around <= JSON_DEPTH.most:
+        return
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [each for part in level for each in _parts(part)]
+    JSON_DEPTH.check(depth)
+
+
+def _parts(of: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return of.values() if isinstance(of, dict) else of
 
 
 def decoded_query(of: Operation, query: Mapping[str, str]) -> Any:  # noqa: ANN401

@@ -4,7 +4,7 @@ class, and what it can be asked are methods marked `@operation`.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from math import ceil
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from tenure import Entities, Entity, __version__
-from tenure.errors import ConfigurationError
+from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.limits import ID_BYTES, OF_ALL, TTL_SECONDS, ServiceLimit
 from tenure.services.openapi import document
@@ -117,6 +117,17 @@ class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
     """Seconds; 0 for those that it has."""
 
 
+def id_in(headers: Mapping[str, str]) -> str | None:
+    """The id of a request, if it has one. Raises ServiceRefusal for one that cannot be."""
+    given = headers.get(ID_HEADER)
+    if given is not None:
+        try:
+            ID_BYTES.check(len(given.encode()))
+        except UnicodeEncodeError:
+            raise ServiceRefusal(400, "id", f"the {ID_HEADER} is no UTF-8") from None
+    return given
+
+
 class Service(Generic[E]):
     """One process of a service. `name`, `entity` and `limits` are its class's."""
 
@@ -171,10 +182,9 @@ class Service(Generic[E]):
 
     def repeatable(self, asked: ServiceRequest) -> E:
         """The entity that is asked for, called under the id of the request if it has one."""
-        given = asked.headers.get(ID_HEADER)
+        given = id_in(asked.headers)
         if given is None:
             return self.entities[asked.key]
-        ID_BYTES.check(len(given))
         of = asked.request
         return self.entities.once(f"{of.method} {of.path} {given}")[asked.key]
 

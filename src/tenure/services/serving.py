@@ -57,9 +57,9 @@ class ServiceDoor:
         self._emptied = asyncio.Event()
         self.app = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES.most + 1)
         for of, handler in operations_of(service):
-            self.app.router.add_route(of.method, of.path, self._route(service, of, handler))
+            self.app.router.add_route(of.method, _any(of.path), self._route(service, of, handler))
         for path, socket in service.sockets().items():
-            self.app.router.add_get(path, self._socket_route(socket))
+            self.app.router.add_get(_any(path), self._socket_route(socket))
         self.app.cleanup_ctx.append(self._watched)
         self.port = make_port(self.app)
 
@@ -159,6 +159,11 @@ class ServiceDoor:
         while self._open:
             self._emptied.clear()
             await self._emptied.wait()
+
+
+def _any(path: str) -> str:
+    """The path for aiohttp, whose names would be without braces otherwise."""
+    return path.replace("}", ":[^/]+}")
 
 
 def checked_key(request: web.Request) -> str:

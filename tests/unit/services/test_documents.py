@@ -92,6 +92,7 @@ async def test_what_went_is_410_with_when_and_what_never_was_is_404() -> None:
         ("PUT", "/documents/d", b"[" * 100_000, {}, 422, "shape"),
         ("PUT", "/documents/d", b'{"sections":{"a":' + b"[" * 100_000, {}, 400, "json"),
         ("PUT", "/documents/d", {"sections": 1}, {}, 422, "shape"),
+        ("PUT", "/documents/d", {"sections": {"": 1}}, {}, 422, "shape"),
         ("PUT", "/documents/d", {"sections": {}, "more": 1}, {}, 422, "shape"),
         ("PUT", "/documents/d", {"sections": {}, "ttl": -1}, {}, 422, "shape"),
         ("PUT", "/documents/d", {"sections": {}, "ttl": 1e300}, {}, 413, "limit"),

@@ -57,6 +57,17 @@ async def large_body(stage: ServiceStage, most: int) -> Replied:
     return await stage.ask(method, ONE_KEY[name].format("k") + paths[name], b" " * (most + 1))
 
 
+async def deep_body(stage: ServiceStage, most: int) -> Replied:
+    asked = {
+        "documents": ("PUT", "/documents/k", b'{"sections":%s}'),
+        "feeds": ("POST", "/feeds/k/events", b'{"a":%s}'),
+        "pubsub": ("POST", "/topics/k/messages", b'{"data":%s}'),
+        "queues": ("POST", "/queues/q/entries", b'{"message":%s}'),
+    }
+    method, path, around = asked[stage.service.name]
+    return await stage.ask(method, path, around % (b'{"a":' * most + b"1" + b"}" * most))
+
+
 async def many_requests(stage: ServiceStage, most: int) -> Replied:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serving, "REQUESTS", limits.REQUESTS._replace(most=0))
@@ -202,6 +213,7 @@ BEYOND: dict[str, dict[str, Refused]] = {
     "every service": {
         "key_bytes": long_key,
         "body_bytes": large_body,
+        "json_depth": deep_body,
         "requests": many_requests,
         "id_bytes": long_id,
     },
@@ -231,7 +243,7 @@ BEYOND: dict[str, dict[str, Refused]] = {
     },
     "pubsub": {
         "subscribers": many_subscribers,
-        "target_characters": asking(
+        "target_bytes": asking(
             "POST", "/topics/t/subscriptions", lambda n: {"target": "x" * (n + 1)}
         ),
         "message_bytes": asking("POST", "/topics/t/messages", lambda n: {"data": "x" * n}),
@@ -244,6 +256,9 @@ BEYOND: dict[str, dict[str, Refused]] = {
     "feeds": {
         "items": many_items,
         "sources": many_sources_of_feed,
+        "url_bytes": asking(
+            "PUT", "/feeds/f/sources", lambda n: {"url": "http://8.8.8.8/".ljust(n + 1, "x")}
+        ),
         "entries": pushing(lambda n: RSS % (ITEM % 1 * (n + 1))),
         "xml_depth": pushing(lambda n: b"<a>" * (n + 1)),
         "xml_elements": pushing(lambda n: b"<a>" + b"<b/>" * n + b"</a>"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -36,7 +36,7 @@ UNLESS = {"If-None-Match": "Answer 304 if this version is still there"}
 class DocumentBody(msgspec.Struct, forbid_unknown_fields=True):
     """A whole document, to be written."""
 
-    sections: dict[str, msgspec.Raw]
+    sections: dict[Annotated[str, msgspec.Meta(min_length=1)], msgspec.Raw]
     ttl: Ttl = 0.0
     """Seconds; 0 for the usual ones, or for those that it has."""
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 
 import aiohttp
+from yarl import URL
 
 from tenure import Credentials, Lookup, Owner
 from tenure.errors import ServiceRefusal
@@ -78,7 +79,7 @@ class FeedOwners:
                 self.outstanding.slot(address),
                 self._session.request(
                     asked.request.method,
-                    address + asked.request.rel_url.raw_path_qs,
+                    URL(address + asked.request.rel_url.raw_path_qs, encoded=True),  # as it came
                     data=await asked.request.read(),
                     headers={HOP: "1", **_of_these(asked.headers, passed_on)},
                     timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),

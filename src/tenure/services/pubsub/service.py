@@ -13,17 +13,26 @@ from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.expiring import of_this_process
 from tenure.services.limits import OF_ENTITIES, ServiceLimit
-from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
+from tenure.services.operations import (
+    ServiceAnswer,
+    ServiceRequest,
+    check_readable,
+    operation,
+)
 from tenure.services.outward import Outward
 from tenure.services.pubsub.queue_writer import HttpQueueWriter
 from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.targets import MessageTargets
 from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
-from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_CHARACTERS
+from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_BYTES
 from tenure.services.service import MakePort, Service, ServiceSettings, TimeToLive, Ttl
 
 PATIENCE_SECONDS = 5.0
 """For which a publisher waits for targets to take its message."""
+AROUND = 3
+"""Levels around what is published, where it is put into a queue: it is in an event, which is in a
+put, which is in a list.
+"""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -115,7 +124,7 @@ class PubSub(Service[Topic]):
     async def subscribe(self, asked: ServiceRequest) -> ServiceAnswer:
         """A target subscribes once: doing it again refreshes the subscription."""
         given: Subscribing = asked.body
-        TARGET_CHARACTERS.check(len(given.target))
+        TARGET_BYTES.check(len(given.target.encode()))
         seconds = self.checked_ttl(given.ttl)
         await self.targets.accept(given.target, asked.key)
         return ServiceAnswer(201, await self.entities[asked.key].subscribe(given.target, seconds))
@@ -158,6 +167,7 @@ class PubSub(Service[Topic]):
         """200 when every target has taken it or refuses, 202 where some have not answered yet."""
         data = _encode(asked.body.data)
         MESSAGE_BYTES.check(len(data))
+        check_readable(data, AROUND)
         accepted = await self.repeatable(asked).publish(data)
         waiting = refusing = 0
         if accepted.number:

@@ -60,6 +60,8 @@ class MessageTargets:
 
     async def accept(self, target: str, topic: str) -> None:
         """See that a target can be sent to. Raises ServiceRefusal."""
+        if target == QUEUE:
+            raise ServiceRefusal(422, "target", f"{QUEUE} names no queue: {QUEUE}NAME does")
         if target.startswith(QUEUE):
             await self._queue_writer().rely(target.removeprefix(QUEUE), topic)
         else:

@@ -24,8 +24,8 @@ from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
 SUBSCRIBERS = ServiceLimit(
     "subscribers", 1000, TOO_MANY, "a topic and its subscriptions are one entity, of 1 MiB at most"
 )
-TARGET_CHARACTERS = ServiceLimit(
-    "target_characters", 500, TOO_LARGE, "a thousand of them are kept in one entity"
+TARGET_BYTES = ServiceLimit(
+    "target_bytes", 500, TOO_LARGE, "a thousand of them are kept in one entity"
 )
 MESSAGE_BYTES = ServiceLimit(
     "message_bytes", 1 << 16, TOO_LARGE, "several wait together for targets, in one entity"
@@ -34,7 +34,7 @@ LOG_BYTES = ServiceLimit(
     "log_bytes", 1 << 18, TOO_MANY, "publishers wait for targets that take, and not for others"
 )
 LOG_MESSAGES = ServiceLimit("log_messages", 256, TOO_MANY, LOG_BYTES.why)
-LIMITS = (SUBSCRIBERS, TARGET_CHARACTERS, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES)
+LIMITS = (SUBSCRIBERS, TARGET_BYTES, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES)
 LOG_SECONDS = 600.0
 """For how long a message is kept for targets that refuse it."""
 GONE_SECONDS = 3600.0

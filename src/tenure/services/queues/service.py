@@ -26,7 +26,14 @@ from tenure.services.queues.queue import (
     QueueShown,
 )
 from tenure.services.queues.watched_pools import WatchedPools
-from tenure.services.service import MakePort, Service, ServiceSettings, SocketHandler, Ttl
+from tenure.services.service import (
+    MakePort,
+    Service,
+    ServiceSettings,
+    SocketHandler,
+    Ttl,
+    id_in,
+)
 
 QUEUE = "/queues/{key}"
 WAIT_SECONDS = ServiceLimit(
@@ -179,7 +186,7 @@ class Queues(Service[Queue]):
     async def enqueue(self, asked: ServiceRequest) -> ServiceAnswer:
         """Answered when the reader will get it, or a loss in its place."""
         body: MessageBody = asked.body
-        id_ = body.id or asked.headers.get(ID_HEADER) or uuid4().hex
+        id_ = body.id or id_in(asked.headers) or uuid4().hex
         ID_BYTES.check(len(id_.encode()))
         found = await self.entities[asked.key].enqueue(bytes(body.message), id_, body.place)
         return ServiceAnswer(200 if found.is_repeat else 201, found)
