@@ -13,11 +13,14 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.opening import open_store
 from tenure.columns.owned_rows import OwnedRow, OwnedRows
+from tenure.columns.paths import edits_of, key_of
+from tenure.columns.requests import RowMutation
 from tenure.columns.results import Column
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost, Unsupported, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.limits import PAGE_COLUMNS
 
 pytestmark = pytest.mark.asyncio
 
@@ -69,10 +72,14 @@ async def test_the_promise_is_kept_through_a_crash() -> None:
 
 async def test_a_number_of_another_journal_must_be_higher() -> None:
     async with open_store("memory:", ROOMS) as store:
-        await OwnedRows(store, ROOMS).load(lease(6, journal=1), "attic")
+        kept = OwnedRows(store, ROOMS)
+        room = await kept.load(lease(6, journal=1), "attic")
+        assert room.number == 6
         for number in (5, 6):
             with pytest.raises(LeaseLost):
                 await OwnedRows(store, ROOMS).load(lease(number, journal=2), "attic")
+            with pytest.raises(LeaseLost):
+                await kept.load(lease(number, journal=2), "attic")
         await OwnedRows(store, ROOMS).load(lease(7, journal=2), "attic")
 
 
@@ -156,6 +163,32 @@ async def test_a_row_has_a_limit() -> None:
         with pytest.raises(Full, match="in memory whole"):
             await room.insert({"state": {"b": bytes(9 << 20)}})
         assert names(room.get("state")) == ["a"]
+
+
+async def write(store: ColumnStore, mutation: dict[str, Any]) -> None:
+    """Write the row under the lease, as its owner's process did that took no notice of limits."""
+    edits = edits_of(ROOMS, mutation)
+    key = key_of(ROOMS, "attic")
+    await store.write(RowMutation(ROOMS, key, edits, number=5, journal=1))
+
+
+async def test_a_row_of_many_pages_is_read_whole() -> None:
+    many = PAGE_COLUMNS + 1
+    async with open_store("memory:", ROOMS) as store:
+        await OwnedRows(store, ROOMS).load(lease(5), "attic")
+        await write(store, {"log": dict.fromkeys(range(many), b"")})
+        await write(store, {"by": {f"{n:05}": {1: b""} for n in range(many)}})
+        room = await OwnedRows(store, ROOMS).load(lease(6), "attic")
+        assert len(room.get("log")) == len(room.get("by")) == many
+
+
+async def test_a_row_that_is_too_large_is_not_loaded() -> None:
+    async with open_store("memory:", ROOMS) as store:
+        await OwnedRows(store, ROOMS).load(lease(5), "attic")
+        for name in ("a", "b"):
+            await write(store, {"state": {name: bytes(9 << 20)}})
+        with pytest.raises(Full, match="in memory whole"):
+            await OwnedRows(store, ROOMS).load(lease(6), "attic")
 
 
 class Uncertain(EmbeddedBackend):

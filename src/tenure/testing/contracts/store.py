@@ -241,6 +241,15 @@ class StoreContract:
             found = [row.key async for row in store.scan(MAIL, reverse=True)]
             assert found == ["c", "b", "ab", "a"]
 
+    async def test_a_scan_shows_what_is_left_of_each_row(self, open_tables: OpenTables) -> None:
+        async with open_tables(MAIL) as store:
+            for key in ("a", "b"):
+                await store.insert(MAIL, key, {"profile": {"x": b""}, "terms": {"t": {1: b""}}})
+            await store.delete(MAIL, "a", "profile")
+            await store.delete(MAIL, "b", "terms", "t")
+            shown = {row.key: set(row.families) async for row in store.scan(MAIL)}
+            assert shown == {"a": {"terms"}, "b": {"profile"}}
+
     async def test_a_hashed_table_is_scanned_whole(self, open_tables: OpenTables) -> None:
         table = Table("spread", kind="hashed", state=Family(columns=str))
         async with open_tables(table) as store:
