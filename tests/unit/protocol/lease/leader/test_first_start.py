@@ -6,8 +6,8 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.protocol.lease.leader.first_start import LISTENING_NS
-from tenure.protocol.lease.messages import Hello, Sync, ToManager
-from tenure.protocol.lease.records import State
+from tenure.protocol.lease.messages import Entry, Hello, Sync, ToManager
+from tenure.protocol.lease.records import PoolState, State
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.journal import LeaseContents
 from tests.unit.protocol.lease.driven_manager import T0, Driven
@@ -17,9 +17,9 @@ BY_OWNER = Hello(pool="p", token=1, journal=OLDER, name="ann")
 BY_LOOKUP = Sync(pool="p", sequence=1, journal=OLDER, leadership=3, lsn=9, nonce=1)
 
 
-def started() -> Driven:
+def started(state: State | None = None) -> Driven:
     """A leader of a new journal, whose operator says that it is the first."""
-    return Driven(journal=LeaseContents(Random(1), State()), first_start=True)
+    return Driven(journal=LeaseContents(Random(1), state or State()), first_start=True)
 
 
 def grants_at(driven: Driven) -> Instant:
@@ -42,6 +42,43 @@ def test_who_comes_with_an_older_history_shows_that_it_is_none(heard: ToManager)
     driven.hear(heard)
     assert grants_at(driven) >= T0 + DEFAULT.longest_hold_ns
     assert "not the first start" in " ".join(driven.notes)
+
+
+WITH_A_PAST = {
+    "heard of another journal": State(older=OLDER),
+    "restored": State(next_number=10**12, next_incarnation=10**9),
+    "restored with a pool": State(
+        pools=(
+            PoolState(
+                pool="p",
+                kind="hashed",
+                split_points=(),
+                next_number=4,
+                next_incarnation=1,
+                entries=(Entry(start=b"", end=None, owner=0, number=3, since=3),),
+                members=(),
+                numbered=(),
+            ),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("state", WITH_A_PAST.values(), ids=WITH_A_PAST)
+def test_a_journal_with_a_past_is_no_first_start_whatever_its_operator_says(state: State) -> None:
+    driven = started(state)
+    assert grants_at(driven) >= T0 + DEFAULT.longest_hold_ns
+
+
+def test_a_journal_that_has_waited_waits_and_listens_no_more() -> None:
+    driven = started(State(waited_out=True))
+    leader = driven.machine.leader
+    assert leader
+    assert leader.context.may_grant
+    assert not leader.first_start.is_listening
+    driven.hear(BY_OWNER)
+    assert leader.context.may_grant
+    assert not any("not the first start" in each for each in driven.notes)
 
 
 def test_who_has_met_no_journal_or_this_one_shows_nothing() -> None:

@@ -6,8 +6,9 @@ from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.messages import LeaseResponse, Refusal
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import ByName, Desk, at
+from tests.unit.protocol.lease.driven_manager import Driven
 
-A, B = 101, 102
+A, B, C = 101, 102, 103
 KEPT = DEFAULT.keep_changes_ns / 1e9
 
 
@@ -25,6 +26,7 @@ def test_a_straggling_join_is_past_for_minutes_and_harmless_then() -> None:
     desk = Desk(ByName((WHOLE, "a b")))
     owner = desk.owner(at(0), "a", A)
     desk.ask(at(1), owner, A, (), leaving=True)
+    desk.owner(at(2), "c", C)  # forgets whom it can
     refused = desk.join(at(KEPT - 5), "a", A)
     assert isinstance(refused, Refusal)
     assert refused.reason == "past"
@@ -50,6 +52,16 @@ def test_a_straggling_join_does_not_unseat_its_successor() -> None:
     assert isinstance(late, Refusal)
     assert late.reason == "name_held"
     assert desk.pool.table.numbered["a"] == (heir, B + 1)
+
+
+@pytest.mark.parametrize("pool", ["\u202ep", "\u2028"])
+def test_what_cannot_be_seen_in_a_log_is_no_pools_name(pool: str) -> None:
+    driven = Driven()
+    refused = driven.join(pool=pool)
+    assert isinstance(refused, Refusal)
+    assert (refused.reason, "cannot be a pool's name" in refused.detail) == ("no_pool", True)
+    assert driven.machine.leader
+    assert driven.machine.leader.pools == {}
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "a\u202eb"])
