@@ -16,6 +16,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.noted import Noted
 from tenure.cli.output import say
 from tenure.manager.service import ManagerService
+from tenure.protocol.lease.leader.view import JournalPast
 from tenure.protocol.log.noted import LogKind
 
 LOOK_SECONDS = 0.25
@@ -107,7 +108,7 @@ class LineReport:
             self._waited = True
             self._told_at = in_seconds(service.engine.view.grants_in_ns)
             say(f"leading (leadership {view.leadership}); it waits before it grants anything:")
-            say(f"  {_why(self._told_at, is_restored=service.engine.view.is_restored)}")
+            say(f"  {_why(self._told_at, service.engine.view.past)}")
         elif view.role == "leading":
             waited = ", and has waited long enough" if self._waited else ""
             say(f"leading (leadership {view.leadership}){waited}: it grants")
@@ -128,11 +129,16 @@ class LineReport:
         return
 
 
-def _why(seconds: float, *, is_restored: bool) -> str:
-    if is_restored:
+def _why(seconds: float, past: JournalPast) -> str:
+    if past == "restored":
         return (
             "the journal was restored from an old copy, and what was promised since that was made "
             f"may be believed for up to {seconds:.1f} s"
+        )
+    if past == "another journal":
+        return (
+            "owners or lookups have come with the history of another journal, and what its "
+            f"managers have promised may be believed for up to {seconds:.1f} s"
         )
     return (
         "the journal knows of no earlier manager, and one that it does not know of may have "

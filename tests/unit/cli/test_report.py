@@ -97,6 +97,17 @@ async def test_a_restored_journal_is_waited_for_whatever_is_said_and_why_is_told
     assert "leading (leadership 1000000002), and has waited long enough: it grants" in lines
 
 
+async def test_why_a_journal_is_waited_for_whose_owners_have_met_another_is_told(
+    capsys: Capture,
+) -> None:
+    """To pass --first-start would not help: it was, or it is not true."""
+    journal = MemoryJournal(LEASE_RECORDS, State(older=4711))
+    await watched(LineReport(), journal, first_start=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert "have come with the history of another journal" in lines[5]
+    assert "--first-start" not in lines[5]
+
+
 async def test_a_bar_leaves_the_same_lines(capsys: Capture) -> None:
     await watched(BarReport())
     lines = capsys.readouterr().out.splitlines()

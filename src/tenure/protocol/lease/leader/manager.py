@@ -36,7 +36,7 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.noted import place_of
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
-from tenure.protocol.lease.leader.view import ManagerRole, ManagerView
+from tenure.protocol.lease.leader.view import JournalPast, ManagerRole, ManagerView
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.timing import Timing
@@ -101,6 +101,12 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: a new
     journal, which has not waited that out, need not (P22). A restored one is not new."""
+
+
+def _past_of(history: LeaseHistory) -> JournalPast:
+    if history.older:
+        return "another journal"
+    return "restored" if history.has_granted else "unknown"
 
 
 class Manager:
@@ -373,7 +379,7 @@ class Manager:
             beat=mine.seat.beat,
             lsn=leader.context.ledger.committed if leader else self.follower.lsn,
             grants_in_ns=max(grants_at - now, 0) if grants_at < FAR_FUTURE else 0,
-            is_restored=leader is not None and leader.context.history.has_granted,
+            past=_past_of(leader.context.history) if leader else "unknown",
             is_listening=leader is not None and leader.first_start.is_listening,
             preset=self.timing.name,
             creates_pools=self.config.create_pools,

@@ -8,6 +8,8 @@ import msgspec
 from tenure.base.keys import PoolKind
 from tenure.protocol.lease.history import LeaseHistory
 
+JournalPast = Literal["unknown", "restored", "another journal"]
+"""It goes on from an old copy; or clients have come with the history of another one."""
 ManagerRole = Literal["leading", "taking over", "standing by", "stopped"]
 
 
@@ -29,8 +31,8 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """Up to which the journal is written or, standing by, was read."""
     grants_in_ns: int
     """How long until ranges can be granted; 0 where they can, or where it does not lead."""
-    is_restored: bool
-    """Whether it waits because its journal goes on from an old copy, not because it is new."""
+    past: JournalPast
+    """What is known of the time before its journal, where it leads."""
     is_listening: bool
     """Whether it waits only to hear whether a client has the history of another journal."""
     preset: str
