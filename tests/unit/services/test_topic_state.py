@@ -8,6 +8,7 @@ from tenure.errors import ServiceRefusal
 from tenure.services.pubsub.topic import RememberedTopics
 from tenure.services.pubsub.topic_state import (
     GONE_SECONDS,
+    LOG_BYTES,
     LOG_MESSAGES,
     LOG_SECONDS,
     MOST_GONE,
@@ -106,6 +107,43 @@ def test_when_the_log_is_full_publishers_wait_for_targets_that_take_and_for_no_o
     assert bob.missed == (1, 1)
 
 
+def test_when_the_log_has_too_many_bytes_as_many_messages_are_dropped_as_the_next_one_needs() -> (
+    None
+):
+    state = subscribed("queue:ann", "queue:bob")
+    for _ in range(4):
+        state.publish(b"x" * (LOG_BYTES.most // 4), 1.0)
+    with pytest.raises(ServiceRefusal) as refused:
+        state.publish(b"x", 1.0)
+    assert (refused.value.status, refused.value.limit, state.number) == (429, "log_bytes", 4)
+    take(state, 1.0, refused=frozenset({"queue:bob"}))
+    assert state.publish(b"x" * (LOG_BYTES.most // 2), 1.0) == 5
+    bob = next(each for each in state.due(1e4, set()) if each.target == "queue:bob")
+    assert (bob.missed, numbers(bob)) == ((1, 2), [3, 4, 5])
+
+
+def test_who_is_slow_and_refuses_nothing_misses_nothing_however_long_it_takes() -> None:
+    state = subscribed("queue:ann", "queue:bob")
+    state.publish(b"1", 1.0)
+    ann, now = subscription_id("queue:ann"), 10.0 + LOG_SECONDS
+    state.report("e1", [DeliveryOutcome(ann, 1, is_refused=False)], now)
+    [due] = state.due(now, set())
+    assert (due.target, due.missed, numbers(due)) == ("queue:bob", None, [1])
+
+
+def test_a_topic_that_nobody_subscribes_to_any_more_begins_again_with_nothing() -> None:
+    state = subscribed("queue:ann")
+    state.publish(b"nobody has taken it", 1.0)
+    assert state.unsubscribe(subscription_id("queue:ann"), 2.0)
+    assert state == TopicState()
+
+
+def test_of_what_is_remembered_that_which_has_expired_is_not_restored() -> None:
+    state = TopicState()
+    state.restore({"queue:ann": 10.0, "queue:bob": 10.5}, 10.0, "e2")
+    assert {it.target: it.expires for it in state.subscriptions.values()} == {"queue:bob": 10.5}
+
+
 def test_a_topic_with_too_many_subscribers_refuses_and_names_the_limit() -> None:
     state = subscribed(*(f"queue:{i}" for i in range(SUBSCRIBERS.most)))
     with pytest.raises(ServiceRefusal) as refused:
@@ -129,6 +167,16 @@ def test_a_subscription_that_nobody_refreshes_goes_and_says_when_it_went() -> No
     state.collect(15.0)
     state.collect(15.0 + GONE_SECONDS)
     assert state == TopicState()  # nothing is left of it
+
+
+def test_who_has_come_back_and_ended_it_is_not_said_to_have_expired() -> None:
+    state = subscribed("queue:ann", seconds=10.0)
+    ann = subscription_id("queue:ann")
+    state.collect(10.0)
+    assert state.without(ann).status == 410
+    state.subscribe("queue:ann", 11.0, 10.0, "e2")
+    state.unsubscribe(ann, 12.0)
+    assert state.without(ann).status == 404
 
 
 def test_what_was_left_of_a_subscription_is_left_where_nobody_had_its_topic() -> None:
