@@ -72,13 +72,15 @@ class FeedState(msgspec.Struct):
 
     def take(self, items: list[FeedItem], now: float, join: Joining) -> int:
         """Put items in, coalesced with those that are there; how many of them are new."""
-        known = set(self.seen)
-        new = [each for each in items if _short(each.id) not in known and each.title]
-        for each in dict.fromkeys(new):
+        known, new = set(self.seen), dict[str, FeedItem]()
+        for each in items:
+            if each.title and (name := _short(each.id)) not in known:
+                new.setdefault(name, each)
+        for each in new.values():
             self._take(each if each.at else msgspec.structs.replace(each, at=now), join)
         if new:
             self.updated = now
-            self.seen = [*self.seen, *(_short(each.id) for each in new)][-MOST_SEEN:]
+            self.seen = [*self.seen, *new][-MOST_SEEN:]
             self.items.sort(key=lambda each: -each.at)
             self._trim()
         return len(new)

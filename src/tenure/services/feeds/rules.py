@@ -14,6 +14,7 @@ Whatever a rule raises is logged and counted, and the item goes on as it was.
 import logging
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -76,9 +77,10 @@ class FeedRules:
     ) -> tuple[FeedItem, ...]:
         try:
             made = rule(given)
-            found = () if made is None else (made,) if isinstance(made, FeedItem) else tuple(made)
+            found = () if made is None else (made,) if isinstance(made, FeedItem) else made
             # What a user's function returns may be anything: it must be what can be kept.
-            kept = msgspec.convert(found, tuple[FeedItem, ...], from_attributes=True)[:MOST_MADE]
+            some = tuple(islice(found, MOST_MADE))
+            kept = msgspec.convert(some, tuple[FeedItem, ...], from_attributes=True)
             msgspec.msgpack.encode(kept)
         except Exception:
             self.failures += 1
