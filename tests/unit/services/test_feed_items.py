@@ -1,5 +1,7 @@
 """What becomes of RSS and Atom: read, refused where it means harm, coalesced, transformed."""
 
+from collections.abc import Iterator
+from time import process_time
 from typing import Any
 
 import feedparser
@@ -11,6 +13,7 @@ from tenure.services.feeds.atom import rendered
 from tenure.services.feeds.feed_state import (
     COALESCE_SECONDS,
     ITEMS,
+    MOST_PARTS,
     MOST_SEEN,
     URL_BYTES,
     FeedSource,
@@ -20,12 +23,13 @@ from tenure.services.feeds.parsing import (
     DEPTH,
     ELEMENTS,
     NAME_CHARACTERS,
+    PERSON_CHARACTERS,
     TEXT_CHARACTERS,
     FeedItem,
     check_xml,
     items_in,
 )
-from tenure.services.feeds.rules import FeedRules, joined
+from tenure.services.feeds.rules import MOST_MADE, FeedRules, joined
 
 RSS = b"""<?xml version="1.0"?>
 <rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>People</title>
@@ -45,6 +49,25 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a "lol"><!ENTITY b "&a;&
 FILE = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a SYSTEM "file:///etc/passwd">]>
 <rss version="2.0"><channel><title>&a;</title></channel></rss>"""
 PARAMETER = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY % a SYSTEM "http://10.0.0.1/a">%a;]>
+<rss version="2.0"><channel/></rss>"""
+RSS_OF = b"<rss version='2.0'><channel><item>%s</item></channel></rss>"
+STUMBLES = RSS_OF % b"<author_detail>v</author_detail><author><name>x</name></author>"
+"""feedparser keeps what it does not know beside what it does, by the same names."""
+UNREAD = b"""<?xml version="1.0"?>
+<!DOCTYPE rss [%a;
+<!ENTITY c "lol">
+]>
+<rss version="2.0"><channel><item><title>t</title><link href="&c;"/></item></channel></rss>"""
+"""What follows on a parameter that nobody has declared is not read by expat, but by feedparser."""
+COMMENTED = b"""<?xml version="1.0"?>
+<!DOCTYPE rss PUBLIC "a" "b">
+<!--
+<!ENTITY c "lol">
+-->
+<rss version="2.0"><channel><item><title>t</title><link href="&c;"/></item></channel></rss>"""
+SKIPPED = b"""<!DOCTYPE rss PUBLIC "a" "b"><rss version="2.0"><channel><title>&c;</title></channel>
+</rss>"""
+UNPARSED = b"""<!DOCTYPE rss [<!-- <a> --><!NOTATION n SYSTEM "n"><!ENTITY a SYSTEM "a" NDATA n>]>
 <rss version="2.0"><channel/></rss>"""
 
 
@@ -69,8 +92,8 @@ def test_rss_and_atom_are_read_with_who_did_what_when() -> None:
     assert (only.id, only.title, only.user, only.text) == ("urn:a", "Grün & blau", "Bob", "Text")
 
 
-@pytest.mark.parametrize("body", [BOMB, FILE, PARAMETER])
-def test_a_body_that_declares_entities_is_refused_before_anything_is_expanded(body: bytes) -> None:
+@pytest.mark.parametrize("body", [BOMB, FILE, PARAMETER, UNREAD, COMMENTED, SKIPPED, UNPARSED])
+def test_a_body_with_entities_is_refused_before_anything_is_expanded(body: bytes) -> None:
     with pytest.raises(ServiceRefusal) as refused:
         items_in(body)
     assert (refused.value.status, refused.value.error) == (422, "entities")
@@ -104,6 +127,8 @@ def test_a_body_beyond_a_limit_is_refused_by_its_name(body: bytes, limit: str) -
         b"<html><body/></html>",
         b"\x00\xff",
         b"<?xml version='1.0' encoding='x'?>",
+        "<rss version='2.0'><channel/></rss>".encode("utf-16"),
+        STUMBLES,
     ],
 )
 def test_what_is_no_feed_is_refused(body: bytes) -> None:
@@ -112,8 +137,45 @@ def test_what_is_no_feed_is_refused(body: bytes) -> None:
     assert (refused.value.status, refused.value.error) == (422, "no_feed")
 
 
+def test_nothing_in_a_feed_takes_long() -> None:
+    """These took a minute, or hours where they are longer, in which the process stood still."""
+    before = process_time()
+    one_line = b"<rss version='2.0'><channel><title>%s</title></channel></rss>"
+    assert items_in(b"<?xml version='1.0'?>" + one_line % (b"encoding=''" * 20_000)) == []
+    style = b"<description><![CDATA[<a style='%s'>b</a>]]></description>" % (b"a" * 50_000)
+    (only,) = items_in(RSS_OF % (b"<title>t</title>" + style))
+    assert only.text == "<a>b</a>"
+    assert process_time() - before < 5.0
+
+
+def test_of_a_person_so_much_is_read_and_of_others_in_a_feed_as_much_again() -> None:
+    name = b"<author>%s</author>" % (b"x" * PERSON_CHARACTERS.most)
+    text = b"<title>t</title><description>%s</description>" % (b"x" * 3000)
+    (only,) = items_in(RSS_OF % (name + name + text))
+    assert only.title == "t"
+    for each in (b"dc:Creator", b"managingEditor"):
+        parts = b"<%s><owner>%s</owner>x</%s>" % (each, b"x" * PERSON_CHARACTERS.most, each)
+        with pytest.raises(ServiceRefusal) as refused:
+            items_in(RSS_OF % parts)
+        assert refused.value.limit == "person_characters"
+
+
 def test_ordinary_bodies_pass() -> None:
     check_xml(b"<!DOCTYPE rss PUBLIC '-//Netscape//DTD RSS 0.91//EN' 'http://a/b'><rss>&amp;</rss>")
+
+
+def test_what_is_too_long_is_cut() -> None:
+    long = b"x" * (TEXT_CHARACTERS + 1)
+    names = (b"guid", b"title", b"description")
+    said = b"".join(b"<%s>%s</%s>" % (name, long, name) for name in names)
+    link = b"<link>http://a.test/%s</link>" % long
+    (only,) = items_in(
+        RSS_OF % (said + link + b"<author>%s</author>" % long[: PERSON_CHARACTERS.most])
+    )
+    assert [len(each) for each in (only.id, only.title, only.user, only.link)] == [
+        NAME_CHARACTERS
+    ] * 4
+    assert len(only.text) == TEXT_CHARACTERS
 
 
 def test_several_items_of_one_user_become_one() -> None:
@@ -132,6 +194,25 @@ def test_items_of_others_and_of_long_ago_stay_apart() -> None:
     feed.take([item("3", user="Alice", at=1e6 + COALESCE_SECONDS + 1.0)], 1.0, joined)
     feed.take([item("4", at=1.0), item("5", at=2.0)], 1.0, joined)
     assert titles(feed) == ["3", "1", "2", "5", "4"]
+
+
+def test_an_item_is_made_of_so_many_and_no_more() -> None:
+    feed = state()
+    for number in range(2 * MOST_PARTS + 5):
+        feed.take([item(str(number), user="Alice")], 1.0, joined)
+    assert sorted(len(each.parts) for each in feed.items) == [5, MOST_PARTS, MOST_PARTS]
+
+
+def test_an_item_without_a_title_is_not_taken() -> None:
+    feed = state()
+    assert feed.take([FeedItem("1", ""), item("2")], 1.0, joined) == 1
+    assert titles(feed) == ["2"]
+
+
+def test_of_two_items_with_one_id_the_first_is_taken() -> None:
+    feed = state()
+    assert feed.take([item("1", "first"), item("1", "second")], 1.0, joined) == 1
+    assert titles(feed) == ["first"]
 
 
 def test_what_came_already_is_not_taken_again_and_no_list_grows_for_ever() -> None:
@@ -200,6 +281,19 @@ def test_where_coalescing_fails_items_become_one_as_usual(join: Any) -> None:  #
     rules.coalesce(join)
     feed.take(items_in(RSS), 1.0, rules.one_of)
     assert titles(feed) == ["Alice updated her profile and added Bob as a friend"]
+
+
+def test_a_rule_is_asked_for_so_many_items_and_no_more() -> None:
+    rules, made = FeedRules(), list[FeedItem]()
+
+    @rules.item
+    def endless(each: FeedItem) -> Iterator[FeedItem]:
+        while len(made) < 2 * MOST_MADE:
+            made.append(item(f"{each.id}-{len(made)}"))
+            yield made[-1]
+
+    assert rules.transformed([item("1")]) == made
+    assert len(made) == MOST_MADE
 
 
 def test_rules_make_entries_of_events_of_other_services() -> None:

@@ -265,6 +265,10 @@ BEYOND: dict[str, dict[str, Refused]] = {
         "xml_attributes": pushing(
             lambda n: b"<a " + b" ".join(b'x%d=""' % i for i in range(n + 1)) + b"/>"
         ),
+        "xml_head_bytes": pushing(lambda n: b"<!--" + b" " * n + b"-->" + RSS % ITEM % 1),
+        "person_characters": pushing(
+            lambda n: RSS % (b"<item><author>%s</author></item>" % (b"x" * (n + 1)))
+        ),
         "outstanding": much_outstanding,
         "feeds": many_feeds,
     },

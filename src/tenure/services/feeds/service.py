@@ -20,7 +20,7 @@ from tenure.services.feeds.atom import MEDIA_TYPE, rendered
 from tenure.services.feeds.feed_owners import OUTSTANDING, FeedOwners
 from tenure.services.feeds.feed_state import ITEMS, SOURCES, URL_BYTES, FeedSource
 from tenure.services.feeds.kept_feeds import FEEDS, GONE_SECONDS, KeptFeeds
-from tenure.services.feeds.parsing import ATTRIBUTES, DEPTH, ELEMENTS, ENTRIES, items_in
+from tenure.services.feeds.parsing import LIMITS, items_in
 from tenure.services.feeds.rules import rules_named
 from tenure.services.limits import ServiceLimit
 from tenure.services.operations import BoundHandler, ServiceAnswer, ServiceRequest, operation
@@ -69,8 +69,8 @@ class Feeds(Service[Any]):
     port: ClassVar[int] = 8104
     takes: ClassVar[frozenset[str]] = frozenset({"rules", "inward"})
     limits: ClassVar[tuple[ServiceLimit, ...]] = (
-        *(ITEMS, SOURCES, URL_BYTES, ENTRIES, DEPTH, ELEMENTS, ATTRIBUTES),
-        *(OUTSTANDING, FEEDS),
+        *(ITEMS, SOURCES, URL_BYTES),
+        *(*LIMITS, OUTSTANDING, FEEDS),
     )
 
     def __init__(
