@@ -2,10 +2,12 @@
 
 `==` is not the question: a tuple that has become a list is unequal, as it should be, but so is a
 number that is not one, or an object of a class that compares by identity; and a frozen set that has
-become a set is equal, as is a member of an enumeration that has become a text.
+become a set is equal, as is a member of an enumeration that has become a text, or an instant that
+is told in another zone.
 """
 
 from dataclasses import fields, is_dataclass
+from datetime import datetime, time
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -33,8 +35,13 @@ def is_alike(one: Any, other: Any) -> bool:  # noqa: ANN401  # whatever an appli
         if _PLAIN.issuperset(types):  # all at once: most values are lists of these
             return types == [*map(type, other)] and bool(one == other)
         return len(one) == len(other) and all(map(is_alike, one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(is_alike(one[key], other[key]) for key in one)
+    if isinstance(one, dict):  # which keeps its order
+        return is_alike([*one], [*other]) and is_alike([*one.values()], [*other.values()])
+    if isinstance(one, set | frozenset):
+        there = {each: each for each in other}
+        return one == other and all(is_alike(each, there[each]) for each in one)
+    if isinstance(one, datetime | time):
+        return one == other and (one.tzinfo, one.fold) == (other.tzinfo, other.fold)
     if isinstance(one, msgspec.Struct):
         names = one.__struct_fields__
     elif is_dataclass(one):

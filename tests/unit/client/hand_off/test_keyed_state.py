@@ -3,11 +3,12 @@
 import gc
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from enum import StrEnum
 from itertools import pairwise
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -341,7 +342,7 @@ def test_what_says_that_it_is_a_leaf_and_is_not_is_put_where_it_belongs() -> Non
 # --- what cannot be handed over is refused when it is assigned ------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class Point:
     x: int
     y: float
@@ -356,11 +357,17 @@ class Colour(StrEnum):
     RED = "red"
 
 
+ZONE = ZoneInfo("Asia/Tokyo")
+EASTERN = datetime(2026, 1, 1, tzinfo=ZONE)
 NOT_A_NUMBER = float("nan")
 AS_THEY_WERE: list[tuple[Any, Any]] = [
     (Any, {"a": [1, 2.5, None, True, b"x", "y"], 7: {1: []}}),
     (Any, [NOT_A_NUMBER]),
     (Any, datetime(2026, 1, 1, tzinfo=UTC)),
+    (datetime, datetime(2026, 1, 1)),  # noqa: DTZ001  # it says of no zone
+    (set[datetime], {datetime(2026, 1, 1, tzinfo=UTC)}),
+    (dict[Colour, set[Point]], {Colour.RED: {Point(2, 1.0), Point(1, 2.5)}}),
+    (Any, {2: 1, 1: 2}),
     (Point, Point(1, 2.5)),
     (Place, Place([Point(1, 2.5)])),
     (set[str], {"a", "b"}),
@@ -388,6 +395,12 @@ def test_what_may_be_assigned_arrives_as_it_was(value_type: Any, value: Any) -> 
         (Any, (1, 2), "of the type tuple: it would arrive as [1, 2]"),
         (Any, Point(1, 2.5), "of the type Point: it would arrive as {'x': 1"),
         (Any, [Colour.RED], "of the type list: it would arrive as ['red']"),
+        (Any, {Colour.RED: 1}, "of the type dict: it would arrive as {'red': 1}"),
+        (set[Any], {Colour.RED}, "of the type set: it would arrive as {'red'}"),
+        (Any, EASTERN, "of the type datetime: it would arrive as datetime.datetime(2025, 12, 31"),
+        (datetime, EASTERN, "of the type datetime: it would arrive as datetime.datetime(2025, 12"),
+        (time, time(1, tzinfo=ZONE), "of the type time: it would arrive as datetime.time(1, 0"),
+        (datetime, datetime(2026, 1, 1, fold=1), "of the type datetime: it would arrive as"),  # noqa: DTZ001
         (Any, object(), "of the type object: Encoding objects of type object is unsupported"),
         (Any, 1 << 70, "of the type int: "),
         (Room, "a text", "KeyedState of Room cannot hand over the value of 'k', of the type str"),
