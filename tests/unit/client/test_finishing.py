@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tenure import ConfigurationError, KeyRange, LeaseLost, NotOwner, Owner, UsageError
+from tenure.base.instants import Instant
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
@@ -112,6 +113,29 @@ async def test_a_term_that_runs_out_ends_them(cluster: InProcessCluster) -> None
 
 
 @pytest.mark.asyncio
+async def test_a_body_that_is_waited_for_beyond_the_term_has_lost_its_lease(
+    cluster: InProcessCluster,
+) -> None:
+    """Its owner may be slower to say so than the body is to end."""
+    async with cluster.owner() as owner:
+        await cluster.turn(SOON)
+        guard = owner.guard(KEY, finish=True)
+        lease = await guard.__aenter__()
+        guards = owner._engine.guards
+        clock, until = guards.clock, guards.expires_at
+        guard.is_kept = True  # as after a recall, while nobody else gets the key
+        owner._engine.board.open()
+        assert not owner.holds(lease)
+        guards.clock = lambda: Instant(until - 1)
+        assert guard.has_lasted()
+        guards.clock = lambda: until
+        assert not guard.has_lasted()
+        guards.clock = clock
+        with pytest.raises(LeaseLost):
+            guard.leave(None, has_lasted=False)
+
+
+@pytest.mark.asyncio
 async def test_leaving_goes_on_serving_until_they_are_done(cluster: InProcessCluster) -> None:
     async with cluster.owner() as owner:
         await cluster.turn(SOON)
@@ -202,6 +226,30 @@ def test_handlers_are_given_back_where_no_manager_answers() -> None:
         with pytest.raises(Exception, match="found no manager"):
             cluster.owner(leave_on=[signal.SIGTERM], enter_timeout=0.01).__enter__()
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_what_the_body_raises_comes_out() -> None:
+    with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
+        owner = cluster.owner(leave_on=[signal.SIGTERM])
+        with pytest.raises(ZeroDivisionError), owner:
+            _ = 1 / 0
+
+
+def test_signals_are_handled_in_the_main_thread_only() -> None:
+    raised: list[BaseException] = []
+
+    def enter(owner: Owner) -> None:
+        try:
+            owner.__enter__()
+        except UsageError as error:
+            raised.append(error)
+
+    with InProcessCluster(["rooms"], timing=DEFAULT) as cluster:
+        owner = cluster.owner(leave_on=[signal.SIGTERM])
+        thread = threading.Thread(target=enter, args=(owner,))
+        thread.start()
+        thread.join()
+    assert ["works in the main thread only" in str(each) for each in raised] == [True]
 
 
 @pytest.mark.asyncio

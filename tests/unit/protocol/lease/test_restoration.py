@@ -87,6 +87,17 @@ def test_what_an_operator_wants_is_kept_but_for_evictions() -> None:
     LeaseHistory(state, 7).invariants()
 
 
+def test_a_pool_that_was_deleted_stays_so_and_the_numbers_of_the_forgotten_are_passed() -> None:
+    history = copied()
+    entry = Entry(start=b"", end=None, owner=0, number=3, since=3)
+    history.apply(Changed(pool="empty", entries=(entry,), deleted=True))
+    _, state = restored(history, SEAT, SECRET)
+    again = LeaseHistory(state, 7)
+    assert [name for name, table in again.tables.items() if table.is_deleted] == ["empty"]
+    assert again.first.number >= history.first.number + 10**12
+    assert again.first.incarnation >= history.first.incarnation + 10**9
+
+
 def test_it_has_a_secret_of_its_own_before_anybody_leads_on_it() -> None:
     """P22: receipts of its first leader can be opened by whoever leads on a copy from before."""
     _, state = restored(copied(), SEAT, SECRET)

@@ -75,6 +75,36 @@ def test_who_leaves_shares_nothing_with_its_successor() -> None:
     assert workers.warnings == 0
 
 
+def test_who_leaves_after_it_was_heard_beside_its_successor_shares_nothing_any_more() -> None:
+    workers = Workers()
+    a, b = workers.join(0, "a", A), workers.join(1, "b", B)
+    assert workers.ask(2, b, B) == ""
+    assert workers.ask(3, a, A, leaving=True) == ""
+    assert workers.ask(3.1, b, B) == ""
+
+
+def test_who_has_lost_its_connection_shares_nothing_until_it_is_heard_again() -> None:
+    workers = Workers()
+    a, b = workers.join(0, "a", A), workers.join(1, "b", B)
+    assert workers.ask(3, a, A) == "b"
+    workers.desk.pool.on_disconnected(A)
+    assert workers.ask(3.1, b, B) == ""
+    assert workers.ask(6, a, A) == "b"
+
+
+def test_of_owners_that_come_later_to_an_address_it_is_said_again() -> None:
+    workers = Workers()
+    a = workers.join(0, "a", A)
+    workers.join(1, "b", B)
+    assert workers.ask(3, a, A) == "b"
+    workers.desk.advance(at(40))
+    assert not workers.desk.pool.sessions
+    a = workers.join(41, "a", A + 9)
+    workers.join(42, "b", B + 9)
+    assert workers.ask(43, a, A + 9) == "b"
+    assert workers.warnings == 2
+
+
 def test_owners_at_addresses_of_their_own_share_nothing() -> None:
     workers = Workers()
     a, b = workers.join(0, "a", A, "http://a"), workers.join(1, "b", B, "http://b")

@@ -256,6 +256,7 @@ def test_a_name_that_is_held_by_a_liar_is_refused_in_words_that_can_be_sent() ->
     [answer] = driven.hear(joining(driven, name, 12))
     assert isinstance(answer, Refusal)
     assert answer.reason == "name_held"
+    assert "Choose another name" in answer.detail, "whatever the address is"
     assert decode_to_owner(encode(answer, NEWEST), NEWEST) == answer
     [answer] = driven.hear(joining(driven, "\U0010ffff" * 200, 13))
     assert isinstance(answer, Refusal)

@@ -103,6 +103,22 @@ def test_whoever_holds_asks_as_often_where_answers_are_slow_and_hears_them() -> 
     assert driven.machine.manager == "b"
 
 
+def test_whoever_holds_asks_who_leads_to_the_end_of_its_term_and_says_whose_history_it_has() -> (
+    None
+):
+    """P22: a manager that listens for two seconds hears it, whenever it begins."""
+    driven = holding()
+    driven.take(ManagerLost("a"))
+    asked_at, hellos = [at(0)], [m for m in driven.asked() if isinstance(m, Hello)]
+    while driven.wake_at < at(12):
+        driven.advance(driven.wake_at)
+        said = [m for m in driven.asked() if isinstance(m, Hello)]
+        asked_at += [driven.now] if said else []
+        hellos += said
+    assert max(b - a for a, b in pairwise([*asked_at, at(12)])) <= seconds(1.5)
+    assert {each.journal for each in hellos} == {JOURNAL}
+
+
 def test_who_has_no_number_yet_follows_another_leader_under_the_same_number() -> None:
     """It holds nothing, and cannot contradict anybody."""
     driven = joining()
