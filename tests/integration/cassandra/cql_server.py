@@ -80,6 +80,8 @@ class SmallServer:
         """For the test to use."""
         self.statements: list[str] = []
         """All that were executed, as text."""
+        self.levels: list[int] = []
+        """The consistency of each of them, as its frame had it."""
         self.fails: Callable[[str], int | None] = lambda _: None
         """Says of a statement the number of an error, which is answered after it took effect."""
         self.holds: Callable[[str], bool] = lambda _: False
@@ -146,7 +148,8 @@ class SmallServer:
                 case _ if opcode == PREPARE:
                     return RESULT, self._prepare(frame.long_string())
                 case _ if opcode == QUERY:
-                    return self._run([(read(frame.long_string()), [])])
+                    statement = read(frame.long_string())
+                    return self._run([(statement, [])], frame.number(">H"))
                 case _ if opcode == EXECUTE:
                     return self._execute(frame)
                 case _ if opcode == BATCH:
@@ -176,9 +179,9 @@ class SmallServer:
 
     def _execute(self, frame: Frame) -> tuple[int, bytes]:
         statement = self._prepared[frame.short_bytes()]
-        frame.number(">H")
+        level = frame.number(">H")
         values = frame.values() if frame.number(">B") & WITH_VALUES else []
-        return self._run([(statement, values)])
+        return self._run([(statement, values)], level)
 
     def _batch(self, frame: Frame) -> tuple[int, bytes]:
         frame.number(">B")
@@ -186,12 +189,15 @@ class SmallServer:
         for _ in range(frame.number(">H")):
             assert frame.number(">B") == 1, "a batch of what was not prepared"
             parts.append((self._prepared[frame.short_bytes()], frame.values()))
-        return self._run(parts)
+        return self._run(parts, frame.number(">H"))
 
-    def _run(self, parts: list[tuple[Statement, list[bytes | None]]]) -> tuple[int, bytes]:
+    def _run(
+        self, parts: list[tuple[Statement, list[bytes | None]]], level: int
+    ) -> tuple[int, bytes]:
         decoded = [(part, _decoded(part, values)) for part, values in parts]
         text = "; ".join(part.text for part, _ in parts)
         self.statements.append(text)
+        self.levels.append(level)
         if self.holds(text):
             self._held.append(decoded)
             return _error(WRITE_TIMEOUT, "no answer came in time")

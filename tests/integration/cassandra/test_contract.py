@@ -15,6 +15,7 @@ import pytest
 from tenure.base.keys import hashed_key
 from tenure.cli.columns_stores import imported
 from tenure.client.lease import Lease
+from tenure.columns.backends.cassandra import reading
 from tenure.columns.backends.cassandra.address import parse_address
 from tenure.columns.backends.cassandra.backend import CassandraBackend
 from tenure.columns.backends.cassandra.driver import CassandraDriver
@@ -45,6 +46,12 @@ class OnCassandra(StoreContract):
             with pytest.raises(Unsupported, match="forwards only"):
                 _ = [row async for row in store.scan(MAIL, reverse=True)]
 
+    async def test_nothing_is_read_at_each_quorum(self, open_tables: OpenTables) -> None:
+        async with open_tables(MAIL) as store:
+            for path in ((), ("profile",), ("profile", "x"), ("terms",)):
+                with pytest.raises(Unsupported, match="choose local_quorum or quorum"):
+                    await store.get(MAIL, "ann", *path, consistency="each_quorum")
+
 
 def tables_at(port: int, options: Mapping[str, object]) -> OpenTables:
     url = f"cassandra:127.0.0.1:{port}/k{uuid4().hex}"
@@ -66,6 +73,16 @@ class TestSmallServer(OnCassandra):
     def open_tables(self) -> Iterator[OpenTables]:
         with cql_server.small_server(cql_server.ORDERED) as running:
             yield tables_at(running.port, cql_server.DRIVER_OPTIONS)
+
+    async def test_super_columns_are_listed_in_as_many_answers_as_they_take(
+        self, open_tables: OpenTables, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "MOST_ROWS", 3)
+        words = [f"word-{n}" for n in range(7)]
+        async with open_tables(MAIL) as store:
+            await store.insert(MAIL, "ann", {"terms": {word: {1: b""} for word in words}})
+            page = await store.get(MAIL, "ann", "terms")
+            assert ([each.name for each in page], page.next) == (words, None)
 
 
 NAMED = "TENURE_CASSANDRA"

@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from tenure.columns.backends.cassandra.address import parse_address
 from tenure.columns.backends.cassandra.driver import RECONNECT_SECONDS, CassandraDriver
 from tenure.columns.backends.cassandra.statements import Cql, make_keyspace, make_table
 from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.requests import Consistency
 from tenure.columns.tables import Family, Table
 from tenure.errors import (
     ClosedError,
@@ -27,10 +28,13 @@ from tenure.errors import (
     StoreError,
     Unsupported,
 )
+from tests.integration.cassandra.cql_server import DRIVER_OPTIONS as SMALL_OPTIONS
+from tests.integration.cassandra.cql_server import small_server
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
 from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("things", simple=Family(columns=str))
+BY_TIME = Family(columns=int, order="time")
 NODE = Cql("SELECT cluster_name FROM system.local WHERE key = ?", ("local",))
 PLENTY = 2_000
 
@@ -49,6 +53,24 @@ async def test_where_nobody_answers_it_says_so() -> None:
     assert (
         str(raised.value) == f"nobody answers at cassandra:{place}/k: {place}: connection refused"
     )
+
+
+LEVELS: Mapping[Consistency, int] = {"one": 1, "quorum": 4, "all": 5, "local_quorum": 6}
+"""As the protocol numbers them."""
+
+
+@pytest.mark.parametrize(("level", "number"), [*LEVELS.items(), ("each_quorum", 7)])
+def test_a_request_asks_for_as_many_replicas_as_was_said(level: Consistency, number: int) -> None:
+    hashed = Table("things", kind="hashed", simple=Family(columns=str), log=BY_TIME)
+    with small_server() as server:
+        url = f"cassandra:127.0.0.1:{server.port}/k"
+        with open_store(url, hashed, create=True, driver=SMALL_OPTIONS) as store:
+            server.levels.clear()
+            store.insert(hashed, "k", {"simple": {"a": b""}}, consistency=level)
+            store.insert(hashed, "k", {"log": {1: b""}}, consistency=level)  # a batch
+            if level in LEVELS:
+                assert store.get(hashed, "k", consistency=level).families
+            assert set(server.levels) == {number}
 
 
 @pytest.mark.asyncio

@@ -185,6 +185,24 @@ class StoreContract:
                 assert names(await store.get(MAIL, key, "terms")) == []
             assert [row async for row in store.scan(MAIL)] == []
 
+    async def test_a_page_may_take_many_columns_by_time(self, open_tables: OpenTables) -> None:
+        many = 40
+        async with open_tables(MAIL) as store:
+            for n in range(many):
+                await store.insert(MAIL, "ann", {"terms": {"tea": {n: b""}}})
+            page = await store.get(MAIL, "ann", "terms", "tea", first=many + 1)
+            assert (names(page), page.next) == ([*reversed(range(many))], None)
+
+    async def test_an_older_delete_leaves_a_newer_column_in_its_place(
+        self, open_tables: OpenTables
+    ) -> None:
+        async with open_tables(MAIL) as store:
+            for number, time in ((1, 2), (2, 1)):
+                written = {"terms": {"tea": {number: b""}}}
+                await store.insert(MAIL, "ann", written, timestamp=LONG_AGO + time)
+            await store.delete(MAIL, "ann", "terms", "tea", 1, timestamp=LONG_AGO + 1)
+            assert names(await store.get(MAIL, "ann", "terms", "tea")) == [1, 2]
+
     async def test_super_columns_are_paged_with_their_first_columns(
         self, open_tables: OpenTables
     ) -> None:

@@ -219,20 +219,15 @@ class CassandraBackend:
         part = asked.part
         if part.reverse:
             raise Unsupported("Cassandra scans rows forwards only: scan without reverse")
-        after = part.after
         is_distinct = not self._driver.speaks_in_full  # CQL 3.0.0 lists a key with each column
-        while True:
-            bounds = bounds_of(part, after)
-            said = keys_of(asked.table, bounds, part.first, is_distinct=is_distinct)
-            listed = [] if bounds.is_empty else await self._driver.execute(said, asked.level)
-            keys = list(dict.fromkeys(key for (key,) in listed))
-            of_rows = (RowRead(asked.table, key, asked.within, asked.level) for key in keys)
-            rows = await asyncio.gather(*map(self.row, of_rows))
-            found = tuple(row for row in rows if row.families)
-            is_last = len(listed) < part.first
-            if found or is_last:
-                return RowPage(found, None if is_last else keys[-1])
-            after = keys[-1]
+        bounds = bounds_of(part, part.after)
+        said = keys_of(asked.table, bounds, part.first, is_distinct=is_distinct)
+        listed = [] if bounds.is_empty else await self._driver.execute(said, asked.level)
+        keys = list(dict.fromkeys(key for (key,) in listed))
+        of_rows = (RowRead(asked.table, key, asked.within, asked.level) for key in keys)
+        rows = await asyncio.gather(*map(self.row, of_rows))
+        is_last = len(listed) < part.first
+        return RowPage(tuple(row for row in rows if row.families), None if is_last else keys[-1])
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`."""
