@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tenure.cli.waiting import make_room
+from tenure.cli.waiting import without_line
 from tenure.observe.events import printable
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ def say(text: str) -> None:
 
 def put(text: str) -> None:
     """A line as it is, such as JSON."""
-    make_room()
-    print(text, flush=True)
+    with without_line():
+        print(text, flush=True)
 
 
 def remark(text: str) -> None:
     """A line beside what was asked for, on standard error."""
-    make_room()
-    print(printable(text), file=sys.stderr)
+    with without_line():
+        print(printable(text), file=sys.stderr)
 
 
 def complain(text: str) -> None:
@@ -48,8 +48,8 @@ def counted(count: int, noun: str) -> str:
 def clear() -> None:
     """Begin again at the top of the terminal, if there is one."""
     if sys.stdout.isatty():
-        make_room()
-        print("\x1b[H\x1b[2J", end="")
+        with without_line():
+            print("\x1b[H\x1b[2J", end="")
 
 
 def show(
@@ -64,14 +64,14 @@ def show(
     Columns in `can_go` are left out, in this order, while the terminal is too narrow for the rest.
     """
     lines = [[printable(str(cell)) for cell in row] for row in rows]
-    make_room()
-    if not sys.stdout.isatty():
-        for line in [columns, *lines]:
-            print("\t".join(line))
-    elif lines:
-        _draw(columns, lines, can_go)
-    else:
-        print(empty)
+    with without_line():
+        if not sys.stdout.isatty():
+            for line in [columns, *lines]:
+                print("\t".join(line))
+        elif lines:
+            _draw(columns, lines, can_go)
+        else:
+            print(empty)
 
 
 def _draw(columns: Sequence[str], lines: Sequence[Sequence[str]], can_go: Sequence[str]) -> None:

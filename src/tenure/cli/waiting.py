@@ -98,19 +98,17 @@ class _ShownLine:
 
 
 _shown = _ShownLine()
-make_room = _shown.clear
-"""Take the line away before something else is written. It comes again."""
 
 
 @contextmanager
 def without_line() -> Iterator[None]:
-    """Show no line, while somebody is asked something."""
-    _shown.is_resting = True
-    make_room()
+    """Show no line while something else is written, or somebody is asked. It comes again."""
+    was_resting, _shown.is_resting = _shown.is_resting, True
+    _shown.clear()
     try:
         yield
     finally:
-        _shown.is_resting = False
+        _shown.is_resting = was_resting
 
 
 def waiting_for(managers: Sequence[str]) -> WaitingLine:

@@ -101,6 +101,26 @@ def test_what_is_written_meanwhile_has_the_line_for_itself(
         assert not told.asked.wait(0.05)
 
 
+def test_no_line_is_drawn_into_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take longer to draw than the line takes to come again."""
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    monkeypatch.setattr(waiting, "REDRAW_SECONDS", 0.001)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{name}.isatty", lambda: True)
+    told, is_drawn_into = Told(), list[bool]()
+
+    def draw(*_: object) -> None:
+        told.asked.clear()
+        is_drawn_into.append(told.asked.wait(0.05))
+
+    monkeypatch.setattr(output, "_draw", draw)
+    with WaitingLine(told):
+        assert told.asked.wait(10)
+        output.show(["owner"], [["ann"]], empty="")
+        assert is_drawn_into == [False]
+        assert told.asked.wait(10), "it comes again"
+
+
 def all_commands(app: App, *path: str) -> Iterator[tuple[str, ...]]:
     for name in app:
         if not name.startswith("-"):
