@@ -77,9 +77,11 @@ def test_who_leaves_shares_nothing_with_its_successor() -> None:
 
 def test_who_leaves_after_it_was_heard_beside_its_successor_shares_nothing_any_more() -> None:
     workers = Workers()
-    a, b = workers.join(0, "a", A), workers.join(1, "b", B)
-    assert workers.ask(2, b, B) == ""
+    a = workers.join(0, "a", A)
+    assert [workers.ask(seconds, a, A) for seconds in (0.1, 0.5)] == ["", ""]
+    b = workers.join(1, "b", B)
     assert workers.ask(3, a, A, leaving=True) == ""
+    assert a in workers.desk.pool.sessions, "it still gives back what it has"
     assert workers.ask(3.1, b, B) == ""
 
 
