@@ -11,6 +11,7 @@ from tenure.errors import ConfigurationError, TenureError
 from tenure.observe.metrics import MetricFamily, Sample, gauges
 from tenure.observe.prometheus import FamiliesCollector
 from tenure.observe.tier_families import entity_families, volume_families
+from tenure.protocol.lease.owner.noted import OwnerKind
 
 
 class MetricsCollector(FamiliesCollector):
@@ -39,7 +40,7 @@ class MetricsCollector(FamiliesCollector):
             tuple(
                 Sample(count, {**_labels(each), "event": what})
                 for each in self._watched
-                for what, count in sorted(each.stats().items())
+                for what, count in sorted({**_nothing_yet(each), **each.stats()}.items())
             ),
         )
         owners = [each for each in self._watched if isinstance(each, Owner)]
@@ -59,6 +60,17 @@ class MetricsCollector(FamiliesCollector):
         yield from volume_families("tenure_client", volumes)
         entities = [(of, told.entities) for of, told in tiers if told.entities is not None]
         yield from entity_families("tenure_client", entities)
+
+
+def _nothing_yet(watched: Any) -> dict[str, int]:  # noqa: ANN401
+    """What is to be noticed when it happens: Prometheus sees an increase only of what was there
+    before it.
+    """
+    if isinstance(watched, Owner):
+        return {each.phrase: 0 for each in (OwnerKind.LAPSED, OwnerKind.HAND_OFF_FAILED)}
+    if isinstance(watched, Lookup):
+        return {"ranges lost": 0}
+    return {}
 
 
 def _now(ask: Callable[[], float]) -> float:

@@ -4,15 +4,23 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from tenure.base.instants import Instant, in_seconds
+from tenure.manager.noted import ServiceKind
 from tenure.manager.tier_metrics import ReadCluster, tier_families
 from tenure.observe.events import Observer
 from tenure.observe.metrics import Histogram, MetricFamily, Sample, counter, gauge, gauges
 from tenure.protocol.lease.answers import Connection, Owners
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.view import ManagerView
 from tenure.protocol.lease.messages import Changes, FromManager, Sync, ToManager
 from tenure.protocol.log.journal import Appended, Committed
+from tenure.protocol.log.noted import LogKind
+from tenure.protocol.topology.noted import TopologyKind
 from tenure.transport.peers import Peers
 
+NOTHING_YET = {
+    each.phrase: 0 for kinds in (LogKind, LeaderKind, TopologyKind, ServiceKind) for each in kinds
+}
+"""What can happen, and has not: Prometheus sees an increase only of what was there before it."""
 WAITING_COMMITS = 10_000
 """Commits whose push is waited for; none comes for a pool that no lookup follows."""
 
@@ -94,7 +102,10 @@ class ManagerMetrics:
     ) -> Iterator[MetricFamily]:
         """All, now. Pools and clusters are those of a leader; a standby knows none."""
         yield counter(
-            "tenure_events", "What happened, by the words of the log.", "event", observer.counters
+            "tenure_events",
+            "What happened, by the words of the log.",
+            "event",
+            {**NOTHING_YET, **observer.counters},
         )
         yield counter(
             "tenure_messages_received",

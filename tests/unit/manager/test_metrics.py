@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping
+from typing import get_args
 
 import pytest
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -17,6 +18,7 @@ from tenure import (
     CacheServer,
     ConfigurationError,
     Entities,
+    KeyedState,
     Lookup,
     MetricsCollector,
     Owner,
@@ -25,9 +27,11 @@ from tenure import (
 from tenure.base.instants import Instant
 from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.cli.service_gate import service_port
-from tenure.manager.metrics import PushTimes
+from tenure.manager.metrics import NOTHING_YET, PushTimes, _of_pools
 from tenure.observe.metrics import Histogram
-from tenure.protocol.lease.messages import Changes
+from tenure.protocol.lease.answers import Owners, OwnerSummary
+from tenure.protocol.lease.messages import Changes, ToManager
+from tenure.protocol.lease.owner.noted import OwnerKind
 from tenure.protocol.lease.reports import VolumeReport
 from tenure.protocol.log.journal import Appended, Committed, Unknown
 from tenure.services.documents.service import Documents
@@ -36,7 +40,8 @@ from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 from tests.unit.entities.stage import Counter
 from tests.unit.manager.nodes import connected
-from tests.unit.manager.serving import Serving, serving
+from tests.unit.manager.serving import Events, Serving, serving
+from tests.unit.manager.test_server import grant_everything
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -227,6 +232,91 @@ async def test_every_tier_that_is_there_is_shown() -> None:
         await node.socket.close()
 
 
+@pytest.mark.asyncio
+async def test_a_loss_is_an_increase_of_what_was_shown_before() -> None:
+    """An alert on an increase sees nothing of a counter that begins with its first event."""
+    async with serving(preset="test") as manager:
+        lookup = Lookup(manager.service.url, pool="rooms")
+        registry = CollectorRegistry()
+        registry.register(MetricsCollector(lookup))
+
+        def lost() -> float:
+            text = generate_latest(registry).decode()
+            seen = {family.name: family for family in text_string_to_metric_families(text)}
+            return value(seen, "tenure_client_events_total", event="ranges lost")
+
+        before = await scraped(manager)
+        assert value(before, "tenure_events_total", event="owner expired") == 0
+        await grant_everything(manager)  # to an owner that says nothing more
+        async with lookup:
+            assert await asyncio.to_thread(lost) == 0
+            await Events(manager.service.observer).wait_for("owner expired")
+            assert value(await scraped(manager), "tenure_events_total", event="owner expired") == 1
+            while await asyncio.to_thread(lost) == 0:
+                pass
+
+
+def test_an_imbalance_is_the_most_over_the_mean_by_capacity() -> None:
+    def owner(name: str, load: float, capacity: float) -> OwnerSummary:
+        return OwnerSummary(
+            name=name,
+            address="http://a",
+            incarnation=1,
+            ranges=1,
+            share=0.5,
+            recalled_ranges=0,
+            connected=True,
+            hold_seconds=13.0,
+            capacity=capacity,
+            labels={},
+            load=load,
+        )
+
+    def shown(*owners: OwnerSummary) -> dict[str, list[float | Histogram]]:
+        families = _of_pools((Owners("rooms", owners),))
+        return {each.name: [it.value for it in each.samples] for each in families}
+
+    seen = shown(owner("ann", 60.0, 2.0), owner("bob", 10.0, 1.0))
+    assert seen["tenure_owner_load"] == [60.0, 10.0]
+    assert seen["tenure_pool_imbalance"] == [1.5]
+    assert shown(owner("ann", 0.0, 1.0))["tenure_pool_imbalance"] == [1.0]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("state", "moved"), [(True, "handed over"), (False, "recalled")], ids=["state", "no state"]
+)
+async def test_each_number_of_an_owner_moves_as_its_keys_do(*, state: bool, moved: str) -> None:
+    async with serving() as manager:
+        url = manager.service.url
+
+        def owner(name: str) -> Owner:
+            where, handed = f"http://127.0.0.1/{name}", KeyedState[int]() if state else None
+            return Owner(url, pool="rooms", address=where, name=name, hand_off=handed)
+
+        async with owner("ann") as ann, Lookup(url, pool="rooms"):
+            await ann.ready()
+            seen = await scraped(manager)
+            assert value(seen, "tenure_events_total", event="granted") >= 1
+            assert value(seen, "tenure_owner_ranges", owner="ann") == 1
+            for event in ("recalled", "handed over", "owner expired", "late request"):
+                assert value(seen, "tenure_events_total", event=event) == 0, event
+            async with owner("bob") as bob:
+                await bob.ready()
+                after = await scraped(manager)
+                given = "ranges handed over" if state else "ranges revoked"
+                while not (
+                    value(after, "tenure_events_total", event=moved) and ann.stats().get(given)
+                ):
+                    after = await scraped(manager)
+                assert value(after, "tenure_owner_share", owner="bob") > 0
+                for name in ("tenure_push_seconds_count", "tenure_lsn"):
+                    assert value(after, name) > value(seen, name), name
+                renewals = {"message": "LeaseRequest"}
+                more = value(after, "tenure_messages_received_total", **renewals)
+                assert more > value(seen, "tenure_messages_received_total", **renewals)
+
+
 WRITTEN = ("deploy/alerts.yml", "deploy/dashboard.json", "docs/operating/metrics.md")
 NAME = re.compile(r"\btenure_[a-z_]+")
 SUFFIX = re.compile(r"_(total|bucket|count|sum)$")
@@ -256,6 +346,25 @@ async def test_every_name_that_is_written_down_is_one_that_is_shown() -> None:
     documented = (ROOT / WRITTEN[-1]).read_text("utf-8")
     ours = {name for name in shown if name.startswith("tenure_")}
     assert {name for name in ours if name not in documented} == set()
+
+
+NAMED = re.compile(r'(event|message)=~?"([^"]+)"')
+CLIENT_EVENTS = {"ranges lost", *(each.phrase for each in OwnerKind)}
+
+
+def test_every_event_and_message_that_is_asked_for_is_one_that_is_counted() -> None:
+    known = {
+        "event": NOTHING_YET.keys() | CLIENT_EVENTS,
+        "message": {each.__name__ for each in get_args(ToManager)},
+    }
+    asked = [
+        (label, name)
+        for path in WRITTEN[:2]
+        for label, names in NAMED.findall((ROOT / path).read_text("utf-8").replace('\\"', '"'))
+        for name in names.split("|")
+    ]
+    assert {"event", "message"} == {label for label, _ in asked}
+    assert [(label, name) for label, name in asked if name not in known[label]] == []
 
 
 def test_the_dashboard_is_what_grafana_reads() -> None:
