@@ -22,8 +22,9 @@ from tests.unit.entities.stage import Counter
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
+PATIENCE_SECONDS = 10 * DEADLINE_SECONDS
+"""Of a test in all: each of its waits has a deadline of its own."""
 KEY = "row <b>7</b>"
-CLIENT = 7
 
 
 @asynccontextmanager
@@ -31,22 +32,22 @@ async def page_of(
     browser: Browser, *, dark: bool = False, width: int = 1200
 ) -> AsyncIterator[tuple[Serving, Page]]:
     async with (
-        serving(None, add_pages, preset="default") as manager,
+        serving(None, add_pages, patience=PATIENCE_SECONDS, preset="default") as manager,
         browsing(browser, dark=dark, width=width) as page,
     ):
         await page.goto(manager.service.url)
         yield manager, page
 
 
-async def silent_reader(manager: Serving, url: str) -> ClientWebSocketResponse:
+async def silent_reader(manager: Serving, url: str, client: int) -> ClientWebSocketResponse:
     """A cache that has read a key, and says nothing any more."""
     socket = await manager.session.ws_connect(url + PATH, protocols=SUBPROTOCOLS)
-    reconnect = Reconnect(client=CLIENT, sequence=1, history=0)
+    reconnect = Reconnect(client=client, sequence=1, history=0)
     await socket.send_bytes(encode_volume(reconnect, NEWEST))
     on_record = decode_to_cache(await socket.receive_bytes(), NEWEST)
     assert isinstance(on_record, Reconnected)
     fetch = Fetch(
-        client=CLIENT,
+        client=client,
         epoch=on_record.epoch,
         reader=on_record.reader,
         sequence=2,
@@ -108,10 +109,11 @@ async def test_readers_are_counted_and_a_write_says_for_whom_it_waits(browser: B
 
 async def waiting(manager: Serving, url: str, volume: Volume[str], silent: list[str]) -> None:
     """A write waits for a silent reader, for as long as that may hit; then another does. The page
-    may be too slow to see the first.
+    may be too slow to see the first. Each reader is a new one: no write waits for one that has
+    missed three deadlines.
     """
     while True:
-        socket = await silent_reader(manager, url)
+        socket = await silent_reader(manager, url, client=1 + len(silent))
         host, port = socket.get_extra_info("sockname")[:2]
         silent.append(f"{host}:{port}")
         async with volume.write(KEY):
