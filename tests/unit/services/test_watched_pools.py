@@ -2,12 +2,16 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import cast
 
 import pytest
 
-from tenure.errors import Busy
+from tenure import KeyStanding, Lookup
+from tenure.errors import Busy, ServiceRefusal
 from tenure.services.queues import watched_pools
-from tenure.services.queues.watched_pools import WatchedPools
+from tenure.services.queues.watched_pools import AT_ONCE, WatchedPools
 from tenure.testing.clock import come_to_rest
 
 pytestmark = pytest.mark.asyncio
@@ -52,3 +56,82 @@ async def test_who_ends_asks_no_queue_any_more(monkeypatch: pytest.MonkeyPatch) 
         await is_asked_again.wait()
     await come_to_rest()
     assert not pools._asking
+
+
+class Standings:
+    """A lookup that says how keys stand; None of those of which it knows nothing."""
+
+    def __init__(self, **standings: KeyStanding | None) -> None:
+        self.now = standings
+
+    def standings(self, keys: Iterable[str]) -> Future[list[KeyStanding | None]]:
+        found: Future[list[KeyStanding | None]] = Future()
+        found.set_result([self.now[key] for key in keys])
+        return found
+
+
+def following(pool: str, standings: Standings) -> WatchedPools:
+    pools = WatchedPools(None, (), lambda _: asyncio.sleep(0))
+    pools._lookups[pool] = cast("Lookup", standings)
+    return pools
+
+
+BEFORE, LOST = KeyStanding(1, 5, 5), KeyStanding(1, 9, 9)
+
+
+async def test_what_was_lost_is_told_once() -> None:
+    there = Standings(pc=BEFORE, phone=BEFORE)
+    pools = following("devices", there)
+    watched = await pools.watched({"devices": ["pc", "phone"]})
+    assert await pools.lost(watched) == ({}, watched)
+    there.now["pc"] = LOST
+    lost, watched = await pools.lost(watched)
+    assert lost == {"devices": ["pc"]}
+    assert await pools.lost(watched) == ({}, watched)
+    there.now["phone"] = LOST
+    assert (await pools.lost(watched))[0] == {"devices": ["phone"]}
+
+
+async def test_of_a_key_that_nobody_knows_anything_of_nothing_is_said_and_it_is_not_watched() -> (
+    None
+):
+    there = Standings(pc=BEFORE, phone=None)
+    pools = following("devices", there)
+    with pytest.raises(ServiceRefusal) as refused:
+        await pools.watched({"devices": ["pc", "phone"]})
+    assert (refused.value.status, refused.value.error) == (503, "contact")
+    watched = await pools.watched({"devices": ["pc"]})
+    there.now["pc"] = None
+    assert await pools.lost(watched) == ({}, watched)
+    there.now["pc"] = LOST
+    assert (await pools.lost(watched))[0] == {"devices": ["pc"]}
+
+
+async def test_what_was_lost_of_a_pool_that_is_left_out_is_told_where_it_is_watched_again() -> None:
+    there = Standings(pc=BEFORE)
+    watched = await following("devices", there).watched({"devices": ["pc"]})
+    without = following("others", there)
+    assert await without.lost(watched) == ({}, watched)
+    there.now["pc"] = LOST
+    assert (await following("devices", there).lost(watched))[0] == {"devices": ["pc"]}
+
+
+async def test_so_many_queues_are_asked_at_a_time() -> None:
+    under_way, most, asked = 0, 0, Counter[str]()
+
+    async def check(queue: str) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        asked[queue] += 1
+        under_way -= 1
+
+    pools = WatchedPools(None, (), check)
+    names = [str(number) for number in range(3 * AT_ONCE + 1)]
+    for name in names:
+        pools.add(name)
+    await pools._on_loss(())
+    assert (most, asked) == (AT_ONCE, Counter(names))
+    await pools._on_loss(())
+    assert asked == Counter(names), "who is still here says so again"

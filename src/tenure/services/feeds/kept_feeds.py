@@ -5,7 +5,6 @@ itself: those that nobody uses go, and the owner of a feed polls its sources.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import islice
 
 from tenure import KeyedState
@@ -132,8 +131,7 @@ class KeptFeeds:
             state.sources[url] = source
             # A source that changes nothing must not keep a feed that nobody reads.
             state.take(self._rules.transformed(items), self._wall(), self._rules.one_of)
-            with suppress(KeyError):
-                self.states.touch(key)
+            self.states.touch(key)
         except Exception:
             logger.exception("polling %.200s failed", url)
             source.failed(self._wall(), "it failed")
