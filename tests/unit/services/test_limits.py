@@ -19,6 +19,7 @@ from tenure.services.feeds import kept_feeds
 from tenure.services.feeds.service import Feeds
 from tenure.services.limits import NONE_REFUSED, OF_ALL, OVERLOADED, TOO_LARGE, TOO_MANY
 from tenure.services.limits import ServiceLimit as Limit
+from tenure.services.pubsub import topic_state
 from tenure.services.queues.entries import SourcePlace
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
 
@@ -137,6 +138,16 @@ async def many_subscribers(stage: ServiceStage, most: int) -> Replied:
     return await stage.ask("POST", "/topics/many/subscriptions", target)
 
 
+async def many_ids_of_messages(stage: ServiceStage, most: int) -> None:
+    topic = stage.service.entities["ids"]
+    await topic.subscribe("http://127.0.0.1:1/", 60.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topic_state, "IDS", topic_state.IDS._replace(most=2))
+        assert most
+        found = [(await topic.publish(b"1", name)).number for name in "abacba"]
+        assert found == [1, 2, 1, 3, 2, 4]
+
+
 def behind(size: int) -> Refused:
     """A subscriber takes nothing and refuses nothing, and so many messages wait for it."""
 
@@ -249,6 +260,7 @@ BEYOND: dict[str, dict[str, Refused]] = {
         "message_bytes": asking("POST", "/topics/t/messages", lambda n: {"data": "x" * n}),
         "log_bytes": behind(1 << 16),
         "log_messages": behind(1),
+        "ids": many_ids_of_messages,
         "ttl_seconds": asking(
             "POST", "/topics/t/subscriptions", lambda n: {"target": "queue:q", "ttl": n + 1}
         ),

@@ -79,6 +79,12 @@ async def test_a_repeated_message_counts_once() -> None:
             made = await stage.ask("POST", "/topics/t/messages", {"data": 1}, Idempotency_Key="x")
             assert (made.status, made.body["number"]) == (200, 1)
         assert hook.data == [1]
+        for number in range(100):
+            message = {"data": number}
+            await stage.ask("POST", "/topics/t/messages", message, Idempotency_Key=str(number))
+        again = await stage.ask("POST", "/topics/t/messages", {"data": 1}, Idempotency_Key="x")
+        assert (again.status, again.body["number"]) == (200, 1), "also when much has come since"
+        assert len(hook.data) == 101
 
 
 async def test_a_topic_that_is_lost_before_all_have_its_message_is_no_success(

@@ -17,7 +17,7 @@ from tenure.services.pubsub.topic_state import (
     Delivery,
     DeliveryOutcome,
     TopicState,
-    subscription_id,
+    short_name,
 )
 
 
@@ -125,7 +125,7 @@ def test_when_the_log_has_too_many_bytes_as_many_messages_are_dropped_as_the_nex
 def test_who_is_slow_and_refuses_nothing_misses_nothing_however_long_it_takes() -> None:
     state = subscribed("queue:ann", "queue:bob")
     state.publish(b"1", 1.0)
-    ann, now = subscription_id("queue:ann"), 10.0 + LOG_SECONDS
+    ann, now = short_name("queue:ann"), 10.0 + LOG_SECONDS
     state.report("e1", [DeliveryOutcome(ann, 1, is_refused=False)], now)
     [due] = state.due(now, set())
     assert (due.target, due.missed, numbers(due)) == ("queue:bob", None, [1])
@@ -134,7 +134,7 @@ def test_who_is_slow_and_refuses_nothing_misses_nothing_however_long_it_takes() 
 def test_a_topic_that_nobody_subscribes_to_any_more_begins_again_with_nothing() -> None:
     state = subscribed("queue:ann")
     state.publish(b"nobody has taken it", 1.0)
-    assert state.unsubscribe(subscription_id("queue:ann"), 2.0)
+    assert state.unsubscribe(short_name("queue:ann"), 2.0)
     assert state == TopicState()
 
 
@@ -154,7 +154,7 @@ def test_a_topic_with_too_many_subscribers_refuses_and_names_the_limit() -> None
 
 def test_a_subscription_that_nobody_refreshes_goes_and_says_when_it_went() -> None:
     state = subscribed("queue:ann", "queue:bob", seconds=10.0)
-    ann, bob = subscription_id("queue:ann"), subscription_id("queue:bob")
+    ann, bob = short_name("queue:ann"), short_name("queue:bob")
     state.refresh(ann, 5.0, 10.0)
     assert state.collect(9.9) == 0
     assert state.collect(10.0) == 1
@@ -171,7 +171,7 @@ def test_a_subscription_that_nobody_refreshes_goes_and_says_when_it_went() -> No
 
 def test_who_has_come_back_and_ended_it_is_not_said_to_have_expired() -> None:
     state = subscribed("queue:ann", seconds=10.0)
-    ann = subscription_id("queue:ann")
+    ann = short_name("queue:ann")
     state.collect(10.0)
     assert state.without(ann).status == 410
     state.subscribe("queue:ann", 11.0, 10.0, "e2")
@@ -244,7 +244,7 @@ def test_a_process_remembers_so_many_subscriptions_and_forgets_the_oldest() -> N
 
 def test_a_refresh_never_shortens_a_subscription() -> None:
     state = subscribed("queue:ann", seconds=100.0)
-    ann = subscription_id("queue:ann")
+    ann = short_name("queue:ann")
     assert state.refresh(ann, 1.0, 5.0).expires == 100.0
     assert state.subscribe("queue:ann", 1.0, 5.0, "e1") == ann
     assert state.subscriptions[ann].expires == 100.0
@@ -253,7 +253,7 @@ def test_a_refresh_never_shortens_a_subscription() -> None:
 def test_what_is_reported_of_a_former_epoch_changes_nothing() -> None:
     state = subscribed("queue:ann")
     state.publish(b"1", 1.0)
-    ann = subscription_id("queue:ann")
+    ann = short_name("queue:ann")
     state.report("e0", [DeliveryOutcome(ann, 1, is_refused=False)], 1.0)
     assert state.subscriptions[ann].sent == 0
 
@@ -291,7 +291,7 @@ def test_a_target_gets_every_number_once_or_is_told_that_it_misses_it(
             )
     for target in targets:
         assert got[target] == list(range(1, len(got[target]) + 1))
-        it = state.subscriptions[subscription_id(target)]
+        it = state.subscriptions[short_name(target)]
         assert it.sent == len(got[target])
 
 

@@ -25,7 +25,14 @@ from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.targets import MessageTargets
 from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
 from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_BYTES
-from tenure.services.service import MakePort, Service, ServiceSettings, TimeToLive, Ttl
+from tenure.services.service import (
+    MakePort,
+    Service,
+    ServiceSettings,
+    TimeToLive,
+    Ttl,
+    id_in,
+)
 
 PATIENCE_SECONDS = 5.0
 """For which a publisher waits for targets to take its message."""
@@ -168,7 +175,7 @@ class PubSub(Service[Topic]):
         data = _encode(asked.body.data)
         MESSAGE_BYTES.check(len(data))
         check_readable(data, AROUND)
-        accepted = await self.repeatable(asked).publish(data)
+        accepted = await self.repeatable(asked).publish(data, id_in(asked.headers) or "")
         waiting = refusing = 0
         if accepted.number:
             settled = await self.entities[asked.key].settled(accepted.number, PATIENCE_SECONDS)

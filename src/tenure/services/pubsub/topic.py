@@ -21,7 +21,12 @@ import msgspec
 
 from tenure import Alarm, Entity, reading
 from tenure.services.lives import new_name
-from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome, TopicState
+from tenure.services.pubsub.topic_state import (
+    Delivery,
+    DeliveryOutcome,
+    TopicState,
+    short_name,
+)
 
 DELIVER, EXPIRE = "deliver", "expire"
 AGAIN_SECONDS = 5.0
@@ -181,12 +186,12 @@ class Topic(Entity[TopicState]):
 
     # --- messages ---
 
-    async def publish(self, data: bytes) -> MessageAccepted:
-        """Give a message its number. It is sent from `settled` on. Raises ServiceRefusal where
-        targets that take messages have too many before them.
+    async def publish(self, data: bytes, id: str = "") -> MessageAccepted:  # noqa: A002  # what it is
+        """Give a message its number, once for each id. It is sent from `settled` on. Raises
+        ServiceRefusal where targets that take messages have too many before them.
         """
         state = self.state
-        number = state.publish(data, self.now())
+        number = state.publish(data, self.now(), short_name(id) if id else "")
         if number and DELIVER not in self.alarms:
             self.set_alarm(DELIVER, self.now() + AGAIN_SECONDS)
         return MessageAccepted(state.epoch, number, len(state.subscriptions))

@@ -19,7 +19,7 @@ from itertools import islice
 import msgspec
 
 from tenure.errors import ServiceRefusal
-from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
+from tenure.services.limits import NONE_REFUSED, TOO_LARGE, TOO_MANY, ServiceLimit
 
 SUBSCRIBERS = ServiceLimit(
     "subscribers", 1000, TOO_MANY, "a topic and its subscriptions are one entity, of 1 MiB at most"
@@ -34,7 +34,10 @@ LOG_BYTES = ServiceLimit(
     "log_bytes", 1 << 18, TOO_MANY, "publishers wait for targets that take, and not for others"
 )
 LOG_MESSAGES = ServiceLimit("log_messages", 256, TOO_MANY, LOG_BYTES.why)
-LIMITS = (SUBSCRIBERS, TARGET_BYTES, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES)
+IDS = ServiceLimit(
+    "ids", 1000, NONE_REFUSED, "a repeat of one of the last so many messages is known"
+)
+LIMITS = (SUBSCRIBERS, TARGET_BYTES, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES, IDS)
 LOG_SECONDS = 600.0
 """For how long a message is kept for targets that refuse it."""
 GONE_SECONDS = 3600.0
@@ -95,6 +98,8 @@ class TopicState(msgspec.Struct):
     log: list[TopicMessage] = []
     subscriptions: dict[str, Subscription] = {}
     gone: dict[str, float] = {}
+    ids: dict[str, int] = {}
+    """The numbers of messages by short names of their ids, the oldest first."""
     counted: float = 0.0
     """When a subscription last changed, by the time by which they expire."""
 
@@ -104,7 +109,7 @@ class TopicState(msgspec.Struct):
         """The id of a subscription that lasts so long; the same one if it is there already. What
         is published after this is for it. Raises ServiceRefusal for one too many.
         """
-        id_ = subscription_id(target)
+        id_ = short_name(target)
         there = self.subscriptions.get(id_)
         if there is not None:
             there.expires = max(there.expires, now + seconds)
@@ -169,14 +174,15 @@ class TopicState(msgspec.Struct):
 
     # --- messages ---
 
-    def publish(self, data: bytes, now: float) -> int:
-        """The number of the message. Raises ServiceRefusal where targets that take are behind.
+    def publish(self, data: bytes, now: float, name: str = "") -> int:
+        """The number of the message, which it has already where `name` is known. Raises
+        ServiceRefusal where targets that take are behind.
 
         A topic without subscriptions keeps nothing: its messages have no numbers, because nobody
         could see a gap in them.
         """
-        if not self.subscriptions:
-            return 0
+        if not self.subscriptions or name in self.ids:
+            return self.ids.get(name, 0)
         size = len(data) + sum(len(each.data) for each in self.log)
         while self.log and (size > LOG_BYTES.most or len(self.log) >= LOG_MESSAGES.most):
             if any(it.sent < self.log[0].number for it in self._taking()):
@@ -185,6 +191,10 @@ class TopicState(msgspec.Struct):
             size -= len(self.log.pop(0).data)
         self.number += 1
         self.log.append(TopicMessage(self.number, now, data))
+        if name:
+            self.ids[name] = self.number
+            while len(self.ids) > IDS.most:
+                del self.ids[next(iter(self.ids))]
         return self.number
 
     def _taking(self) -> list[Subscription]:
@@ -235,7 +245,8 @@ class TopicState(msgspec.Struct):
     def _trim(self, now: float) -> None:
         """Drop what nobody waits for, or for too long."""
         if not (self.subscriptions or self.gone):
-            self.epoch, self.number, self.log = "", 0, []  # whoever subscribes begins an epoch
+            # Whoever subscribes begins an epoch.
+            self.epoch, self.number, self.log, self.ids = "", 0, [], {}
             return
         all_have = min((it.sent for it in self.subscriptions.values()), default=self.number)
         taking_have = min((it.sent for it in self._taking()), default=self.number)
@@ -246,6 +257,6 @@ class TopicState(msgspec.Struct):
         ]
 
 
-def subscription_id(target: str) -> str:
-    """Of a target: the same one wherever and whenever it subscribes."""
-    return blake2b(target.encode(), digest_size=9).hexdigest()
+def short_name(text: str) -> str:
+    """The same one for a target, or the id of a message, wherever and whenever it comes."""
+    return blake2b(text.encode(), digest_size=9).hexdigest()

@@ -13,6 +13,7 @@ from tenure.services.queues.entries import QueueLoss, SourcePlace
 from tenure.services.queues.queue import Enqueued, Queue, SignedOn
 
 _report, _sign_on, _put = TopicState.report, Queue.sign_on, Document._put  # noqa: SLF001
+_publish = TopicState.publish
 _enqueue, _begin, _queue_begins = Queue.enqueue, Queue._begin_if_new, Queue.on_activate  # noqa: SLF001
 
 
@@ -89,6 +90,12 @@ def under_no_id(self: Entities[Any], id: str) -> Entities[Any]:  # noqa: A002
     """Each attempt is a call of its own."""
     del id
     return self
+
+
+def under_no_name(self: TopicState, data: bytes, now: float, name: str = "") -> int:
+    """Each attempt is a message of its own."""
+    del name
+    return _publish(self, data, now)
 
 
 def version_stays(self: Document, sections: dict[str, bytes], ttl: float = 0.0) -> DocumentWritten:

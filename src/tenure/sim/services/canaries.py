@@ -102,7 +102,10 @@ CANARIES = (
     ServicesCanary(
         "published-under-any-id",
         "a repeated publication counts once",
-        ((Entities, "once", breaks.under_no_id),),
+        (
+            (Entities, "once", breaks.under_no_id),
+            (TopicState, "publish", breaks.under_no_name),
+        ),
     ),
     ServicesCanary(
         "any-version",

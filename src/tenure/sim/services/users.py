@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.pubsub.sender import RETRY_SECONDS
-from tenure.services.pubsub.topic_state import subscription_id
+from tenure.services.pubsub.topic_state import short_name
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.services.device import Device, Publication
 from tenure.sim.services.writers import ATTEMPTS, NOT_THERE, TTL, DocumentUsers
@@ -76,9 +76,9 @@ class ServicesUsers:
         """As the service's operation does it."""
         topics = self._process.topics
         data = json.dumps(payload).encode()
-        accepted = await topics.once(payload)[topic].publish(data)
+        accepted = await topics.once(payload)[topic].publish(data, payload)
         if accepted.number and self._random.random() < 0.1:  # a client may ask again
-            again = await topics.once(payload)[topic].publish(data)
+            again = await topics.once(payload)[topic].publish(data, payload)
             if again.epoch == accepted.epoch and again != accepted:
                 raise Violation("counted once", f"{payload} is both {accepted} and {again}")
         waiting = refusing = 0
@@ -135,7 +135,7 @@ class ServicesUsers:
         self._site.count("subscribed")
 
     async def _refresh(self, device: Device, topic: str) -> None:
-        id_ = subscription_id(f"queue:{device.name}")
+        id_ = short_name(f"queue:{device.name}")
         asked_at = self._site.now
         try:
             found = await self._process.topics[topic].refresh(id_, TTL)
