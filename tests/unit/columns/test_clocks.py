@@ -11,9 +11,12 @@ from tenure.client.lease import Lease
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.owned_rows import OwnedRows
+from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
-from tenure.errors import ConfigurationError
+from tenure.columns.writes import RowWrite
+from tenure.errors import ConfigurationError, WriteUnknown
+from tenure.protocol.replication.admission import Attempt, Refused
 from tenure.protocol.replication.limits import HORIZON_LAG_US
 
 pytestmark = pytest.mark.asyncio
@@ -105,3 +108,35 @@ async def test_a_time_that_is_given_is_still_held_to_the_clock() -> None:
     async with opened(wall, MemoryEngine()) as store:
         with pytest.raises(ConfigurationError, match="a minute ahead"):
             await store.insert(TABLE, "k", {"f": {1: b""}}, timestamp=wall.now + YEAR_US)
+
+
+class Unsure(EmbeddedBackend):
+    """Applies no write while it is unsure, and cannot say so."""
+
+    is_unsure = True
+    attempt: Attempt | None = None
+
+    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
+        self.attempt = attempt
+        if self.is_unsure:
+            raise WriteUnknown("the disk did not answer")
+        return await super().write(mutation, attempt)
+
+
+async def test_a_repeated_write_keeps_the_time_that_it_was_given() -> None:
+    """And a node is asked to merge it, not whether it was there before: it would draw a time."""
+    wall = Wall()
+    backend = Unsure(MemoryEngine, [TABLE], clock=wall)
+    store = ColumnStore(backend, {"t": TABLE}, wall)
+    await store.open()
+    with pytest.raises(WriteUnknown) as raised:
+        await store.insert(TABLE, "k", {"f": {1: b"older"}}, timestamp=wall.now)
+    backend.is_unsure = False
+    await store.insert(TABLE, "k", {"f": {1: b"newer"}}, timestamp=wall.now + 1)
+    unknown = raised.value.write
+    assert isinstance(unknown, RowWrite)
+    assert (await unknown.repeat()).time == wall.now
+    assert backend.attempt is not None
+    assert backend.attempt.kind == "merge"
+    assert await value(store, "k") == b"newer"
+    await store.close()
