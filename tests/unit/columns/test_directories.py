@@ -193,6 +193,13 @@ def test_the_log_is_found_where_it_was_or_nothing_is_opened(tmp_path: Path) -> N
     refused(path, ConfigurationError, str(log), log=other)
     (log / LOG_MARK).rename(tmp_path / "kept")
     refused(path, StoreDamaged, "mounted", log=log)
+    with open_store(f"rocksdb:{tmp_path / 'another'}", TABLE, log=other):
+        pass
+    log.rename(tmp_path / "ours")
+    other.rename(log)
+    refused(path, StoreDamaged, "is not the commit log of", log=log)
+    log.rename(other)
+    (tmp_path / "ours").rename(log)
     (tmp_path / "kept").rename(log / LOG_MARK)
     with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
         assert store.get(TABLE, "k", "f", "x").value == b"1"
