@@ -326,6 +326,9 @@ async def test_a_page_of_another_origin_may_not_speak_to_a_manager() -> None:
         assert refused.value.status == 403
         own = manager.service.url
         assert (await manager.get("/v1/status", Origin=own))[0] == 200
+        beside = own.rpartition(":")[0] + ":1"
+        for other in (beside, f"{own}0", beside.rpartition(":")[0]):  # another server of this host
+            assert (await manager.get("/v1/status", Origin=other))[0] == 403, other
 
 
 @pytest.mark.parametrize(
