@@ -22,6 +22,7 @@ REGISTRY = re.compile(rf"\b(?:{REGISTRIES})\b")
 FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)")
 LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 REFERENCE = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?([^\s>]+)>?")
+UNDER_NAMES = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 
 # The worst of what CONTRIBUTING asks not to write. It has examples of its own, in a table.
@@ -124,6 +125,15 @@ def broken_links(path: str, text: str, root: Path = ROOT) -> Iterator[str]:
                 yield f"{path}:{number} there is no heading #{anchor} in {target or path}"
 
 
+def broken_tables(path: str, text: str) -> Iterator[str]:
+    """Rows that stand in no table: a blank line within one ends it."""
+    lines = dict(outside_fences(text))
+    for number, line in lines.items():
+        is_first = line.startswith("|") and not lines.get(number - 1, "").startswith("|")
+        if is_first and not UNDER_NAMES.fullmatch(lines.get(number + 1, "")):
+            yield f"{path}:{number} a row that is in no table: {line[:40]}"
+
+
 def broken_programs(path: str, text: str) -> Iterator[str]:
     for begin, program in python_fences(text):
         try:
@@ -150,6 +160,11 @@ def test_nothing_holds_on_one_machine_only() -> None:
 
 def test_links_lead_somewhere() -> None:
     found = [line for path, text in documents() for line in broken_links(path, text)]
+    assert found == [], report(found)
+
+
+def test_each_row_is_in_a_table() -> None:
+    found = [line for path, text in documents() for line in broken_tables(path, text)]
     assert found == [], report(found)
 
 
@@ -207,6 +222,12 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     for bad in ("[c](c.md)", "[b](b.md#start)", "[up](..)", "[b]: c.md", "[self](#no)"):
         (tmp_path / "a.md").write_text(bad)
         assert len(list(broken_links("a.md", bad, tmp_path))) == 1, bad
+
+
+def test_a_row_that_is_in_no_table_is_found() -> None:
+    good = "| a | b |\n|---|---|\n| 1 | 2 |\n\n```\n| 3 |\n```\n"
+    assert list(broken_tables("a.md", good)) == []
+    assert len(list(broken_tables("a.md", good.replace("|\n| 1", "|\n\n| 1")))) == 1
 
 
 def test_a_broken_program_is_found() -> None:
