@@ -70,6 +70,21 @@ async def test_who_relied_on_what_a_killed_server_had_is_waited_for_until_all_ar
         assert await losses.untold() == []
 
 
+async def test_of_what_the_user_has_done_both_are_to_be_told() -> None:
+    async with stage() as (there, cluster):
+        losses, owner = there.losses, await there.come(FIRST, "activities")
+        await losses.begin("first")
+        cluster.crash(owner)
+        await there.come(SECOND, "activities")
+        deaf = [
+            f"{who} was not told that what the user has done is lost" for who in (HOME_PC, WORK_PC)
+        ]
+        assert await losses.untold() == deaf
+        lost = QueueLoss(pools={"activities": ("ann",)})
+        losses.note(WORK_PC, [ReceivedEntry(1, 0.0, loss=lost)])
+        assert await losses.untold() == deaf[:1]
+
+
 async def test_who_has_asked_anew_need_be_told_of_later_losses_only() -> None:
     """Its queue was lost as well, so no entry can come; but it has asked where the home PC is."""
     async with stage() as (there, cluster):

@@ -1,7 +1,8 @@
 """The processes of the scenario: a manager, and two of each service.
 
 Devices' addresses are documents in the pool `devices`, under the device. Topics have the same keys.
-Each device has a queue, which watches the keys of both pools that it relies on.
+What a user has done is a document in the pool `activities`, under the user. Each device has a
+queue, which watches the keys of these pools that it relies on.
 """
 
 import asyncio
@@ -12,13 +13,15 @@ from typing import Literal, TypeAlias
 from tenure.cli.demo.mesh.service_processes import ServiceProcess
 from tenure.cli.demo.ports import free_ports
 
-ServiceName: TypeAlias = Literal["devices", "topics", "queues"]
+ServiceName: TypeAlias = Literal["devices", "activities", "topics", "queues"]
 SERVICES: dict[ServiceName, str] = {
     "devices": "documents",
+    "activities": "documents",
     "topics": "pubsub",
     "queues": "queues",
 }
 """What each pool is served by."""
+WATCHED: tuple[ServiceName, ...] = ("devices", "activities", "topics")
 OF_EACH = 2
 
 
@@ -49,7 +52,7 @@ class LiveMesh:
                 options = ["serve", service, "--pool", name, "--manager", manager]
                 options += ["--log-level", "error"]  # trouble is what this is about
                 if name == "queues":
-                    options += ["--watch", "devices", "--watch", "topics"]
+                    options += [part for pool in WATCHED for part in ("--watch", pool)]
                 if name == "topics":
                     for url in self.urls("queues"):
                         options += ["--queues", url]

@@ -18,12 +18,13 @@ from tenure.services.documents.client import DocumentsClient
 from tenure.services.pubsub.client import PubSubClient
 from tenure.services.queues.client import QueuesClient, ReceivedEntry
 
-HOME, WORK = "home-pc", "work-pc"
+HOME, WORK, USER = "home-pc", "work-pc", "ann"
 HOME_PC, WORK_PC = "the home PC", "the work PC"
 ADDRESS = "address"
 POLL_SECONDS = 2.0
 DEADLINE_SECONDS = 60.0
 GONE = (404, 410)
+HOME_RELIES_ON = {"devices": [HOME], "activities": [USER]}
 Tell: TypeAlias = Callable[[str, list[ReceivedEntry]], Awaitable[None]]
 """Is told who was told of losses, by which entries, and has asked to be told of later ones."""
 
@@ -36,12 +37,13 @@ class MeshFrontend:
             return kind(mesh.urls(name), deadline=DEADLINE_SECONDS)
 
         self.documents: DocumentsClient = client(DocumentsClient, "devices")
+        self.activities: DocumentsClient = client(DocumentsClient, "activities")
         self.topics: PubSubClient = client(PubSubClient, "topics")
         self.queues: QueuesClient = client(QueuesClient, "queues")
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        for each in (self.documents, self.topics, self.queues):
+        for each in (self.documents, self.activities, self.topics, self.queues):
             await self._stack.enter_async_context(each)
         return self
 
@@ -57,6 +59,10 @@ class MeshFrontend:
         """Say where the home PC is."""
         await self.documents.write(HOME, {ADDRESS: address})
 
+    async def put_activity(self, what: str) -> None:
+        """Say what the user has done with the home PC."""
+        await self.activities.write_section(USER, HOME, what)
+
     async def publish(self, address: str) -> None:
         """Tell whoever has subscribed. Accepted, it is in their queues, or they are told."""
         await self.topics.publish(HOME, {ADDRESS: address})
@@ -67,13 +73,26 @@ class MeshFrontend:
 
     async def address(self) -> str | None:
         """Where the home PC is; None where that was lost, and it has not said it again yet."""
-        try:
-            found: str = await self.documents.read_section(HOME, ADDRESS)
-        except ServiceRefusal as error:
-            if error.status not in GONE:
-                raise
-            return None
-        return found
+        return await _read(self.documents, HOME, ADDRESS)
+
+    async def activity(self) -> str | None:
+        """What the user has done with the home PC; None where that was lost."""
+        return await _read(self.activities, USER, HOME)
+
+
+async def _read(documents: DocumentsClient, key: str, section: str) -> str | None:
+    try:
+        found: str = await documents.read_section(key, section)
+    except ServiceRefusal as error:
+        if error.status not in GONE:
+            raise
+        return None
+    return found
+
+
+def activity_of(address: str) -> str:
+    """What the user has done when the home PC came to an address."""
+    return f"moved the home PC to {address}"
 
 
 class HomeDevice:
@@ -93,11 +112,12 @@ class HomeDevice:
             try:
                 entries = await reader.next(wait=POLL_SECONDS)
                 if told := [each for each in entries if told_by(each)]:
-                    await frontend.queues.begin(HOME, watch={"devices": [HOME]})
+                    await frontend.queues.begin(HOME, watch=HOME_RELIES_ON)
                     await self._tell(HOME_PC, told)
                     if self.present:
                         self.republished += 1
                         await frontend.put_address(self.present)
+                        await frontend.put_activity(activity_of(self.present))
                         await frontend.publish(self.present)
                 if entries:
                     await reader.acknowledge(entries[-1].number)
@@ -110,6 +130,7 @@ class WorkDevice:
 
     def __init__(self, frontend: MeshFrontend, tell: Tell) -> None:
         self.believed: str | None = None
+        self.seen: str | None = None
         self._frontend = frontend
         self._tell = tell
 
@@ -121,9 +142,14 @@ class WorkDevice:
     async def _ask_again(self) -> None:
         """Something may have been missed: subscribe, and look where the home PC is."""
         frontend = self._frontend
-        await frontend.queues.begin(WORK, watch={"devices": [HOME], "topics": [HOME]})
+        await frontend.queues.begin(WORK, watch=HOME_RELIES_ON | {"topics": [HOME]})
         await frontend.subscribe()
         self.believed = await frontend.address() or self.believed
+        await self.look()
+
+    async def look(self) -> None:
+        """See what the user has done."""
+        self.seen = await self._frontend.activity() or self.seen
 
     async def drain(self, *, wait: float = 0.0) -> tuple[int, int]:
         """Read what is there; how many messages there were, and how many losses or gaps."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tenure import KeyStanding, Lookup
 from tenure.cli.demo.mesh.live_mesh import SERVICES, LiveMesh, ServiceName
-from tenure.cli.demo.mesh.mesh_devices import HOME, HOME_PC, WORK, WORK_PC
+from tenure.cli.demo.mesh.mesh_devices import HOME, HOME_PC, USER, WORK, WORK_PC
 from tenure.services.queues.client import ReceivedEntry
 
 
@@ -26,6 +26,7 @@ class MeshKey(NamedTuple):
 
 RELIED_ON = (
     MeshKey("devices", HOME, "the home PC's address", (HOME_PC, WORK_PC)),
+    MeshKey("activities", USER, "what the user has done", (HOME_PC, WORK_PC)),
     MeshKey("topics", HOME, "the topic under which it is published", (WORK_PC,)),
     MeshKey("queues", HOME, "the home PC's queue", (HOME_PC,)),
     MeshKey("queues", WORK, "the work PC's queue", (WORK_PC,)),

@@ -24,6 +24,7 @@ from tenure.cli.demo.mesh.mesh_devices import (
     HomeDevice,
     MeshFrontend,
     WorkDevice,
+    activity_of,
     told_by,
 )
 from tenure.cli.demo.mesh.mesh_losses import MeshLosses, mesh_losses
@@ -49,7 +50,8 @@ PATIENCE_SECONDS = 60.0
 """For the work PC to learn the address, and for everybody to be told."""
 BEGINS = """\
 starting a manager, and two processes of each service:
-  devices-1 and devices-2 keep where the home PC is, topics-1 and topics-2 publish it,
+  devices-1 and devices-2 keep where the home PC is, activities-1 and activities-2 what the user
+  has done, topics-1 and topics-2 publish where it is,
   queues-1 and queues-2 keep it for the work PC, which wants to connect, and is offline
 in each round one of them is killed or stopped; nothing is stored, so what it had is gone,
 and whoever relies on that has to be told"""
@@ -136,19 +138,25 @@ class MeshRounds:
             await begin(step == "address")
             self.home.present = address
             await self._frontend.put_address(address)
+            await self._frontend.put_activity(activity_of(address))
             self._say(f"  the home PC is at {address} now, and the device service knows it")
             await begin(step == "publish")
             await self._frontend.publish(address)
             self._say("  it is published; the work PC is offline, and its queue keeps it")
             await begin(step == "drain")
             untold, until = [""], monotonic() + PATIENCE_SECONDS
-            while (self._work.believed != address or untold) and monotonic() < until:
+            while (not self._knows(address) or untold) and monotonic() < until:
                 more = await self._work.drain(wait=1.0)
+                await self._work.look()
                 messages, losses = messages + more[0], losses + more[1]
                 untold = [] if server is None else await self._losses.untold()
         self._judge(address, messages, losses, untold)
         if server is not None and trouble is not None and step is not None:
             self._sum_up(server, trouble, step)
+
+    def _knows(self, address: str) -> bool:
+        """Whether the work PC knows where the home PC is, and what the user has done."""
+        return self._work.believed == address and self._work.seen == activity_of(address)
 
     def _sum_up(self, server: ServiceProcess, trouble: Trouble, step: Step) -> None:
         had = [each.what for each in self._losses.had]
@@ -160,11 +168,12 @@ class MeshRounds:
     def _judge(self, address: str, messages: int, losses: int, untold: list[str]) -> None:
         summary = self.summary
         summary.republished = self.home.republished
-        if self._work.believed != address or untold:
+        if not self._knows(address) or untold:
             summary.silent += 1
             for each in untold:
                 self._say(f"  SILENCE: {each}")
             self._say(f"  the work PC believes {self._work.believed}; the address is {address}")
+            self._say(f"  it has seen that the user {self._work.seen}")
         elif losses:
             summary.told_to_ask_again += 1
             self._say(f"  the work PC has asked again, and found {address}")
