@@ -170,7 +170,6 @@ def _write(draft: Path, state: bytes) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
         begin(connection, draw_identity(), state)
 
 
