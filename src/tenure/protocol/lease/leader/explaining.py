@@ -1,14 +1,15 @@
 """Why things are as they are in a pool, and what its policy would do: reading only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.keys import Key, PoolKind
+from tenure.base.ranges import in_words
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.balance.planning import Planned, PlanningFailed
-from tenure.protocol.balance.policy import NOBODY, PlannedMove
+from tenure.protocol.balance.policy import NOBODY, Plan, PlannedMove
 from tenure.protocol.lease.answers import (
     Flow,
     HeldBackMove,
@@ -28,6 +29,7 @@ from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.records import MemberRecord, Steering
 from tenure.protocol.lease.steering_events import ExplainKey
+from tenure.protocol.lease.table import LeaseTable
 
 MOVES_TOLD = 100
 """Of one key: more is no explanation."""
@@ -102,8 +104,22 @@ def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossib
         policy=name,
         steering=summary_of(table.steering, table.kind),
         flows=flows(pool, made.moves, by_reason=True),
-        held_back=tuple(HeldBackMove(each.what, each.why) for each in made.plan.held_back),
+        held_back=(
+            *(HeldBackMove(each.what, each.why) for each in made.plan.held_back),
+            *_served_by_nobody(table, made.plan),
+        ),
     )
+
+
+def _served_by_nobody(table: LeaseTable, plan: Plan) -> Iterator[HeldBackMove]:
+    """What stays free, whatever owners ask for."""
+    free = (key_range for key_range, right in table.rights if right.owner == NOBODY)
+    planned = (taker for each in free for _, taker in plan.owners.within(each))
+    count = sum(taker == NOBODY for taker in planned)
+    if count:
+        yield HeldBackMove(
+            f"{in_words(count)} without an owner", "there is no owner to be given it"
+        )
 
 
 def no_plan(whose: str, failed: PlanningFailed) -> Impossible:

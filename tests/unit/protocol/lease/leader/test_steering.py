@@ -306,6 +306,14 @@ def test_nobody_to_take_what_is_drained_is_no_change() -> None:
     assert desk.owner_of(b"a") == 1
 
 
+def test_a_plan_says_of_what_nobody_can_be_given_that_it_stays_free() -> None:
+    nobody = Desk(Halves(), split_points=(b"m",))
+    [held_back] = read_plan_of(nobody, T0).held_back
+    assert held_back.what.endswith("without an owner")
+    assert held_back.why == "there is no owner to be given it"
+    assert not read_plan_of(two_owners(), at(1)).held_back
+
+
 def test_what_an_eviction_leaves_to_nobody_is_a_change() -> None:
     desk = two_owners()
     say(desk, Cordon(pool="p", owner="b"))
