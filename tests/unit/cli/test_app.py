@@ -67,10 +67,16 @@ def test_every_argument_is_described() -> None:
     assert [where for where, text in found.items() if not text.strip()] == []
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_is_told_of_all_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("shell", "says"),
+    [("bash", "complete -F"), ("zsh", "#compdef tenure"), ("fish", "complete -c tenure")],
+)
+def test_a_shell_is_told_of_all_commands(
+    shell: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["completion", shell]) == 0
     script = capsys.readouterr().out
+    assert says in script, "in its own words"
     assert all(name in script for name in COMMANDS)
     assert "confirmed-dead" in script
 

@@ -171,9 +171,10 @@ async def test_why_and_plan_are_told_in_words_and_as_json(capsys: Capture) -> No
         await to(manager, "freeze", "rooms")
         capsys.readouterr()
         await to(manager, "plan", "rooms")
-        assert capsys.readouterr().out.splitlines()[1:3] == [
+        assert capsys.readouterr().out.splitlines()[1:] == [
             "frozen: only a range without an owner is given one",
             "no range is to move",
+            "held back: balance: the pool is frozen",
         ]
         await to(manager, "plan", "rooms", "--json")
         assert json.loads(capsys.readouterr().out)["steering"]["frozen"] is True

@@ -8,7 +8,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.answers import Impossible, PoolDeleted, PoolMade, Pools
 from tenure.protocol.lease.history import DELETED_KEPT, LeaseHistory
-from tenure.protocol.lease.leader.events import CreatePool, DeletePool, ListPools
+from tenure.protocol.lease.leader.events import CreatePool, DeletePool, ListPools, QuestionAsked
 from tenure.protocol.lease.messages import (
     Entry,
     Held,
@@ -21,6 +21,7 @@ from tenure.protocol.lease.messages import (
 )
 from tenure.protocol.lease.records import Changed, PoolCreated, State
 from tenure.protocol.lease.restoration import restored
+from tenure.protocol.lease.steering_events import ReadPlan
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.log.journal import Append, Compact
 from tests.unit.protocol.lease.driven_manager import Driven, at
@@ -112,6 +113,18 @@ def test_a_pool_that_is_not_there_is_missing() -> None:
     again = driven.ask(DeletePool("p"))
     assert isinstance(again, Impossible)
     assert again.missing
+
+
+def test_who_waits_for_the_plan_of_a_pool_that_is_deleted_is_answered() -> None:
+    driven = Driven(plans_at_once=0)
+    driven.ask(CreatePool("p", "hashed"))
+    driven.replies = []
+    driven.take(QuestionAsked(7, ReadPlan("p")))
+    assert driven.replies == [], "a policy is being asked"
+    driven.take(QuestionAsked(8, DeletePool("p")))
+    assert [type(each) for each in driven.replies] == [Impossible, PoolDeleted]
+    driven.plan()
+    assert len(driven.replies) == 2
 
 
 def test_a_dry_run_changes_nothing() -> None:
