@@ -147,7 +147,7 @@ async def test_a_death_is_confirmed_by_whoever_sits_there(
         await to(manager, *evict)
         said = capsys.readouterr()
         assert "is evicted" in said.out
-        assert "warning: ann was heard within its hold (1" in " ".join(said.err.split())
+        assert "warning: ann was heard within its hold (" in " ".join(said.err.split())
         assert "and is still connected: if its process lives, keys have two owners" in " ".join(
             said.err.split()
         )

@@ -117,9 +117,8 @@ def _served_by_nobody(table: LeaseTable, plan: Plan) -> Iterator[HeldBackMove]:
     planned = (taker for each in free for _, taker in plan.owners.within(each))
     count = sum(taker == NOBODY for taker in planned)
     if count:
-        yield HeldBackMove(
-            f"{in_words(count)} without an owner", "there is no owner to be given it"
-        )
+        what = f"{in_words(count)} without an owner"
+        yield HeldBackMove(what, "there is no owner that may be given anything")
 
 
 def no_plan(whose: str, failed: PlanningFailed) -> Impossible:

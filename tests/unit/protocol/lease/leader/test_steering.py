@@ -310,7 +310,7 @@ def test_a_plan_says_of_what_nobody_can_be_given_that_it_stays_free() -> None:
     nobody = Desk(Halves(), split_points=(b"m",))
     [held_back] = read_plan_of(nobody, T0).held_back
     assert held_back.what.endswith("without an owner")
-    assert held_back.why == "there is no owner to be given it"
+    assert held_back.why == "there is no owner that may be given anything"
     assert not read_plan_of(two_owners(), at(1)).held_back
 
 
