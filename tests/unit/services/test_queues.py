@@ -208,6 +208,19 @@ async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys()
             ]
 
 
+async def test_a_queue_that_has_gone_is_no_longer_among_those_that_look_for_losses() -> None:
+    async with on_service_stage("documents", pool="devices") as documents:
+        watching: dict[str, Any] = {"manager": documents.manager, "watch": ("devices",)}
+        async with on_service_stage("queues", **watching) as stage:
+            pools = cast("Queues", stage.service).pools
+            for number in range(3):
+                path = f"/queues/{number}"
+                await stage.ask("PUT", path, {"watch": {"devices": ["pc"]}})
+                assert list(pools._queues) == [str(number)]
+                assert (await stage.ask("DELETE", path)).status == 204
+                assert not pools._queues
+
+
 async def test_a_loss_that_came_while_the_queue_moved_is_delivered_by_whoever_has_it_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

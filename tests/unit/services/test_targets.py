@@ -115,3 +115,13 @@ async def test_a_target_that_refuses_is_tried_again_after_longer_and_longer() ->
     assert not pump._at_rest()
     pump._rest(DeliveryOutcome("a", 1, is_refused=True))
     assert round(pump._at_rest()["a"] - now) == 1
+
+
+async def test_of_a_target_that_is_tried_no_more_nothing_is_kept() -> None:
+    """Nobody subscribes it any more, while others of its topic rest again and again."""
+    pump = Pump("t", None, None, "p")  # type: ignore[arg-type]  # it is not run
+    now = asyncio.get_running_loop().time()
+    long_ago = now - RETRY_SECONDS - 1
+    pump._resting = {"gone": (3, long_ago), "due": (1, now - 1), "rests": (1, now + 9)}
+    assert list(pump._at_rest()) == ["rests"]
+    assert set(pump._resting) == {"due", "rests"}

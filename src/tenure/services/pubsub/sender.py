@@ -122,6 +122,8 @@ class Pump:
     def _at_rest(self) -> dict[str, float]:
         """The targets that are not tried yet, and when they are."""
         now = asyncio.get_running_loop().time()
+        for id_ in [it for it, (_, until) in self._resting.items() if until + RETRY_SECONDS < now]:
+            del self._resting[id_]  # it would have been tried: nobody subscribes it any more
         return {id_: until for id_, (_, until) in self._resting.items() if until > now}
 
     def _rest(self, outcome: DeliveryOutcome) -> None:

@@ -180,6 +180,8 @@ class Queue(ExpiringEntity[QueueState]):
     def _end(self) -> None:
         for socket in self.sockets:
             socket.close(TAKEN_OVER)
+        if self.pools is not None:
+            self.pools.drop(str(self.key))
         super()._end()
 
     def _begin_if_new(self) -> bool:

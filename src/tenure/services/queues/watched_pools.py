@@ -66,6 +66,10 @@ class WatchedPools:
         """Have this queue look when something is lost."""
         self._queues[queue] = None
 
+    def drop(self, queue: str) -> None:
+        """It has gone, and looks no more."""
+        self._queues.pop(queue, None)
+
     async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
         del ranges  # each queue compares for itself
         queues, self._queues = list(self._queues), {}  # who is still here says so again
