@@ -99,6 +99,39 @@ async def test_with_an_authority_for_clients_a_client_must_have_a_certificate_of
                 await serial_shown(port, ClientTls(authority.file, cert, key).context())
 
 
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("looked_at_always")
+async def test_a_client_shows_its_new_certificate_without_a_restart(
+    authority: Authority, tmp_path: Path
+) -> None:
+    client = ClientTls(authority.file, *Authority(tmp_path, "stranger").sign("client"))
+    server = ServerTls(*authority.sign("server"), authority.file)
+    async with echoing(server.context()) as port:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await serial_shown(port, client.context())
+        authority.sign("client")
+        assert await serial_shown(port, client.context())
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("looked_at_always")
+async def test_another_authority_for_clients_counts_without_a_restart(
+    authority: Authority, tmp_path: Path
+) -> None:
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    server = ServerTls(*authority.sign("server"), old.file)
+    first = ClientTls(authority.file, *old.sign("first"))
+    second = ClientTls(authority.file, *new.sign("second"))
+    async with echoing(server.context()) as port:
+        assert await serial_shown(port, first.context())
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await serial_shown(port, second.context())
+        old.file.write_bytes(new.file.read_bytes())
+        assert await serial_shown(port, second.context())
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await serial_shown(port, first.context())
+
+
 @pytest.mark.parametrize("broken", [b"", b"nothing of the kind", None])
 def test_files_of_no_use_are_named(authority: Authority, broken: bytes | None) -> None:
     identity = authority.sign("server")

@@ -196,6 +196,17 @@ def test_a_role_allows_what_its_table_says(permit: Permit) -> None:
 
 
 @pytest.mark.parametrize("permit", ALLOWED, ids=str)
+def test_services_are_for_roles_in_their_pool_and_rows_for_those_of_the_store(
+    permit: Permit,
+) -> None:
+    is_admin = permit.role is ADMIN
+    for pool in ("rooms", "carts"):
+        assert permit.may_use(pool) == (is_admin or permit.pool == pool)
+    assert permit.may_keep_rows == (is_admin or permit.role in (NODE, STORE))
+    assert permit.may_be_node == (is_admin or permit.role is NODE)
+
+
+@pytest.mark.parametrize("permit", ALLOWED, ids=str)
 def test_a_client_says_only_what_its_role_and_its_pool_allow(permit: Permit) -> None:
     _, _, _, owns, looks_up, _ = ALLOWED[permit]
     for pool in ("rooms", "carts"):
