@@ -110,7 +110,11 @@ async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> Non
     assert [each.value for each in page.cells] == [b"new"]
 
 
-async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before() -> None:
+@pytest.mark.parametrize("is_under_way", [False, True])
+@pytest.mark.parametrize("clear", [Edit("f"), Edit(None)])
+async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before(
+    clear: Edit, is_under_way: bool
+) -> None:
     """Also where it is set while the sweep is under way, which takes several steps."""
     replica = Replica(MemoryEngine())
     replica.open([TABLE])
@@ -119,26 +123,30 @@ async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before(
         mutation = RowMutation(TABLE, b"k", [edit])
         assert replica.write(mutation, Attempt(Version(0, time), "merge"), BEGINNING) is None
 
-    async def found() -> int:
-        asked = PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(5))
-        return len((await in_steps(replica.page(asked))).cells)
-
-    for at, clear in ((10, Edit("f")), (110, Edit(None)), (210, Edit("f")), (310, Edit(None))):
-        for n in range(2_000):
-            write(Edit("f", None, b"%d" % n, b""), at)
-        write(clear, at + 1)
-        if at < 200:
-            write(clear, at + 50)
-        replica.raise_horizon(at + 10)
-        sweeping = Sweep(replica, TABLE).steps()
-        if at > 200:
-            next(sweeping)
-            write(clear, at + 50)
-        for _ in sweeping:
-            pass
-        write(Edit("f", None, b"late", b""), at + 40)
-        assert await found() == 0
+    for n in range(2_000):
+        write(Edit("f", None, b"%d" % n, b""), 10)
+    write(clear, 11)
+    replica.raise_horizon(20)
+    sweeping = Sweep(replica, TABLE).steps()
+    if is_under_way:
+        next(sweeping)
+    write(clear, 60)
+    for _ in sweeping:
+        pass
+    write(Edit("f", None, b"late", b""), 50)
+    page = await in_steps(replica.page(PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(5))))
+    assert page.cells == ()
     assert await in_steps(check(replica, TABLE)) == []
+
+
+async def test_a_swept_tombstone_leaves_nothing_in_the_order_of_time() -> None:
+    wall, engine = Wall(), MemoryEngine()
+    async with opened(wall, engine) as (store, backend):
+        await store.insert(TABLE, "k", {"t": {1: b""}})
+        await store.delete(TABLE, "k", "t", 1)
+        wall.now += 2 * HORIZON_LAG_US
+        assert await backend.sweep() == 1
+        assert entries(engine) == 0
 
 
 async def test_the_fence_of_a_row_outlasts_all_that_the_row_had() -> None:

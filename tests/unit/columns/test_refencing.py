@@ -10,12 +10,17 @@ from tenure.base.keys import hashed_key
 from tenure.cli.app import run
 from tenure.client.lease import Lease
 from tenure.columns.blocking import BlockingOwnedRow, BlockingOwnedRows, BlockingStore
+from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.opening import open_store
 from tenure.columns.refencing import give_up_fences
 from tenure.columns.replica import Replica
+from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost
+from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.versions import Version
 
 ROOMS = Table(
     "rooms",
@@ -94,6 +99,18 @@ def test_a_new_journal_may_write_and_the_lost_one_may_not(url: str) -> None:
             load(store, 3, OTHER, "hall")  # that journal is not over: its fence holds
         load(store, 5, OTHER, "hall")
     assert run(["columns", "check", url]) == 0
+
+
+def test_who_loaded_a_row_before_writes_it_no_more() -> None:
+    """A row that was given back has no fence, so the lost journal's numbers would pass."""
+    replica = Replica(MemoryEngine())
+    replica.open([ROOMS])
+    replica.refuse_journals(ROOMS, frozenset([LOST]))
+    edits = [Edit("state", None, b"topic", b"tea")]
+    for journal, is_refused in ((LOST, True), (NEW, False)):
+        attempt = Attempt(Version(95, 1), journal=journal)
+        refused = replica.write(RowMutation(ROOMS, b"attic", edits), attempt, 1)
+        assert (refused is not None) is is_refused
 
 
 def test_it_lists_journals_and_refuses_one_that_fenced_nothing(

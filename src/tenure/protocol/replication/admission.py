@@ -232,7 +232,7 @@ class Mutation:
             newest=max(record.newest, version),
             marker=above,
             digest=(int.from_bytes(record.digest) ^ outcome.changed).to_bytes(16),
-            fence=max(record.fence, attempt.version.number),
+            fence=attempt.version.number,  # no lower one is admitted
             journal=attempt.journal or record.journal,
             adopted=record.adopted,
             attempt=record.attempt,

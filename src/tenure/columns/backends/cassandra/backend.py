@@ -181,7 +181,7 @@ class CassandraBackend:
         said = [remove_value(table, place, at)]
         if family.order == "time":
             found = await self._reading(mutation).column(family, edit.super, edit.name)
-            if found is not None and found.version.time <= at:
+            if found is not None:
                 said.append(remove_value(table, _in_time(place, family, found.version.time), at))
         return said
 
