@@ -187,6 +187,21 @@ async def test_a_journal_that_was_deleted_is_not_begun_anew_by_who_knew_it(
             await call
 
 
+async def test_a_campaign_for_the_seat_of_a_journal_that_was_deleted_takes_no_other(
+    etcd: Cluster, prefix: str, open_etcd: OpenEtcd
+) -> None:
+    """The seat of the one that somebody has begun looks the same, and its leader knows no lease."""
+    url = etcd.journal_url(prefix=prefix)
+    journal = open_etcd(url)
+    seen = await journal.read_seat()
+    await delete(etcd, prefix)
+    begun = open_etcd(url)
+    assert await begun.read_seat() == seen
+    with pytest.raises(JournalDamaged, match="deleted or replaced"):
+        await journal.campaign(seen, taken_by("http://a", seen))
+    assert await begun.read_seat() == seen
+
+
 @pytest.mark.parametrize(
     "what", ["records/", "front/head", "front/end", "front/beat", "snapshots/"]
 )
