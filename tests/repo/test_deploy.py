@@ -1,20 +1,29 @@
 """The files in `deploy/` can be read, and name commands, options and variables that exist."""
 
 import configparser
+import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
+from cyclopts import CycloptsError
 
 from tenure.cli.app import build
-from tests.repo.reading import ROOT
+from tests.repo.reading import ROOT, files
 
 DEPLOY = ROOT / "deploy"
 FILES = sorted(path.name for path in DEPLOY.iterdir())
+INSTRUCTIONS = {
+    *("FROM", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK"),
+    *("CMD", "ENTRYPOINT"),
+}
+IN_A_SENTENCE = re.compile(r"`tenure (token new [^`>]+)`")
+ON_A_LINE = re.compile(r"^[$# ]*tenure (token new [^`>\n]+)", re.MULTILINE)
 VARIABLE = re.compile(r"\bTENURE_[A-Z_]+\b")
 
 
@@ -54,6 +63,54 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 def test_every_command_could_be_run(where: str, command: list[str]) -> None:
     assert command[0] in ("manager", "columns"), where
     build().parse_args(command, exit_on_error=False, print_error=False)
+
+
+def tokens_to_make() -> Iterator[tuple[str, str]]:
+    """What is to be typed to make a token, wherever that is said: in a sentence, or on a line."""
+    for path in files():
+        if path.parts[0] in ("docs", "deploy", "src") or str(path) in ("README.md", "SECURITY.md"):
+            text = (ROOT / path).read_text("utf-8", errors="replace")
+            for found in (*IN_A_SENTENCE.findall(text), *ON_A_LINE.findall(text)):
+                yield str(path), " ".join(re.sub(r"\{[^}]*\}", "x", found).split())
+
+
+def test_every_token_that_is_to_be_made_can_be_made() -> None:
+    found = sorted(set(tokens_to_make()))
+    assert len(found) > 5
+    for where, command in found:
+        try:
+            build().parse_args(shlex.split(command), exit_on_error=False, print_error=False)
+        except CycloptsError as error:
+            pytest.fail(f"{where}: tenure {command}: {error}")
+
+
+def test_the_image_is_built_of_what_is_here_and_runs_a_manager_without_rights() -> None:
+    lines = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    said = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    assert {word for word, _ in said} <= INSTRUCTIONS
+    last = {word: rest for word, rest in said if word != "RUN"}
+    started = json.loads(last["ENTRYPOINT"]) + json.loads(last["CMD"])
+    assert (started, last["USER"], last["EXPOSE"]) == (["tenure", "manager"], "tenure", "7400")
+    assert f"{last['USER']}" in next(rest for word, rest in said if "useradd" in rest)
+    assert last["VOLUME"] == dict([last["ENV"].split("=")])["TENURE_STATE"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for extras in re.findall(r"\[([a-z,]+)\]'", " ".join(lines)):
+        assert set(extras.split(",")) <= project["optional-dependencies"].keys()
+
+
+def test_the_compose_files_name_what_they_have() -> None:
+    for name, kinds in (("compose.yml", ("etcd", "manager", "rooms")), ("columns.yml", ("node",))):
+        said = documents(name)[0]
+        services = said["services"]
+        for kind in kinds:
+            found = [each for each in services if each.startswith(kind)]
+            assert len(found) == (2 if kind == "rooms" else 3), (name, kind)
+        for service in services.values():
+            assert set(service.get("depends_on", ())) <= services.keys()
+            assert set(service.get("networks", ())) <= said.get("networks", {}).keys()
+            if "build" in service:
+                assert (DEPLOY / service["build"]["context"]).resolve() == ROOT
+                assert (ROOT / service["build"]["dockerfile"]).is_file()
 
 
 def test_three_managers_run_each_with_a_name_of_its_own() -> None:

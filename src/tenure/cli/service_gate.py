@@ -44,7 +44,7 @@ class ServiceGate:
                 401,
                 "token",
                 "this service wants a token that counts: send Authorization: Bearer TOKEN, which "
-                f"`tenure token new lookup --pool {self._pool}` makes",
+                f"`tenure token new --role lookup --pool {self._pool} --file FILE` makes",
             )
         may_read = request.method in READS and permit.may_read(self._pool)
         if not (may_read or permit.may_use(self._pool)):

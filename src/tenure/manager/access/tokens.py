@@ -107,7 +107,7 @@ class TokenFile:
         except OSError as error:
             raise ConfigurationError(
                 f"the file of tokens {self.path} cannot be read: {error.strerror or error}; "
-                f"make a token with `tenure token new --file {self.path}`"
+                f"make a token with `tenure token new --role admin --file {self.path}`"
             ) from error
         self._entries = _parsed(self.path, data)
         self._seen, self._changing = _Stamp.of(found), None
