@@ -50,6 +50,15 @@ def test_a_line_that_finds_room_for_a_part_of_it_is_not_written(
     assert json.loads(last)["number"] == 3
 
 
+def test_what_is_done_is_answered_though_its_outcome_finds_no_room(
+    audit: Audit, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = begins(audit)
+    with room_for((tmp_path / "audit").stat().st_size):
+        audit.ended(entry, 201)
+    assert "the outcome 201 of change 1: " in caplog.text
+
+
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 1000, b"[" * 1000 + b"]" * 1000])
 def test_a_body_that_is_too_deep_to_be_read_is_shown_as_it_came(audit: Audit, body: bytes) -> None:
     assert begins(audit, body).body == ascii(body.decode())[:BODY_CHARACTERS]

@@ -267,6 +267,7 @@ async def test_every_change_is_written_down_before_and_after(keys: Keys, tmp_pat
         await manager.post("/v1/pools/none/freeze", {}, **keys.shown(ADMIN))
         await manager.get("/v1/status", **keys.shown(ADMIN))
         await manager.post("/v1/pools", b"\xff\n{}", **keys.shown(ADMIN))
+        await manager.post("/v1/nothing", {}, **keys.shown(ADMIN))
     asked = lines(log)
     admin = keys.of[ADMIN].entry.id
     assert [(each["number"], each["path"], each.get("status")) for each in asked] == [
@@ -276,6 +277,8 @@ async def test_every_change_is_written_down_before_and_after(keys: Keys, tmp_pat
         (2, "/v1/pools/none/freeze", 404),
         (3, "/v1/pools", None),
         (3, "/v1/pools", 400),
+        (4, "/v1/nothing", None),
+        (4, "/v1/nothing", 404),
     ]
     assert {(each["who"], each["role"], each["origin"]) for each in asked} == {
         (admin, "admin", "127.0.0.1")
