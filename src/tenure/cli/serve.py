@@ -102,7 +102,12 @@ def serve(
     host = host.strip("[]")
     tls, check = _guarded(options, host, int(port), options.pool or name)
     is_mutual = Credentials.from_environment().mutual
-    checked_listen(options.members, options.address, insecure=options.insecure or is_mutual)
+    checked_listen(
+        options.members,
+        options.address,
+        insecure=options.insecure or is_mutual,
+        name="--members",
+    )
     settings = ServiceSettings(
         pool=options.pool or name,
         managers=",".join(options.manager) if options.manager else None,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.base.keys import PoolKind
 from tenure.client.arguments import (
-    checked_address,
     checked_drain,
     checked_flag,
     checked_name,
@@ -18,7 +17,7 @@ from tenure.client.lookup import Lookup
 from tenure.client.owner import OnRanges, Owner
 from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
-from tenure.member.listener import checked_listen
+from tenure.member.listener import checked_listen, checked_member_address
 
 if TYPE_CHECKING:
     from tenure.client.owner import Probe
@@ -67,7 +66,7 @@ class EntitySettings:
         self.drain = checked_drain(self.drain)
         is_safe = checked_flag("insecure", self.insecure) or self.environment.credentials.mutual
         self.listen = checked_listen(self.listen, self.address, insecure=is_safe)
-        self.address = None if self.address is None else checked_address(self.address)
+        self.address = checked_member_address(self.address)
 
     @property
     def environment(self) -> Environment:

@@ -87,7 +87,13 @@ class FencedRows:
             found: tuple[str, str] = driver.first("SELECT pool, kind FROM tenure_entity_pool", ())
             return found
 
-        pool, kind = await self._do(look)
+        try:
+            pool, kind = await self._do(look)
+        except StoreFailed as error:
+            why = error.__cause__ or error
+            raise StoreFailed(
+                f"the store of {self._pool!r}, {self._database.name}, cannot be opened: {why}"
+            ) from why
         if (pool, kind) != (self._pool, self._kind):
             raise ConfigurationError(
                 f"the store {self._database.name} has the entities of the pool {pool!r}, which is "

@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.base.hosts import is_every_address, is_loopback
-from tenure.client.arguments import LAST_PORT
+from tenure.client.arguments import LAST_PORT, checked_address
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import App, Receive, Scope, Send
+from tenure.routing.router import parse
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Unfinished, log_refused
 from tenure.transport.connection_limits import MOST_CONNECTIONS, ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
@@ -34,7 +35,9 @@ LIMITS = ConnectionLimits(
 )
 
 
-def checked_listen(given: object, address: str | None, *, insecure: bool) -> str:
+def checked_listen(
+    given: object, address: str | None, *, insecure: bool, name: str = "listen"
+) -> str:
     """Where a member listens for the others; `insecure` where strangers cannot come, or may.
 
     Raises ConfigurationError if it cannot listen there.
@@ -42,8 +45,8 @@ def checked_listen(given: object, address: str | None, *, insecure: bool) -> str
     host, _, port = given.rpartition(":") if isinstance(given, str) else ("", "", "")
     if not (host and port.isdecimal() and int(port) <= LAST_PORT):
         raise ConfigurationError(
-            f'listen is "HOST:PORT", port 0 for one that is free, not {given!r}; write it like '
-            'listen="127.0.0.1:0"'
+            f'{name} is "HOST:PORT", port 0 for one that is free, not {given!r}; write it like '
+            f'{name}="127.0.0.1:0"'
         )
     host = host.strip("[]")
     if address is None and is_every_address(host):
@@ -60,6 +63,13 @@ def checked_listen(given: object, address: str | None, *, insecure: bool) -> str
             "is trusted"
         )
     return str(given)
+
+
+def checked_member_address(address: str | None) -> str | None:
+    """Where the other members reach this one, if it was said: they ask there, so it is a URL."""
+    if address is not None:
+        parse(checked_address(address), "address")
+    return address
 
 
 def bound(listen: str) -> socket.socket:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from aiohttp import ClientSession
 
 from tenure.base.keys import PoolKind, UserKey
-from tenure.client.arguments import checked_address, checked_drain, checked_flag, checked_name
+from tenure.client.arguments import checked_drain, checked_flag, checked_name
 from tenure.client.callbacks import check_callback
 from tenure.client.environment import environment_here
 from tenure.client.hand_off.handler import HandOffHandler
@@ -30,7 +30,7 @@ from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.member.asgi import App, Receive, Scope, Send, respond
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
-from tenure.member.listener import MemberListener, checked_listen
+from tenure.member.listener import MemberListener, checked_listen, checked_member_address
 from tenure.transport.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Member:
         self.credentials = environment_here(credentials).credentials
         is_safe = checked_flag("insecure", insecure) or self.credentials.mutual
         self._listen = checked_listen(listen, address, insecure=is_safe)
-        self._address = None if address is None else checked_address(address)
+        self._address = checked_member_address(address)
         self._drain = checked_drain(drain)
         self._on_loss = on_loss
         self._options = options

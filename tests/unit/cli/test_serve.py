@@ -9,7 +9,7 @@ from aiohttp import WSCloseCode, WSMsgType
 
 from tenure.cli.serve import ServeOptions, _guarded, serve
 from tenure.cli.service_gate import ServiceGate
-from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure.errors import ConfigurationError, ServiceRefusal, StoreFailed
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
@@ -174,7 +174,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("queues", {"rules": "a:b"}, "no use for --rules"),
     ("documents", {"inward": True}, "no use for --inward"),
     ("feeds", {"rules": "nothing:here"}, "module:name"),
-    ("feeds", {"members": "10.0.0.1"}, "HOST:PORT"),
+    ("feeds", {"members": "10.0.0.1"}, '--members is "HOST:PORT"'),
+    ("queues", {"address": "nonsense"}, "not the URL of an HTTP server"),
     ("feeds", {"members": "10.0.0.1:1"}, "other machines reach"),
     ("feeds", {"members": "0.0.0.0:1"}, "every address"),
     ("feeds", {"listen": "7"}, "HOST:PORT"),
@@ -183,6 +184,22 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("pubsub", {"tls_cert": Path("x"), "tls_key": Path("y")}, "cannot be used"),
     ("pubsub", {"tokens": Path("/nowhere/tokens")}, "tenure token new"),
 ]
+
+
+def test_rules_that_raise_are_named_with_what_they_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules_that_raise.py").write_text("raise RuntimeError('no such list')")
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ServeOptions(manager=["http://127.0.0.1:1"], rules="rules_that_raise:rules")
+    with pytest.raises(ConfigurationError, match="RuntimeError: no such list"):
+        serve("feeds", options=options)
+
+
+def test_a_store_that_cannot_be_opened_has_kept_nothing(tmp_path: Path) -> None:
+    options = ServeOptions(manager=["http://127.0.0.1:1"], store=f"sqlite:{tmp_path}/nowhere/d.db")
+    with pytest.raises(StoreFailed, match="cannot be opened: unable to open"):
+        serve("documents", options=options)
 
 
 @pytest.mark.parametrize(("name", "said", "named"), WRONG)

@@ -96,10 +96,10 @@ def rules_named(name: str | None) -> FeedRules:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute or "rules")
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the module raises
         raise ConfigurationError(
-            f"the rules {name!r} cannot be loaded: {error}. Name them as module:name, from a "
-            "directory on PYTHONPATH"
+            f"the rules {name!r} cannot be loaded: {type(error).__name__}: {error}. Name them as "
+            "module:name, from a directory on PYTHONPATH"
         ) from error
     if not isinstance(found, FeedRules):
         raise ConfigurationError(f"{name!r} is {found!r:.100}, and not FeedRules")

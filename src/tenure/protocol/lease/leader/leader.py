@@ -410,9 +410,10 @@ class Leader:
             sessions = pool.sessions.values()
             last = in_seconds(max(session.hold_until for session in sessions) - now)
             first = shown(min(session.name for session in sessions))
+            more = f" and {len(sessions) - 1} more" if len(sessions) > 1 else ""
             return Impossible(
-                f"the pool {name!r} has {len(sessions)} owners, {first} among them; what is known "
-                f"of those that are gone ends in {max(last, 0.0):.1f} s at most"
+                f"the pool {name!r} has owners: {first}{more}; what is known of those that are "
+                f"gone ends in {max(last, 0.0):.1f} s at most"
             )
         quiet_ns = pool.quiets.longest_ns(now)
         if quiet_ns:

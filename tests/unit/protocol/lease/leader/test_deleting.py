@@ -93,7 +93,7 @@ def test_a_pool_with_owners_is_not_deleted() -> None:
     granted(driven)
     refused = driven.ask(DeletePool("p"))
     assert isinstance(refused, Impossible)
-    assert "the pool 'p' has 1 owners, 'o' among them" in refused.why
+    assert "the pool 'p' has owners: 'o'; what is known" in refused.why
     assert not refused.missing
     assert pools(driven) == ["p"]
 
