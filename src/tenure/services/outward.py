@@ -133,8 +133,6 @@ class Outward:
                         body = await _read(response, most, url)
                         return OutwardAnswer(response.status, response.headers, body)
                     at = self.checked(str(at.join(URL(to))))
-        except InwardAddress as error:
-            raise _inward(url) from error
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, InwardAddress):
                 raise _inward(url) from error

@@ -1,8 +1,12 @@
 """Addresses that strangers name: what is public may be asked, and nothing else."""
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
 from aiohttp.abc import ResolveResult
 
 from tenure.errors import ServiceRefusal
@@ -85,3 +89,109 @@ async def test_a_name_of_which_one_address_leads_inwards_is_refused(
     with pytest.raises(outward.InwardAddress, match=r"10\.0\.0\.1"):
         await resolver.resolve("two.example", 80, socket.AF_INET)
     await resolver.close()
+
+
+class Names:
+    """Finds these addresses, one after the other; the last one again and again."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = list(addresses)
+
+    async def resolve(self, host: str, port: int, family: int) -> list[ResolveResult]:
+        del family
+        address = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+        ]
+
+    async def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def public(
+    monkeypatch: pytest.MonkeyPatch, *addresses: str
+) -> AsyncIterator[tuple[str, list[dict[str, str]]]]:
+    """A URL that counts as public while its name leads to this machine; and what it was asked."""
+    asked: list[dict[str, str]] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(dict(request.headers))
+        response = web.StreamResponse(headers={"Set-Cookie": "who=you; Path=/"})
+        response.force_close()
+        await response.prepare(request)
+        while request.path == "/slow":
+            await response.write(b"x")
+            await asyncio.sleep(0.05)
+        return response
+
+    monkeypatch.setattr(outward, "is_outward", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(outward, "ThreadedResolver", lambda: Names(*addresses))
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://there.test:{runner.addresses[0][1]}", asked
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.asyncio
+async def test_a_name_is_looked_up_at_each_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may lead elsewhere a moment later, and nothing that was found before is relied on."""
+    async with public(monkeypatch, "127.0.0.1", "10.0.0.1") as (url, asked):
+        asking = Outward()
+        try:
+            assert (await asking.ask("GET", url, 1000, 60.0)).status == 200
+            with pytest.raises(ServiceRefusal, match="not public") as refused:
+                await asking.ask("GET", url, 1000, 60.0)
+            assert (refused.value.status, refused.value.error) == (422, "inward")
+        finally:
+            await asking.close()
+        assert len(asked) == 1
+
+
+@pytest.mark.asyncio
+async def test_no_cookie_is_sent_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with public(monkeypatch, "127.0.0.1") as (url, asked):
+        asking = Outward()
+        try:
+            for _ in range(2):
+                await asking.ask("GET", url, 1000, 60.0)
+        finally:
+            await asking.close()
+        assert ["Cookie" in each for each in asked] == [False, False]
+
+
+@pytest.mark.asyncio
+async def test_who_answers_on_and_on_is_waited_for_so_long_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with public(monkeypatch, "127.0.0.1") as (url, _):
+        asking = Outward()
+        try:
+            async with asyncio.timeout(20):
+                with pytest.raises(ServiceRefusal, match="cannot be asked") as refused:
+                    await asking.ask("GET", url + "/slow", 1 << 20, 0.3)
+            assert refused.value.status == 502
+        finally:
+            await asking.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("who", ["ann:secret@", "ann@", ":secret@"])
+async def test_a_url_with_a_name_or_a_password_is_refused(who: str) -> None:
+    asking = Outward()
+    try:
+        with pytest.raises(ServiceRefusal, match="password"):
+            asking.checked(f"http://{who}8.8.8.8/")
+    finally:
+        await asking.close()

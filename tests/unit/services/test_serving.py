@@ -1,19 +1,23 @@
 """A service at its port: how it ends."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from functools import wraps
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from aiohttp import web
 
+from tenure.cli import service_gate
 from tenure.cli.service_gate import service_port
 from tenure.services.documents.service import Documents
 from tenure.services.operations import ServiceAnswer, ServiceRequest
-from tenure.services.queues.service import WAIT_SECONDS
+from tenure.services.queues.service import WAIT_SECONDS, Queues
 from tenure.services.service import ServiceSettings
-from tenure.services.serving import ServiceDoor
+from tenure.services.serving import ServiceDoor, served
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import on_service_stage
@@ -60,29 +64,98 @@ async def answered(asking: Any) -> Any:  # noqa: ANN401
         return await response.json()
 
 
-async def test_what_is_under_way_is_answered_before_the_process_ends(
+class Held:
+    """Reading documents, which goes on when it may."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.may = asyncio.Event(), asyncio.Event()
+        read = Documents.read
+
+        @wraps(read)
+        async def slowly(of: Documents, asked: ServiceRequest) -> ServiceAnswer:
+            self.begun.set()
+            await self.may.wait()
+            return await read(of, asked)
+
+        monkeypatch.setattr(Documents, "read", slowly)
+        monkeypatch.setattr(service_gate, "ENDS_SECONDS", 0.01)  # what is not waited for, ends
+
+
+async def test_what_is_under_way_is_answered_before_the_process_ends_and_no_more_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And while it still has its keys."""
-    reading, may = asyncio.Event(), asyncio.Event()
-    read = Documents.read
+    held, waits = Held(monkeypatch), asyncio.Event()
+    emptied = ServiceDoor.emptied
 
-    @wraps(read)
-    async def slowly(self: Documents, asked: ServiceRequest) -> ServiceAnswer:
-        reading.set()
-        await may.wait()
-        return await read(self, asked)
+    async def told(door: ServiceDoor) -> None:
+        waits.set()
+        await emptied(door)
 
-    monkeypatch.setattr(Documents, "read", slowly)
+    monkeypatch.setattr(ServiceDoor, "emptied", told)
     async with (
         asyncio.timeout(DEADLINE_SECONDS),
         aiohttp.ClientSession() as session,
         serving(preset="default") as serves,
+        AsyncExitStack() as stack,
     ):
-        async with on_service_stage("documents", manager=serves.service.url) as stage:
-            await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}})
-            asking = asyncio.create_task(answered(session.get(f"{stage.url}/documents/d")))
-            await reading.wait()
-            asyncio.get_running_loop().call_later(0.3, may.set)
-        assert asking.done()
+        manager = serves.service.url
+        stage = await stack.enter_async_context(on_service_stage("documents", manager=manager))
+        await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}})
+        asking = asyncio.create_task(answered(session.get(f"{stage.url}/documents/d")))
+        await held.begun.wait()
+        leaving = asyncio.create_task(stack.aclose())
+        waiting = asyncio.create_task(waits.wait())
+        await asyncio.wait({leaving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        assert not leaving.done()
+        for _ in range(10):  # what takes connections ends in a few steps
+            await asyncio.sleep(0)
+        parts = urlsplit(stage.url)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(parts.hostname, parts.port)
+        held.may.set()
         assert (await asking)["sections"] == {"a": 1}
+        await leaving
+
+
+async def test_a_fault_of_ours_is_answered_as_one_and_tells_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(of: Documents, asked: ServiceRequest) -> ServiceAnswer:
+        raise ArithmeticError("a secret")
+
+    monkeypatch.setattr(Documents, "read", wraps(Documents.read)(fails))
+    async with on_service_stage("documents") as stage:
+        found = await stage.ask("GET", "/documents/d")
+        assert (found.status, found.body["error"]) == (500, "failed")
+        assert "secret" not in str(found.body)
+        assert "secret" in caplog.text
+        assert (await stage.ask("PUT", "/documents/d", {"sections": {}})).status == 201
+
+
+async def test_a_port_is_told_which_connections_are_sockets() -> None:
+    """Of others it ends those that read nothing for long."""
+    told: list[bool] = []
+
+    def port(app: web.Application) -> Any:  # noqa: ANN401  # a ServicePort, with one method more
+        listener = service_port(app)
+        spoke = listener.spoke
+
+        def heard(request: web.BaseRequest, *, is_socket: bool = False) -> None:
+            told.append(is_socket)
+            spoke(request, is_socket=is_socket)
+
+        listener.spoke = heard  # type: ignore[method-assign]
+        return listener
+
+    async with (
+        serving(preset="default") as serves,
+        asyncio.timeout(DEADLINE_SECONDS),
+        aiohttp.ClientSession() as session,
+    ):
+        service = Queues(ServiceSettings(pool="q", managers=serves.service.url), watchdog=None)
+        async with served(service, "127.0.0.1", 0, port) as url:
+            async with session.get(url + "/limits"):
+                assert told == [False]
+            async with session.ws_connect(url + "/queues/q/socket"):
+                assert told == [False, False, True]

@@ -89,6 +89,24 @@ async def test_half_a_header_and_half_a_body_are_let_go(tmp_path: Path) -> None:
             assert await is_well(url, token)
 
 
+async def test_half_a_body_after_a_whole_request_is_told_so(tmp_path: Path) -> None:
+    """Who has said something is not silent any more, and could hold a connection for long."""
+    async with documents(tmp_path) as (url, token):
+        shown = f"Host: localhost\r\nAuthorization: Bearer {token}\r\n"
+        async with connected(url, f"GET /limits HTTP/1.1\r\n{shown}\r\n".encode()) as (
+            reader,
+            writer,
+        ):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            size = next(each for each in head.splitlines() if each.startswith(b"Content-Length"))
+            await reader.readexactly(int(size.split()[1]))
+            half = f"PUT /documents/a/sections/b HTTP/1.1\r\n{shown}Content-Length: 99\r\n\r\n{{"
+            writer.write(half.encode())
+            async with asyncio.timeout(20):
+                assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+
+
 async def test_the_port_between_the_processes_of_feeds_lets_the_silent_go_too() -> None:
     settings = ServiceSettings(pool="feeds", managers="http://127.0.0.1:1")
     port = partial(service_port, limits=LIMITS)
