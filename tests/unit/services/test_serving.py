@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tenure.cli import service_gate
 from tenure.cli.service_gate import service_port
+from tenure.services import serving as serving_at_a_port
 from tenure.services.documents.service import Documents
 from tenure.services.operations import ServiceAnswer, ServiceRequest
 from tenure.services.queues.service import WAIT_SECONDS, Queues
@@ -116,6 +117,25 @@ async def test_what_is_under_way_is_answered_before_the_process_ends_and_no_more
         held.may.set()
         assert (await asking)["sections"] == {"a": 1}
         await leaving
+
+
+async def test_what_is_never_answered_keeps_no_process_from_ending(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its connection goes with the process's keys, and leaves no socket open."""
+    held = Held(monkeypatch)
+    monkeypatch.setattr(serving_at_a_port, "ANSWER_SECONDS", 0.05)
+    async with asyncio.timeout(DEADLINE_SECONDS), serving(preset="default") as serves:
+        async with on_service_stage("documents", manager=serves.service.url) as stage:
+            parts = urlsplit(stage.url)
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+            writer.write(f"GET /documents/d HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
+            await held.begun.wait()
+        assert not held.may.is_set()
+        assert "not answered" in caplog.text
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_a_fault_of_ours_is_answered_as_one_and_tells_nothing_of_it(
