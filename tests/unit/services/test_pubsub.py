@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tenure import reading
 from tenure.services.outward import Outward
-from tenure.services.pubsub import topic_state
+from tenure.services.pubsub import service, topic_state
 from tenure.services.pubsub.topic import MessageSettled, Topic
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import ServiceStage, on_service_stage
@@ -26,8 +26,13 @@ class Hook:
         self.got: list[dict[str, Any]] = []
         self.status = 200
         self.url = ""
+        self.ids: list[str | None] = []
+        self.may = asyncio.Event()
+        self.may.set()
 
     async def take(self, request: web.Request) -> web.Response:
+        self.ids.append(request.headers.get("Idempotency-Key"))
+        await self.may.wait()
         if self.status == 200:
             self.got.append(msgspec.json.decode(await request.read()))
         headers = {"Location": "http://127.0.0.1:1/"} if self.status == 302 else {}
@@ -111,6 +116,31 @@ async def test_a_subscriber_that_refuses_is_counted_and_hinders_nobody() -> None
             assert (made.status, made.body["refusing"]) == (200, 1)
         assert good.data == [1, 1]
         assert (await stage.ask("GET", "/topics/t")).body["refusing"] == 1
+
+
+async def test_a_message_that_some_have_not_taken_in_time_is_accepted_and_said_to_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "PATIENCE_SECONDS", 0.1)
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        hook.may.clear()
+        async with asyncio.timeout(20):
+            made = await stage.ask("POST", "/topics/t/messages", {"data": 1})
+        assert (made.status, made.body["waiting"], made.body["refusing"]) == (202, 1, 0)
+        hook.may.set()
+        assert hook.ids == [f"t {made.body['epoch']} 1"], "a repeat is known by its id"
+
+
+@pytest.mark.parametrize("name", ["a%0Ab", "a%0D%0AX:%20y", "%00", "%C3%A9"])
+async def test_a_topic_of_any_name_sends_to_urls(name: str) -> None:
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        made = await stage.ask("POST", f"/topics/{name}/subscriptions", {"target": hook.url})
+        assert made.status == 201
+        async with asyncio.timeout(30):
+            made = await stage.ask("POST", f"/topics/{name}/messages", {"data": 1})
+        assert (made.status, made.body["waiting"], made.body["refusing"]) == (200, 0, 0)
+        assert hook.data == [1]
 
 
 async def test_who_refreshes_learns_how_far_the_topic_is_and_who_is_late_when_it_went() -> None:

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import msgspec
 
@@ -101,7 +102,7 @@ class MessageTargets:
         if delivery.target.startswith(QUEUE):
             await self._queue_writer().put(delivery.target.removeprefix(QUEUE), event)
             return
-        id_ = f"{event.topic} {delivery.epoch} {name}"
+        id_ = f"{quote(event.topic)} {delivery.epoch} {name}"  # a header takes not every name
         answer = await self._web().ask(
             "POST",
             delivery.target,
