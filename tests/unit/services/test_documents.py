@@ -64,6 +64,20 @@ async def test_a_repeated_update_gets_the_first_answer() -> None:
         assert other.tag != first.tag
 
 
+async def test_an_id_is_one_request_s_and_no_other_s_of_its_document() -> None:
+    async with on_service_stage("documents") as stage:
+        for method, path, status in [
+            ("PUT", "/documents/d/sections/a", 201),
+            ("PUT", "/documents/d/sections/b", 200),
+            ("DELETE", "/documents/d/sections/a", 200),
+        ]:
+            done = await stage.ask(method, path, 1, Idempotency_Key="one")
+            assert done.status == status, path
+        assert (await stage.ask("GET", "/documents/d")).body["sections"] == {"b": 1}
+        assert (await stage.ask("DELETE", "/documents/d", Idempotency_Key="one")).status == 204
+        assert (await stage.ask("GET", "/documents/d")).status == 410
+
+
 async def test_what_went_is_410_with_when_and_what_never_was_is_404() -> None:
     async with on_service_stage("documents") as stage:
         unknown = await stage.ask("GET", "/documents/d")
@@ -116,6 +130,8 @@ async def test_what_went_is_410_with_when_and_what_never_was_is_404() -> None:
         ("PUT", "/documents/d", {"sections": {}}, {"Idempotency_Key": "i" * 201}, 413, "limit"),
         ("GET", "/nothing", None, {}, 404, "route"),
         ("POST", "/documents/d", None, {}, 405, "route"),
+        ("GET", "/documents/d?more=1", None, {}, 422, "query"),
+        ("POST", "/documents/d/refresh", {"ttl": 1e300}, {}, 413, "limit"),
     ],
 )
 async def test_bad_input_gets_a_clear_answer(

@@ -135,3 +135,19 @@ async def test_what_a_store_has_kept_over_a_crash_does_not_go_early(
             else:
                 found = await stage.ask("GET", path)
                 assert (found.status, found.tag) == (200, made.tag)
+
+
+async def test_what_went_and_is_there_again_does_not_go_with_what_went() -> None:
+    async with on_service_stage("documents") as stage:
+        await stage.ask("PUT", "/documents/d", {"sections": {}, "ttl": 1000})
+        assert (await stage.ask("DELETE", "/documents/d")).status == 204
+        gone_at = (await stage.ask("GET", "/documents/d")).body["gone_at"]
+        set_wall(stage, 2000)
+        await ring_all(stage)
+        gone = await stage.ask("GET", "/documents/d")
+        assert (gone.status, gone.body["gone_at"]) == (410, gone_at), "it goes once"
+        made = await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}})
+        set_wall(stage, 2 * expiring.GONE_SECONDS)
+        await ring_all(stage)
+        found = await stage.ask("GET", "/documents/d")
+        assert (found.status, found.tag) == (200, made.tag)

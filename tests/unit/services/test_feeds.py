@@ -217,6 +217,8 @@ async def test_whichever_process_has_an_item_takes_it_where_the_owner_does_not_a
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
         assert name in two.kept.states
         assert name not in one.kept.states
+        tag = (await read(first, name))[2]["ETag"]
+        assert (await read(first, name, **{"If-None-Match": tag}))[0] == 304
         two.owners.lookup = cast("Any", Left())  # as while it hands over
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 0}
         one.owners.lookup = cast("Any", Elsewhere())  # what it believes is out of date
@@ -242,6 +244,25 @@ async def test_who_leaves_says_that_a_feed_is_handed_over_and_its_new_owner_is_a
         one.owners.lookup = cast("Any", Late([private, one.owners.owner.address]))
         assert (await first.ask("POST", f"/feeds/{mine}/bodies", RSS)).body == {"new": 2}
         assert (len(one.kept.states[mine].seen), one.owners.processed_elsewhere) == (2, 0)
+
+
+async def test_an_owner_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked gets an answer all the same: the request is carried out here."""
+    monkeypatch.setattr(feed_owners, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(feed_owners, "AGAIN_SECONDS", 0.1)
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    async with silent, on_service_stage("feeds") as stage:
+        owners = cast("Feeds", stage.service).owners
+        owners.lookup = cast("Any", Late([address] * 100))
+        async with asyncio.timeout(20):
+            assert (await stage.ask("POST", "/feeds/f/bodies", RSS)).body == {"new": 2}
+        assert owners.processed_elsewhere == 1
 
 
 class Late:

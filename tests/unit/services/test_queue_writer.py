@@ -83,3 +83,13 @@ async def test_nobody_waits_for_ever_where_the_answer_is_nonsense(answer: object
                 *(writer.put(name, event()) for name in "ab"), return_exceptions=True
             )
         assert all(isinstance(each, ServiceRefusal) for each in found)
+
+
+async def test_who_has_gone_meanwhile_keeps_no_other_from_its_answer() -> None:
+    async with writing() as (writer, _):
+        gone, stays = (asyncio.create_task(writer.put(name, event())) for name in "ab")
+        await asyncio.sleep(0)
+        gone.cancel()
+        async with asyncio.timeout(20):
+            await stays
+        assert gone.cancelled()
