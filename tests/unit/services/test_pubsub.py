@@ -55,6 +55,7 @@ async def hooked() -> AsyncIterator[Hook]:
         hook.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
         yield hook
     finally:
+        hook.may.set()  # whatever has failed meanwhile
         await runner.cleanup()
 
 
