@@ -180,6 +180,7 @@ async def test_a_write_that_was_applied_is_not_applied_again(server: SmallServer
         at = (await one.get(ROOMS, "attic", "state", "topic")).version
         await row.insert({"state": {"mood": b"calm"}})
         assert (await one.get(ROOMS, "attic", "state", "topic")).version == at
+        await other.backend.close()  # it is opened again, under another clock
         behind = ColumnStore(other.backend, other.tables, lambda: 1)
         await behind.open()
         await (await row_of(behind, 1)).insert({"state": {"topic": b"milk"}})
