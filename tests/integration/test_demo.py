@@ -52,7 +52,7 @@ def test_a_short_run_is_clean_and_makes_trouble(tmp_path: Path) -> None:
     # A machine that stops a frontend for longer than its term has cut it off: that one may fail.
     assert summary["failed"] == 0 or summary["contact_lost"] > 0, done.stderr
     assert summary["double_owner"] == 0, done.stderr
-    assert summary["served"] >= summary["requests"]
+    assert summary["served"] + summary["failed"] >= summary["requests"]
     assert summary["owner_kills"] >= 1
     assert summary["losses_signalled"] >= 1
     assert summary["keys_republished"] >= 1
