@@ -113,8 +113,9 @@ class Outward:
         seconds: float,
         **options: Any,  # noqa: ANN401
     ) -> OutwardAnswer:
-        """What is there, `most` bytes of it at most, after all redirects. `options` are those of
-        aiohttp. Raises ServiceRefusal, with the status 502 where the other side is at fault.
+        """What is there, `most` bytes of it at most, after all redirects of a GET. `options` are
+        those of aiohttp. Raises ServiceRefusal, with the status 502 where the other side is at
+        fault.
         """
         at, seen = self.checked(url), list[URL]()
         options["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
@@ -150,11 +151,15 @@ def _is_literal(host: str) -> bool:
 
 
 async def _read(response: aiohttp.ClientResponse, most: int, url: str) -> bytes:
-    """Decompressed. An endless one is read no further than the limit."""
+    """Decompressed. An endless one is read no further than the limit; where something was sent, it
+    is taken all the same, and what is said to that beyond the limit is nothing to us.
+    """
     body = bytearray()
     async for chunk in response.content.iter_chunked(1 << 14):
         body += chunk
         if len(body) > most:
+            if response.method != "GET":
+                break
             raise ServiceRefusal(502, "endless", f"{url:.200} answers more than {most} bytes")
     return bytes(body)
 

@@ -265,6 +265,21 @@ async def test_an_owner_that_is_silent_is_not_waited_for(monkeypatch: pytest.Mon
         assert owners.processed_elsewhere == 1
 
 
+async def test_what_an_owner_refuses_is_passed_on_with_when_to_come_again() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    busy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{busy.sockets[0].getsockname()[1]}"
+    async with busy, on_service_stage("feeds") as stage:
+        cast("Feeds", stage.service).owners.lookup = cast("Any", Late([address]))
+        answer = await stage.ask("POST", "/feeds/f/bodies", RSS)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "7")
+
+
 class Late:
     """Learns only in time who has a feed now."""
 

@@ -25,6 +25,7 @@ class Hook:
     def __init__(self) -> None:
         self.got: list[dict[str, Any]] = []
         self.status = 200
+        self.answer = b""
         self.url = ""
         self.ids: list[str | None] = []
         self.may = asyncio.Event()
@@ -36,7 +37,7 @@ class Hook:
         if self.status == 200:
             self.got.append(msgspec.json.decode(await request.read()))
         headers = {"Location": "http://127.0.0.1:1/"} if self.status == 302 else {}
-        return web.Response(status=self.status, headers=headers)
+        return web.Response(status=self.status, headers=headers, body=self.answer)
 
     @property
     def data(self) -> list[Any]:
@@ -117,6 +118,16 @@ async def test_a_subscriber_that_refuses_is_counted_and_hinders_nobody() -> None
             assert (made.status, made.body["refusing"]) == (200, 1)
         assert good.data == [1, 1]
         assert (await stage.ask("GET", "/topics/t")).body["refusing"] == 1
+
+
+async def test_who_takes_a_message_may_answer_at_any_length() -> None:
+    async with on_service_stage("pubsub", inward=True) as stage, hooked() as hook:
+        hook.answer = bytes(1 << 20)
+        await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
+        for _ in range(2):
+            made = await stage.ask("POST", "/topics/t/messages", {"data": 1})
+            assert (made.status, made.body["waiting"], made.body["refusing"]) == (200, 0, 0)
+        assert hook.data == [1, 1]
 
 
 async def test_a_message_that_some_have_not_taken_in_time_is_accepted_and_said_to_wait(

@@ -88,7 +88,7 @@ class FeedOwners:
             ):
                 if response.status == MOVED:
                     return None
-                kept = _of_these(response.headers, ("Content-Type", "ETag"))
+                kept = _of_these(response.headers, ("Content-Type", "ETag", "Retry-After"))
                 return ServiceAnswer(response.status, await response.read() or None, kept)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.info("%s does not answer for %.100r: %s", address, asked.key, error)
