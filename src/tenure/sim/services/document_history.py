@@ -135,6 +135,8 @@ class DocumentHistory:
         """
         if version == asked.newest:
             raise self._wrong(f"an update leaves the version {version}")
+        if asked.newest and _life(version) != _life(asked.newest):
+            self.tried_again(number)  # by the client: routing repeats what was not answered
         if condition == ABSENT and asked.newest:
             self._lose(asked, f"begins with {version}, and {asked.newest} was known", now)
         self._see(asked, version)

@@ -52,6 +52,27 @@ def test_what_is_refused_while_the_document_lives_is_not_made() -> None:
         refused("5.3.j").check_sections()
 
 
+def made_after_it_was_seen(version: str) -> DocumentHistory:
+    """The answer of an update comes late, with this version; what it writes was seen before."""
+    history = DocumentHistory("d", is_durable=False)
+    written(history, "5.1.j", 10)
+    asked, number = history.ask(20), history.begin(DocumentChange({"a": "y"}, is_whole=True))
+    history.read(history.ask(30), "5.2.j", {"a": "y"})
+    written(history, "5.3.j", 40)
+    history.written(asked, None, number, version, 50)
+    return history
+
+
+def test_an_update_that_was_lost_with_its_document_may_be_made_again() -> None:
+    """Seed 50844 of the services: the client had no answer, and repeated it by itself."""
+    made_after_it_was_seen("11.1.j").check_sections()
+
+
+def test_no_update_is_made_twice_while_the_document_lives() -> None:
+    with pytest.raises(Violation, match="nobody says so"):
+        made_after_it_was_seen("5.4.j").check_sections()
+
+
 def test_what_is_stored_is_not_absent() -> None:
     history = DocumentHistory("d", is_durable=True)
     written(history, "5.1.j", 10)
