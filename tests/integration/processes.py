@@ -90,11 +90,12 @@ class ManagerProcess:
 
 @contextmanager
 def manager(
-    *arguments: str, journal: str | Path = "memory", preset: str = "test"
+    *arguments: str, journal: str | Path = "memory", preset: str = "test", port: int = 0
 ) -> Iterator[ManagerProcess]:
-    """A manager on a free port, gone at the end whatever happened."""
+    """A manager, on a free port by default, gone at the end whatever happened."""
     where = str(journal) if isinstance(journal, str) else f"sqlite:{journal}"
-    started = ManagerProcess(["--port", "0", "--preset", preset, "--journal", where, *arguments])
+    said = ["--port", str(port), "--preset", preset, "--journal", where]
+    started = ManagerProcess([*said, *arguments])
     try:
         yield started
     finally:

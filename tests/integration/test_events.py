@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tenure.cli.demo.ports import free_ports
-from tests.integration.processes import ManagerProcess, run
+from tests.integration.processes import manager, run
 from tests.integration.programs import Program, program
 from tests.patience import DEADLINE_SECONDS
 
@@ -16,18 +16,11 @@ TENURE = Path(sys.executable).with_name("tenure")
 
 
 @contextmanager
-def managing(port: int) -> Iterator[ManagerProcess]:
-    """A manager that leads, and is killed at the end."""
-    started = ManagerProcess(["--port", str(port), "--preset", "test", "--journal", "memory"])
-    try:
+def managing(port: int) -> Iterator[None]:
+    """A manager that leads."""
+    with manager(port=port) as started:
         started.wait_for("leading")
-        yield started
-    finally:
-        started.process.kill()
-        started.end()
-        for pipe in (started.process.stdout, started.process.stderr):
-            assert pipe
-            pipe.close()
+        yield
 
 
 def make_pool(url: str, name: str) -> None:
