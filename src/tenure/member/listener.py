@@ -51,7 +51,7 @@ def checked_listen(
     host = host.strip("[]")
     if address is None and is_every_address(host):
         raise ConfigurationError(
-            f"listen={given!r} stands for every address of this machine, and the other members "
+            f"{name}={given!r} stands for every address of this machine, and the other members "
             'need one that they can reach: pass it, for example address="http://10.0.0.7:9000"'
         )
     if not insecure and not is_loopback(host):
@@ -59,7 +59,7 @@ def checked_listen(
             f"a member listens on {host}, which other machines reach, and whoever connects can "
             "pretend to be a member: give it certificates and demand them of others, with "
             "credentials=Credentials(ca=..., cert=..., key=..., mutual=True), listen on loopback "
-            'with listen="127.0.0.1:0", or say with insecure=True that everybody on that network '
+            f'with {name}="127.0.0.1:0", or say with insecure=True that everybody on that network '
             "is trusted"
         )
     return str(given)

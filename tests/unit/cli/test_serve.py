@@ -177,7 +177,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("feeds", {"members": "10.0.0.1"}, '--members is "HOST:PORT"'),
     ("queues", {"address": "nonsense"}, "not the URL of an HTTP server"),
     ("feeds", {"members": "10.0.0.1:1"}, "other machines reach"),
-    ("feeds", {"members": "0.0.0.0:1"}, "every address"),
+    ("feeds", {"members": "0.0.0.0:1"}, "--members='0.0.0.0:1' stands for every address"),
     ("feeds", {"listen": "7"}, "HOST:PORT"),
     ("pubsub", {"listen": "10.0.0.1:1"}, "give --tls-cert and --tls-key and --tokens"),
     ("pubsub", {"tls_cert": Path("x")}, "--tls-key"),
