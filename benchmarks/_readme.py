@@ -53,8 +53,8 @@ def block(measured: Sequence[Measured]) -> str | None:
         f"Measured {' and '.join(dates)}{busy} (load {min(loads):.0f} "
         f"to {max(loads):.0f}): the longest that one of 64 partitions had no owner among eight "
         "processes, and the longest that two owned one; every term was 13 s. PostgreSQL never "
-        "takes a lock from a process that is stopped or cut off, so that its keys wait. [All "
-        "results](benchmarks/RESULTS.md), also those in which others are ahead; `make bench` "
+        "takes a lock from a process that is stopped or cut off, so its keys wait. [All "
+        "results](benchmarks/RESULTS.md), including those in which others are ahead; `make bench` "
         "measures them again."
     )
     return "\n".join([BEGIN, "", *Table(HEAD, rows).lines(), words, "", END])
