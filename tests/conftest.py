@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis searches, and that no connection stays open."""
+"""What all tests share: how Hypothesis searches, and that nothing stays open or taken."""
 
 import os
 import signal
@@ -21,6 +21,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "home")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A handler that a test leaves behind takes the signals that a later test raises.
+UNTOUCHED = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
 connections = OpenConnections()
 connections.watch()
 
@@ -31,4 +34,8 @@ def pytest_runtest_teardown() -> Iterator[None]:
     result = yield
     left = connections.left()
     assert not left, f"nobody closed {', '.join(left)}"
+    kept = {number: signal.getsignal(number) for number in UNTOUCHED}
+    for number, handler in UNTOUCHED.items():
+        signal.signal(number, handler)
+    assert kept == UNTOUCHED, f"signals go to {kept}, and no longer to {UNTOUCHED}"
     return result

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tenure.cli.output import put
 
 T = TypeVar("T")
+ENDING = (signal.SIGINT, signal.SIGTERM)
 FILES_WHERE_UNLIMITED = 10_240
 """What macOS allows, where it says that there is no limit."""
 
@@ -17,8 +18,13 @@ FILES_WHERE_UNLIMITED = 10_240
 def run_long(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run what `begin` makes, in the fastest event loop, and with as many files as there may be."""
     _raise_file_limit()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(begin())
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(begin())
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)  # uvloop leaves its own, which then do nothing
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -41,7 +47,7 @@ def told_to_end() -> asyncio.Event:
     """Set by Ctrl-C, and by SIGTERM."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         loop.add_signal_handler(number, told.set)
     return told
 
