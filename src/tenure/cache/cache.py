@@ -214,7 +214,10 @@ class Cache(Hits[V]):
         KeyTypeError for a key of another type.
         """
         # `peek`, written out: a call more would be a fifth of the whole.
-        found = self._find(key)
+        try:
+            found = self._find(key)
+        except TypeError:
+            found = None
         if found is not None:
             lease = found.lease
             until = lease.until

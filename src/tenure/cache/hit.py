@@ -6,11 +6,11 @@ more would be a tenth of the whole.
 """
 
 from enum import Enum
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from tenure.base.instants import in_seconds
 from tenure.base.keys import UserKey
-from tenure.cache.board import CacheBoard
+from tenure.cache.board import CacheBoard, CachedValue
 from tenure.protocol.volume.messages import AsOf
 
 V = TypeVar("V")
@@ -64,7 +64,10 @@ class Hits(Generic[V]):
 
         From any thread, without a lock, and without waiting. It begins no fetch.
         """
-        found = self._find(key)
+        try:
+            found = self._find(key)
+        except TypeError:  # such as a list: `check` says what a key is
+            found = None
         if found is None:
             self._board.check(key)
             return MISSING
@@ -77,11 +80,19 @@ class Hits(Generic[V]):
             return value
         return MISSING
 
-    def proof(self, key: UserKey) -> Proof | None:
-        """Why the object may be read at this moment; None if its server must be asked."""
-        found: Any = self._find(key)
+    def _found(self, key: UserKey) -> CachedValue | None:
+        try:
+            found = self._find(key)
+        except TypeError:
+            found = None
         if found is None:
             self._board.check(key)
+        return found
+
+    def proof(self, key: UserKey) -> Proof | None:
+        """Why the object may be read at this moment; None if its server must be asked."""
+        found = self._found(key)
+        if found is None:
             return None
         lease = found.lease
         until = min(lease.until, found.until)
@@ -96,9 +107,8 @@ class Hits(Generic[V]):
         None where nothing is known; an object of which this cache has heard that it was written is
         not known any more.
         """
-        found = self._find(key)
+        found = self._found(key)
         if found is None:
-            self._board.check(key)
             return None
         until = min(found.lease.until, found.until)
         return LastKnown(found.value, in_seconds(max(0, self._clock() - until)))

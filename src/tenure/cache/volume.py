@@ -111,7 +111,7 @@ class Volume(Generic[V]):
         self.store = None if store is None else _checked("store", store, 3)
         self.codec: ValueCodec[V] = ValueCodec(value_type, "a Volume")
         self._key_type = key_type
-        self.durable = durable
+        self.durable = checked_flag("durable", durable)
         self.keys: ObjectKeys = ObjectKeys(key_type)
         if mode not in ("strong", "best effort"):
             raise ConfigurationError(f'mode is "strong" or "best effort", not {mode!r}')

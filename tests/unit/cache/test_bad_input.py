@@ -324,11 +324,12 @@ async def test_keys_of_another_type() -> None:
         volume = await it.serve()
         cache = await it.enter()
         other: Any
-        for other in (7, b"a", None, "\ud800", True, "x" * 2000):
+        for other in (7, b"a", None, "\ud800", True, "x" * 2000, ["a"], {"a": 1}):
             with pytest.raises(KeyTypeError):
                 await cache.get(other)
-            with pytest.raises(KeyTypeError):
-                cache.peek(other)
+            for read in (cache.peek, cache.proof, cache.last_known):
+                with pytest.raises(KeyTypeError):
+                    read(other)
             with pytest.raises(KeyTypeError):
                 volume.write(other)
 
@@ -373,6 +374,7 @@ async def test_a_cache_that_was_told_another_value_type() -> None:
         ({"store": lambda _, value: value}, "store is called with 3 arguments"),
         ({"key_type": float}, "key_type is str, bytes or int"),
         ({"value_type": "str"}, "value_type cannot be"),
+        ({"durable": "no"}, "durable is True or False, not 'no'"),
     ],
 )
 async def test_volumes_that_cannot_be(options: dict[str, Any], why: str) -> None:
