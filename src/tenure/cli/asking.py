@@ -77,7 +77,7 @@ class HttpReply(msgspec.Struct, frozen=True):
             return msgspec.json.decode(self.body, type=wanted)
         except MALFORMED as error:
             raise TenureError(
-                f"what answered is not a manager of this version of tenure: {error}"
+                f"the answer does not come from a manager of this version of tenure: {error}"
             ) from error
 
     @property
@@ -208,7 +208,7 @@ def why_not(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
             return "connection refused, nothing listens there"
         case ssl.SSLCertVerificationError():
             why = error.verify_message
-            return f"its certificate is not believed: {why}; name its authority in {CA}"
+            return f"its certificate is not trusted: {why}; name its authority in {CA}"
         case TimeoutError():
             return f"no answer within {timeout_seconds:g} s"
         case OSError(strerror=str(text)):
@@ -231,4 +231,4 @@ def _checked(reply: HttpReply) -> HttpReply:
 
 
 def _paragraph(problem: Any) -> str:  # noqa: ANN401
-    return f"{problem.error}. To mend it: {problem.way_out}"
+    return f"{problem.error}. To fix it: {problem.way_out}"

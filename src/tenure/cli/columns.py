@@ -58,7 +58,7 @@ app.command(
 app.command(
     "tenure.cli.up:up",
     name="up",
-    help="Run a whole cluster on this host: a manager, and some nodes.",
+    help="Run a whole cluster on this host: a manager and some nodes.",
     help_epilogue=EXAMPLE.format("columns up --nodes 3"),
 )
 
@@ -107,7 +107,7 @@ def get(
     /,
     *path: Annotated[str, Parameter(help=PATH_HELP)],
     first: Annotated[int, Parameter(help="How many columns of a family.")] = 100,
-    reverse: Annotated[bool, Parameter(negative="", help="The last ones first.")] = False,
+    reverse: Annotated[bool, Parameter(negative="", help="List the last ones first.")] = False,
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
@@ -166,7 +166,7 @@ def insert(
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
-    """Write one column: its path, then its value; as JSON, where values are not bytes."""
+    """Write one column: its path, then its value, as JSON if values are not bytes."""
 
     async def body() -> Version:
         async with reached(url, driver) as store:
@@ -227,7 +227,7 @@ def backup(
     *,
     json_: Json = False,
 ) -> None:
-    """Make a copy of a store, of one instant, in a new directory. It is a store itself."""
+    """Copy a store, as it is at one instant, into a new directory, which is itself a store."""
 
     async def body() -> None:
         async with opened(url) as (_, backend):
@@ -265,7 +265,7 @@ def restore(
 
 @app.command(help_epilogue=EXAMPLE.format("columns check rocksdb:mail"))
 def check(url: Directory, /, *, json_: Json = False) -> None:
-    """Read all of a store, and verify checksums, digests, sums and the order of time."""
+    """Read the whole store, and verify checksums, digests, sums and the order of time."""
     asyncio.run(_check(url, as_json=json_))
     tell_done("no damage found", as_json=json_, wrong=[])
 
@@ -290,13 +290,13 @@ def refence(
     /,
     *,
     journal: Annotated[
-        tuple[str, ...], Parameter(help="A journal that is over; without it, they are listed.")
+        tuple[str, ...], Parameter(help="A lost journal; without it, the journals are listed.")
     ] = (),
     json_: Json = False,
 ) -> None:
-    """Give up the fences of journals that are lost, so that leases of a new one may write the rows.
+    """Give up the fences of lost journals, so that owners with new leases may write the rows.
 
-    Leases of the journals that are named are refused for good.
+    Leases of the journals that you name are refused for good.
     """
     asyncio.run(_refence(url, table, journal, as_json=json_))
 
@@ -337,12 +337,12 @@ def copy(
     to: Annotated[str, Parameter(help="The store to copy to, named in the same way.")],
     /,
     *,
-    table: Annotated[tuple[str, ...], Parameter(help="A table; all of them otherwise.")] = (),
-    after: Annotated[str | None, Parameter(help="Go on behind this key, with one --table.")] = None,
+    table: Annotated[tuple[str, ...], Parameter(help="A table; by default all of them.")] = (),
+    after: Annotated[str | None, Parameter(help="Resume after this key, with one --table.")] = None,
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
-    """Copy tables to another store, with all times. It may be begun again, or go on (--after)."""
+    """Copy tables to another store, with all times. You may start over, or resume with --after."""
     asyncio.run(_copy(source, to, table, after, driver, as_json=json_))
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Which shell.")], /
 ) -> None:
-    """Print a shell's completion of these commands, for a file that the shell reads.
+    """Print a completion script for a shell, to be saved in a file that the shell reads.
 
     bash: ~/.local/share/bash-completion/completions/tenure; zsh: _tenure in a directory of $fpath;
     fish: ~/.config/fish/completions/tenure.fish.

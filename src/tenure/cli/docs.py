@@ -17,7 +17,7 @@ def docs(page: str = "", /) -> None:
     Parameters
     ----------
     page
-        Its name, as listed: operating/etcd. Its last part will do where no other page has that.
+        Its name, as listed: operating/etcd. The last part is enough if it names only one page.
     """
     pages = all_pages(directory())
     if not page:

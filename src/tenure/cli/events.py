@@ -30,11 +30,11 @@ def events(
     Parameters
     ----------
     follow
-        Go on with what happens, until Ctrl-C; after a failover, at the new leader.
+        Keep showing new events until Ctrl-C; after a failover, those of the new leader.
     level
-        The least that is shown.
+        The lowest level that is shown.
     pool
-        Only what concerns this pool.
+        Show only events that concern this pool.
     """
     managers = urls(how.manager)
     if not follow:

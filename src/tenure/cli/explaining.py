@@ -36,7 +36,7 @@ def why(
         columns = ("ago", "what", "from", "to", "number", "since", "why")
         show(columns, map(_row, answer.moves), empty="")
     else:
-        say("it did not move in that time")
+        say("it has not moved in that time")
 
 
 def _about(answer: KeyExplained) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _about(answer: KeyExplained) -> Iterator[str]:
     yield f"{owner}: key {shown(answer.key, '(first)')}, in the range from {place}"
     if answer.owner:
         number = f"lease number {answer.number}, unbroken since {answer.since}"
-        came = "it came there"
+        came = "it moved there"
     else:
         number, came = f"free under number {answer.number}", "it became so"
     if answer.moves:
@@ -121,4 +121,4 @@ def _steering(steering: SteeringSummary) -> Iterator[str]:
     for pin in steering.pins:
         yield f"pinned: {shown(pin.key, '(first)')} to {pin.owner}"
     if steering.frozen:
-        yield "frozen: only a range without an owner is given one"
+        yield "frozen: only ranges without an owner are granted"

@@ -43,7 +43,7 @@ def live(url: str, level: str, since: str = "0") -> Iterator[LiveEvent | Pulse]:
             response = connection.getresponse()
             if response.status != http.HTTPStatus.OK:
                 problem = msgspec.json.decode(response.read(), type=Problem)
-                raise TenureError(f"{url}: {problem.error}. To mend it: {problem.way_out}")
+                raise TenureError(f"{url}: {problem.error}. To fix it: {problem.way_out}")
             yield from _parsed(response)
         except (OSError, http.client.HTTPException, *MALFORMED) as error:
             raise NoManager(f"{url}: {why_not(error, SILENT_SECONDS)}") from error

@@ -68,13 +68,13 @@ def manager(
     Parameters
     ----------
     config
-        A TOML file with settings and pools; what is said on the command line wins.
+        A TOML file with settings and pools; options on the command line override it.
     log_level
         How much is logged, to standard error; info by default.
     log_format
-        text, or json: an object a line, with what happened, where and its cause as fields.
+        text, or json: one object per line, with the event, its place and its cause as fields.
     json
-        Report what happens as JSON, an object a line; the first has the URL.
+        Report what happens as JSON, one object per line; the first has the URL.
     """
     said = vars(options) if options else {}
     settings = settings_from(config, **said)

@@ -32,36 +32,36 @@ class NodeOptions:
     cluster: str
     "The name of the cluster, as `tenure columns create` made it."
     data: Path
-    "The node's directory. It is made where it is missing, and an empty one is a new node."
+    "The node's directory, created if it is missing. An empty one is a new node."
     secret: Path
     "A file with the cluster's secret, the same for all nodes; make it with openssl rand -hex 32."
     manager: ManagerUrls = None
     seeds: str = ""
-    "Where some nodes hear each other, HOST:PORT,HOST:PORT."
+    "Addresses of some nodes, to learn of the others: HOST:PORT,HOST:PORT."
     seeds_file: Path | None = None
-    "A file with such an address on each line."
+    "A file with one such address on each line."
     host: str = "127.0.0.1"
     "The address to listen on."
     port: int = 7500
-    "The port to listen on, for requests (TCP) and for other nodes (UDP); 0 takes a free one."
+    "The port to listen on, for requests (TCP) and for other nodes (UDP); 0 picks a free one."
     advertise: str = ""
-    "The host by which others reach this node; without it that of --host."
+    "The host under which others reach this node; by default that of --host."
     name: str = ""
-    "What the node is called; by default its host and port."
+    "The node's name; by default its host and port."
     rack: str = "rack"
-    "The rack that it is in."
+    "The node's rack."
     datacentre: str = "datacentre"
-    "The data centre that it is in."
+    "The node's data centre."
     tokens: Path | None = None
-    "The file of tokens: whoever connects must show one of the role store, node or admin."
+    "The file of tokens: clients must present one with the role store, node or admin."
     copy_rate: float = 100.0
-    "So many megabytes a second the node copies at most, when it gains a part of the ring."
+    "How many megabytes a second the node copies at most, when it gains a part of the ring."
     repair_rate: float = 16.0
-    "So many megabytes a second comparing replicas takes at most."
+    "How many megabytes a second comparing replicas takes at most."
     repair_every: float = 60.0
-    "So many seconds lie between two comparisons; what the node carries is weighed with them."
+    "Seconds between two comparisons of replicas; with each the node also weighs its load."
     insecure: Flag = False
-    "Listen on an address that other machines reach, and trust everybody there."
+    "Listen on an address that other machines can reach, and trust everybody there."
 
 
 def node(
@@ -77,7 +77,7 @@ def node(
     log_level
         How much is logged, to standard error; warnings by default.
     json_
-        Report what happens as JSON, an object a line; the first has the URL.
+        Report what happens as JSON, one object per line; the first has the URL.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
     credentials = Credentials.from_environment()
@@ -90,7 +90,7 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
     is_guarded = credentials.listens_with_tls and (credentials.mutual or options.tokens is not None)
     if not (is_loopback(options.host) or is_guarded):
         insecure = (
-            f"{options.host} can be reached from other machines, and whoever reaches a node can "
+            f"{options.host} can be reached from other machines, and everybody there could "
             "read and write everything: give it certificates and demand them of others "
             "(TENURE_CERT, TENURE_KEY, TENURE_CA, TENURE_MUTUAL_TLS=1), or a certificate and a "
             "file of tokens (--tokens)"

@@ -15,7 +15,7 @@ from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease.answers import PoolMade, Pools
 
 app = App(
-    name="pool", help="Make pools, list them, and choose their policy.", help_format="plaintext"
+    name="pool", help="Create, list and delete pools, or choose a policy.", help_format="plaintext"
 )
 app.command(
     policy,
@@ -34,14 +34,14 @@ def create(
     split_hex: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     how: AskingOptions = ASKING,
 ) -> None:
-    """Make a pool. If the same pool exists already, nothing happens.
+    """Create a pool. If the same pool already exists, nothing happens.
 
     Parameters
     ----------
     name
         The name by which owners and lookups know it.
     kind
-        hashed: load spreads by itself. ordered: neighbouring keys stay neighbours.
+        hashed: keys are hashed, so load spreads. ordered: neighbouring keys stay neighbours.
     split
         A key at which an ordered pool is cut, as text; may be given several times.
     split_hex
@@ -68,8 +68,8 @@ def create(
 def delete(name: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
     """Delete a pool that has no owners.
 
-    The lease numbers of its keys go on if it is created again. An owner that starts later creates
-    it, unless its manager runs with --no-create-pools.
+    If the pool is created again, the lease numbers of its keys continue. An owner that starts later
+    creates it, unless its manager runs with --no-create-pools.
     """
     check_name(name)
     parameters = "?dry_run=true" if how.dry_run else ""
@@ -95,5 +95,5 @@ def list_(*, how: AskingOptions = ASKING) -> None:
     show(
         ("pool", "kind", "owners", "ranges", "free", "LSN"),
         rows,
-        empty="no pools yet; make one with: tenure pool create NAME --kind hashed",
+        empty="no pools yet; create one with: tenure pool create NAME --kind hashed",
     )

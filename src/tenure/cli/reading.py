@@ -89,7 +89,7 @@ def table(
     since: int | None = None,
     how: AskingOptions = ASKING,
 ) -> None:
-    """Show the lease table of a pool: every range and who has it.
+    """Show the lease table of a pool: every range and its owner.
 
     Parameters
     ----------

@@ -20,16 +20,16 @@ from tenure.wire.lease_records import LEASE_RECORDS
 
 
 def restore(*, journal: str, dry_run: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Go on from an old copy of a journal, once no manager has it.
+    """Make a new journal from an old copy, once no manager is using the copy.
 
-    The copy becomes another journal: every key is lost once, and lookups are told so.
+    The copy itself becomes the new journal: every key is lost once, and lookups are told so.
 
     Parameters
     ----------
     journal
-        Where the copy lies: sqlite:PATH or etcd:URL,URL,...
+        Where the copy is: sqlite:PATH or etcd:URL,URL,...
     dry_run
-        Change nothing; say what is in the copy, and what would become of it.
+        Change nothing; show what is in the copy, and what it would become.
     """
     asyncio.run(_restore(journal, dry_run=dry_run))
 

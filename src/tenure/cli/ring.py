@@ -56,15 +56,15 @@ def create(
     balance: BalanceText = None,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Make a cluster. If the same cluster exists already, nothing happens.
+    """Create a cluster. If the same cluster already exists, nothing happens.
 
     Parameters
     ----------
     placement
-        How many replicas a range has: 3; racks=3, in as many racks as there can be; or so many in
+        How many replicas a range has: 3; racks=3, in as many racks as possible; or a number for
         each data centre, as in east=2,west=2.
     first_nodes
-        The ring is formed when so many nodes are there; as many as there are replicas by default.
+        The ring forms when this many nodes have registered; by default as many as the replicas.
     """
     _check_name(cluster)
     try:
@@ -134,10 +134,10 @@ def ring(
     cluster: ClusterName,
     /,
     *,
-    ranges: Annotated[bool, Parameter(negative="", help="Show who keeps each range.")] = False,
+    ranges: Annotated[bool, Parameter(negative="", help="Show the nodes of each range.")] = False,
     how: AskingOptions = ASKING,
 ) -> None:
-    """Show the nodes of a cluster, where they are on the ring, and the change that runs."""
+    """Show the nodes of a cluster, where they are on the ring, and the current change."""
     reply = ask(how.manager, ring_path(cluster, "ring"))
     if _as_json(reply, how):
         return
@@ -199,24 +199,24 @@ def add(
     token: TokenText = None,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Let a node that waits take a part of the ring."""
+    """Let a waiting node take a part of the ring."""
     steer_ring(cluster, "add", how, node=node, token=_hex(token))
 
 
 def remove(cluster: ClusterName, node: NodeName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Take a node out for ever; others copy what it has from its replicas."""
+    """Take a node out for good; others copy what it has from its replicas."""
     steer_ring(cluster, "remove", how, node=node)
 
 
 def replace(
     cluster: ClusterName,
     node: NodeName,
-    by: Annotated[str, Parameter(help="The name of a node that waits.")],
+    by: Annotated[str, Parameter(help="The name of a waiting node.")],
     /,
     *,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Let a node that waits take the place of another, which is taken out for ever."""
+    """Let a waiting node take the place of another, which is taken out for good."""
     steer_ring(cluster, "replace", how, node=node, by=by)
 
 
@@ -228,23 +228,23 @@ def move(
     token: TokenText = None,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Let a node take another place on the ring."""
+    """Move a node to another place on the ring."""
     steer_ring(cluster, "move", how, node=node, token=_hex(token))
 
 
 def take_back(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Go back to the ring as it was before the change that runs."""
+    """Go back to the ring as it was before the current change."""
     steer_ring(cluster, "take-back", how)
 
 
 def balance(
     cluster: ClusterName,
-    bytes_a_day: Annotated[str, Parameter(help="auto, which is 100 GB; so many bytes; or off.")],
+    bytes_a_day: Annotated[str, Parameter(help="auto, which is 100 GB; a number; or off.")],
     /,
     *,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Let the manager move tokens by itself, one at a time, to even out the load."""
+    """Let the manager move tokens on its own, one at a time, to even out the load."""
     steer_ring(cluster, "balance", how, bytes_a_day=budget_of(bytes_a_day))
 
 
@@ -252,7 +252,7 @@ def moves(
     cluster: ClusterName,
     /,
     *,
-    budget: Annotated[int | None, Parameter(help="At most so many bytes in all.")] = None,
+    budget: Annotated[int | None, Parameter(help="How many bytes the moves may copy.")] = None,
     how: AskingOptions = ASKING,
 ) -> None:
     """Show which tokens should move to even out the load, why, and what that would copy."""

@@ -19,9 +19,9 @@ def repair(
     now: Annotated[bool, Parameter(negative="", help="Compare replicas at once.")] = False,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Show when the replicas of each range were compared last, and how many rows differed.
+    """Show when the replicas of each range were last compared, and how many rows differed.
 
-    Nodes compare them by themselves, every minute by default, and mend what differs.
+    Nodes compare them automatically, every minute by default, and mend what differs.
     """
     if now:
         steer_ring(cluster, "compare", how)
@@ -43,7 +43,7 @@ def repair(
 
 
 def seals(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
-    """Show when each range was sealed, and who holds that back: until then deletes are kept."""
+    """Show when each range was sealed, and which nodes delay the next seal, which frees deletes."""
     found = _upkeep(cluster, how)
     if found is not None:
         rows = [
@@ -60,7 +60,7 @@ def seals(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
 
 
 def hints(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
-    """Show the writes that nodes keep for others, which were silent."""
+    """Show the writes that nodes keep for other nodes that were silent."""
     found = _upkeep(cluster, how)
     if found is not None:
         rows = [(each.target, each.at, each.count, shown_bytes(each.bytes)) for each in found.hints]

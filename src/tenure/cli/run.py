@@ -41,7 +41,7 @@ def run(
 ) -> int:
     """Run a manager beside a command, which finds its URL in TENURE_MANAGERS.
 
-    Options before the two dashes are for the manager; what follows the dashes is the command.
+    Options before the two dashes are for the manager; everything after them is the command.
 
     Parameters
     ----------

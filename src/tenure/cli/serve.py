@@ -37,22 +37,22 @@ class ServeOptions:
     """The options of `tenure serve`."""
 
     pool: str = ""
-    "The pool of its keys, one for each instance; by default it has the name of the service."
+    "The pool of its keys, one for each instance of a service; by default the service's name."
     store: str | None = None
-    "Where keys survive a crash: sqlite:FILE or postgresql://HOST/DATABASE; by default, nowhere."
+    "Where keys are kept to survive a crash: sqlite:FILE or postgresql://HOST/DATABASE."
     manager: ManagerUrls = None
     listen: str = ""
-    "HOST:PORT for clients; by default 127.0.0.1 and the service's port. Port 0 takes a free one."
+    "HOST:PORT for clients; by default 127.0.0.1 and the service's port. Port 0 picks a free one."
     reuse_port: Flag = False
     "Share the port with the other processes of the service on this machine."
     ttl: float = 30 * DAY
-    "For how many seconds a key is kept that nobody refreshes."
+    "How many seconds the service keeps a key that nobody refreshes."
     watch: Repeated = ()
-    "A pool whose losses are told; for queues, and may be given several times."
+    "A pool whose losses the queues report; for queues, and may be given several times."
     queues: Repeated = ()
     "A URL of the queues into which messages go; for pubsub, and may be given several times."
     queues_token: Path | None = None
-    "A file with the token to show to these queues, where TENURE_TOKEN does not count there."
+    "A file with the token to present to these queues, if TENURE_TOKEN is not valid there."
     rules: str | None = None
     "The rules of feeds, as module:name."
     inward: Flag = False
@@ -60,19 +60,19 @@ class ServeOptions:
     members: str = "127.0.0.1:0"
     "HOST:PORT where the other processes of the service reach this one."
     address: str | None = None
-    "The URL at which they do, if it is another."
+    "The URL at which they do, if it is a different one."
     insecure: Flag = False
-    "Listen where other machines reach it, and trust everybody there."
+    "Listen where other machines can reach it, and trust everybody there."
     known_as: Repeated = ()
-    "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
+    "Another host name that clients use; needed without --tokens. Can be repeated."
     tls_cert: Path | None = None
-    "A file with the certificate to show to clients, in PEM; replaced, it is read again."
+    "A PEM file with the certificate to present to clients; it is read again when it changes."
     tls_key: Path | None = None
     "The file with the key of the certificate."
     tls_client_ca: Path | None = None
-    "A file with authorities: whoever connects must have a certificate of one of them."
+    "A file with authorities: clients must have a certificate from one of them."
     tokens: Path | None = None
-    "The file of tokens, made with `tenure token new`: whoever asks must show one."
+    "The file of tokens, made with `tenure token new`: clients must present one."
 
 
 def serve(
@@ -83,7 +83,7 @@ def serve(
     log_level: Literal["debug", "info", "warning", "error"] = "warning",
     json_: Annotated[Flag, Parameter(name="--json")] = False,
 ) -> None:
-    """Run a process of a service. SIGTERM hands over what it has, and ends it.
+    """Run a process of a service. On SIGTERM it hands over its keys, and ends.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def serve(
     log_level
         How much is logged, to standard error; warnings by default.
     json_
-        Report what happens as JSON, an object a line; the first has the URL.
+        Report what happens as JSON, one object per line; the first has the URL.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
     options = options or ServeOptions()
@@ -153,7 +153,7 @@ def _guarded(
             if not there
         )
         insecure = (
-            f"other machines reach {host}, and whoever reaches a service can read and write "
+            f"other machines can reach {host}, and everybody there could read and write "
             f"everything: give {missing}"
         )
         check_trusted(insecure, is_trusted=options.insecure)

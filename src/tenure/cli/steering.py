@@ -23,7 +23,7 @@ class SteeringOptions(AskingOptions):
     """The options of every command that steers."""
 
     dry_run: Annotated[
-        bool, Parameter(negative="", help="Change nothing; say what would be done.")
+        bool, Parameter(negative="", help="Change nothing; show what would be done.")
     ] = False
 
 
@@ -111,14 +111,14 @@ def evict(
     yes: Annotated[bool, Parameter(negative="")] = False,
     how: SteeringOptions = STEERING,
 ) -> None:
-    """Stop renewing an owner's leases: what it has is free when its hold has run out.
+    """Stop renewing an owner's leases: its ranges are free when its hold has run out.
 
     Parameters
     ----------
     incarnation
         The incarnation that you mean, if another one may have the name by now.
     confirmed_dead
-        Your word that this very process is gone: what it has is free at once. If it is not gone,
+        Your word that this very process is gone: its ranges are free at once. If it is not gone,
         keys have two owners.
     yes
         Do not ask for a confirmation.
@@ -132,7 +132,7 @@ def evict(
         heard = "still connected" if found.connected else "not connected"
         complain(
             f"warning: {owner} was heard within its hold ({found.hold_seconds:.1f} s are left), "
-            f"and is {heard}: if its process lives, keys have two owners until it hears of this"
+            f"and is {heard}: if its process is alive, keys have two owners until it hears of this"
         )
     if confirmed_dead and not yes and not how.dry_run:
         _confirm(pool, found)
@@ -145,7 +145,7 @@ def evict(
         confirmed_dead=confirmed_dead,
     )
     if not how.json and not confirmed_dead:
-        say(f"what it has is free in {answer.hold_seconds:.1f} s")
+        say(f"its ranges are free in {answer.hold_seconds:.1f} s")
 
 
 def _owner_of(manager: ManagerUrls, pool: str, name: str) -> OwnerSummary:
@@ -155,7 +155,7 @@ def _owner_of(manager: ManagerUrls, pool: str, name: str) -> OwnerSummary:
             return each
     there = ", ".join(each.name for each in owners) or "none yet"
     raise PoolError(
-        f"there is no owner {name!r} in the pool {pool!r}; there are: {there}. To mend it: name "
+        f"there is no owner {name!r} in the pool {pool!r}; there are: {there}. To fix it: name "
         "one of those"
     )
 

@@ -13,10 +13,10 @@ from tenure.transport.credentials import TOKEN
 
 app = App(
     name="token",
-    help="Make the tokens with which others are let in, list and remove them.",
+    help="Make, list and remove the tokens that let others in.",
     help_format="plaintext",
 )
-FileOption = Annotated[Path, Parameter(help="The file of tokens, as `tenure manager` has it.")]
+FileOption = Annotated[Path, Parameter(help="The file of tokens, as given to `tenure manager`.")]
 JsonOption = Annotated[bool, Parameter(negative="", help="Print JSON.")]
 COLUMNS = ("id", "role", "pool", "created", "note")
 
@@ -25,19 +25,19 @@ COLUMNS = ("id", "role", "pool", "created", "note")
 def new(
     *, role: AccessRole, file: FileOption, pool: str = "", note: str = "", json: JsonOption = False
 ) -> None:
-    """Make a token, and print it. It is nowhere else: the file has a hash of it.
+    """Make a token, and print it. It is not stored: the file has only a hash of it.
 
-    Managers that run read the file again by themselves.
+    Running managers read the file again automatically.
 
     Parameters
     ----------
     role
-        owner or lookup, of one pool; viewer, who reads everything; node, of a cluster of the
-        store; store, who reads and writes rows at nodes; admin, who may do everything.
+        owner or lookup, of one pool; viewer, which may read everything; node, of a cluster of the
+        store; store, which may read and write rows at nodes; admin, which may do everything.
     pool
         The pool of an owner or a lookup.
     note
-        For people: who has it.
+        A note for people: who has it.
     """
     token = new_token(role, pool, note)
     TokenFile(file).add(token.entry)
@@ -46,12 +46,12 @@ def new(
         put(msgspec.json.encode(answer).decode())
         return
     put(token.text)
-    remark(f"{file} has its hash; give the text to who is to use it, in {TOKEN}")
+    remark(f"{file} has its hash; give the text to the process that will use it, in {TOKEN}")
 
 
 @app.command(name="list", help_epilogue=EXAMPLE.format("token list --file tokens"))
 def list_(*, file: FileOption, json: JsonOption = False) -> None:
-    """List the tokens that count, without their texts."""
+    """List the valid tokens, without their texts."""
     tokens = TokenFile(file)
     tokens.load()
     if json:
@@ -66,7 +66,7 @@ def list_(*, file: FileOption, json: JsonOption = False) -> None:
 
 @app.command(help_epilogue=EXAMPLE.format("token remove 4f0c9a21 --file tokens"))
 def remove(token_id: str, /, *, file: FileOption, json: JsonOption = False) -> None:
-    """Take a token out. Who is connected with it is disconnected within seconds.
+    """Remove a token. Clients that are connected with it are disconnected within seconds.
 
     Parameters
     ----------
@@ -78,4 +78,4 @@ def remove(token_id: str, /, *, file: FileOption, json: JsonOption = False) -> N
         put(msgspec.json.encode(entry).decode())
         return
     of = f" of {entry.pool}" if entry.pool else ""
-    say(f"token {entry.id} ({entry.role}{of}) counts no more")
+    say(f"token {entry.id} ({entry.role}{of}) is no longer valid")

@@ -80,7 +80,7 @@ def top(
     Parameters
     ----------
     every
-        Seconds between two looks.
+        The seconds between two looks.
     once
         Look once, and end.
     """

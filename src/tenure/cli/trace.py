@@ -36,18 +36,18 @@ def trace(
     Parameters
     ----------
     figure
-        A figure of the paper, from 5 to 11; give it again for another. All by default.
+        A figure of the paper, from 5 to 11; may be given several times. All by default.
     seed
-        Of the workload; 1 by default.
+        The seed of the workload; 1 by default.
     scale
-        Draw so many times the paper's reads, writes, files and servers; 1 by default.
+        Multiply the paper's reads, writes, files and servers by this number; 1 by default.
     file
         Replay this trace instead. Each line is SECONDS read CLIENT SERVER FILE, or SECONDS write
         SERVER FILE.
     out
         Draw each figure into this directory, as an SVG.
     workers
-        On how many cores; by default on all.
+        How many cores to use; by default all of them.
     json
         Print everything as one JSON object.
     """

@@ -191,23 +191,23 @@ def up(
     balance: BalanceText = None,
     json_: Annotated[Flag, Parameter(name="--json")] = False,
 ) -> None:
-    """Run a whole cluster on this host: a manager, and some nodes.
+    """Run a whole cluster on this host: a manager and some nodes.
 
     Parameters
     ----------
     nodes
         How many nodes.
     data
-        The directory of all that they keep, and of their logs.
+        The directory for all their data and logs.
     cluster
         The name of the cluster.
     port
-        The manager's port; the nodes have those behind it.
+        The manager's port; the nodes have the ports after it.
     first_start
-        There was no earlier manager of the owners that will come: a new cluster grants leases at
-        once, and not after a minute.
+        There was no earlier manager of these owners: a new cluster grants leases at once instead
+        of after a minute.
     json_
-        Say where everything is as JSON, in one line.
+        Print where everything is, as JSON on one line.
     """
     if not 1 <= nodes <= MOST_NODES:
         raise ConfigurationError(f"--nodes {nodes}: one host can have 1 to {MOST_NODES}")
@@ -228,7 +228,7 @@ async def _run(home: HomeCluster, *, as_json: bool) -> None:
             print(json.dumps(found), flush=True)
         else:
             say(f"the store is at {home.url}")
-            say(f"the manager is at {home.manager}; all is kept in {home.data}")
+            say(f"the manager is at {home.manager}; everything is kept in {home.data}")
             say(", ".join(f"{name} is process {pid}" for name, pid in home.pids().items()))
         watching = asyncio.create_task(home.watch())
         await told.wait()

@@ -22,5 +22,5 @@ class ServiceKind(NotedKind):
     PEER_REFUSED = "peer refused", Level.WARNING, True
     FLOOD = "too many messages", Level.WARNING
     UNTOLD = "more was refused than is told", Level.WARNING
-    TOKEN_GONE = "disconnected: its token counts no more", Level.WARNING
+    TOKEN_GONE = "disconnected: its token is no longer valid", Level.WARNING
     POOL_REFUSED = "pool from the configuration refused", Level.ERROR

@@ -225,7 +225,7 @@ class PeerSockets:
                     if not socket.is_ending and not self.gate.still_takes(socket.permit):
                         note = Noted(ServiceKind.TOKEN_GONE, detail=str(socket.permit))
                         self.engine.observer.note(note)
-                        socket.end(WSCloseCode.POLICY_VIOLATION, "its token counts no more")
+                        socket.end(WSCloseCode.POLICY_VIOLATION, "its token is no longer valid")
 
 
 def _accepted(request: web.Request, *protocols: str) -> asyncio.Transport:

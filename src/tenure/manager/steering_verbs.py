@@ -46,7 +46,7 @@ VERBS: Mapping[str, Verb] = {
         Cordon,
         "Give an owner nothing new.",
         "rooms ann",
-        "{owner} is cordoned: it is given nothing new",
+        "{owner} is cordoned: it gets nothing new",
         "{owner} is already cordoned",
     ),
     "uncordon": Verb(
@@ -67,14 +67,14 @@ VERBS: Mapping[str, Verb] = {
         UnpinKey,
         "Let the policy decide again where a key goes.",
         "rooms room-42",
-        "{key} is not pinned any more",
+        "{key} is no longer pinned",
         "{key} is not pinned",
     ),
     "freeze": Verb(
         Freeze,
         "Stop balancing a pool.",
         "rooms",
-        "{pool} is frozen: only a range without an owner is given one",
+        "{pool} is frozen: only ranges without an owner are granted",
         "{pool} is already frozen",
     ),
     "unfreeze": Verb(

@@ -40,7 +40,7 @@ class ServiceRequest(NamedTuple):
     """Raises ServiceRefusal for a request that may not be made."""
 
     def check_again(self) -> None:
-        """After a wait: raise ServiceRefusal where its token counts no more."""
+        """After a wait: raise ServiceRefusal where its token is no longer valid."""
         if self.check is not None:
             self.check(self.request)
 

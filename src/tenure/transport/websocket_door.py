@@ -153,7 +153,7 @@ class WebSocketDoor:
             await asyncio.sleep(GATE_SECONDS)
             for connection in list(self._open):
                 if not gate.admits(connection.shown):
-                    connection.end(WSCloseCode.POLICY_VIOLATION, "its token counts no more")
+                    connection.end(WSCloseCode.POLICY_VIOLATION, "its token is no longer valid")
 
 
 class _DoorSocket(AcceptedSocket):

@@ -76,16 +76,16 @@ async def test_commands_say_what_they_did(capsys: Capture) -> None:
         await to(manager, "pool", "policy", "rooms", "ring")
         still = "  no range moves because of this"
         assert capsys.readouterr().out.splitlines() == [
-            "ann is cordoned: it is given nothing new",
+            "ann is cordoned: it gets nothing new",
             still,
             "no change: ann is already cordoned",
             "ann can be given ranges again",
             still,
             "room-42 is pinned to ann",
             still,
-            "room-42 is not pinned any more",
+            "room-42 is no longer pinned",
             still,
-            "rooms is frozen: only a range without an owner is given one",
+            "rooms is frozen: only ranges without an owner are granted",
             still,
             "rooms is balanced again",
             still,
@@ -123,7 +123,7 @@ async def test_an_eviction_says_after_how_long_ranges_are_free(capsys: Capture) 
         await to(manager, "evict", "rooms", "ann")
         first, *_, last = capsys.readouterr().out.splitlines()
         assert first == "ann, incarnation 1, is evicted"
-        assert last.startswith("what it has is free in 1")
+        assert last.startswith("its ranges are free in 1")
         await to(manager, "owners", "rooms")
         assert capsys.readouterr().out.splitlines()[1].endswith("evicted")
 
@@ -148,7 +148,7 @@ async def test_a_death_is_confirmed_by_whoever_sits_there(
         said = capsys.readouterr()
         assert "is evicted" in said.out
         assert "warning: ann was heard within its hold (" in " ".join(said.err.split())
-        assert "and is still connected: if its process lives, keys have two owners" in " ".join(
+        assert "and is still connected: if its process is alive, keys have two owners" in " ".join(
             said.err.split()
         )
         await to(manager, *evict, "--yes", code=2)
@@ -165,14 +165,14 @@ async def test_why_and_plan_are_told_in_words_and_as_json(capsys: Capture) -> No
         await to(manager, "why", "rooms", "room-42")
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].startswith("ann at http://ann: key 0x")
-        assert lines[1].startswith("lease number 2, unbroken since 1; it came there ")
+        assert lines[1].startswith("lease number 2, unbroken since 1; it moved there ")
         assert lines[-2] == "ago\twhat\tfrom\tto\tnumber\tsince\twhy"
         assert lines[-1].split("\t")[1:6] == ["granted", "-", "ann", "2", "1"]
         await to(manager, "freeze", "rooms")
         capsys.readouterr()
         await to(manager, "plan", "rooms")
         assert capsys.readouterr().out.splitlines()[1:] == [
-            "frozen: only a range without an owner is given one",
+            "frozen: only ranges without an owner are granted",
             "no range is to move",
             "held back: balance: the pool is frozen",
         ]
@@ -187,7 +187,7 @@ async def test_of_a_key_that_did_not_move_that_is_said(capsys: Capture) -> None:
         await to(manager, "why", "rooms", "room-42")
         *_, remembered, last = capsys.readouterr().out.splitlines()
         assert remembered.startswith("the leader remembers moves of the last ")
-        assert last == "it did not move in that time"
+        assert last == "it has not moved in that time"
 
 
 @pytest.mark.parametrize("what", ["drain", "cordon", "uncordon", "evict"])
@@ -197,4 +197,4 @@ async def test_an_owner_that_is_not_there_is_refused_with_those_that_are(
     async with with_ann() as (manager, _):
         await to(manager, what, "rooms", "bob", code=2)
         said = " ".join(capsys.readouterr().err.split())
-        assert "there is no owner 'bob' in the pool 'rooms'; there are: ann. To mend it: " in said
+        assert "there is no owner 'bob' in the pool 'rooms'; there are: ann. To fix it: " in said

@@ -23,7 +23,7 @@ def test_a_token_is_printed_once_and_its_line_removed(
     assert listed.splitlines()[1].startswith(f"{which}\towner\trooms\t")
     made = json.loads(said("new", "--role", "admin", "--json"))
     assert made["token"].startswith(f"tenure_{made['id']}_")
-    assert said("remove", which) == f"token {which} (owner of rooms) counts no more\n"
+    assert said("remove", which) == f"token {which} (owner of rooms) is no longer valid\n"
     assert [each["id"] for each in json.loads(said("list", "--json"))] == [made["id"]]
     assert json.loads(said("remove", made["id"], "--json"))["role"] == "admin"
     assert said("list") == "id\trole\tpool\tcreated\tnote\n"

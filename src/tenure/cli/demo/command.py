@@ -78,13 +78,13 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
 ) -> int:
     """Run a small service on this machine, make trouble for it, and show what happens.
 
-    The demo starts processes, and kills and stops some of them. It ends with a summary, by itself
-    or with Ctrl-C. The exit code is 1 if two owners ever served one key at the same time.
+    The demo starts processes, and kills and stops some of them. When it ends, in time or through
+    Ctrl-C, it prints a summary. The exit code is 1 if two owners ever served one key at once.
 
     Parameters
     ----------
     seconds
-        How long it runs once everything is started, up to a day (86400); 60 by default.
+        How long it runs once everything has started, up to a day (86400); 60 by default.
     owners
         How many owners, from 2 to 16; 4 by default.
     frontends
@@ -96,13 +96,13 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     kill_leader
         Kill the manager that leads, now and then; with 2 managers or more.
     rolling_restart
-        Restart all owners, two at a time, each handing its state over; then end.
+        Restart all owners, two at a time, each handing over its state; then end.
     crash
-        Kill owners again and again, and say for how long their keys were not served.
+        Kill owners again and again, and report how long their keys were not served.
     hot_keys
-        Direct half of all requests at a few keys, and say how soon the load is even again.
+        Direct half of all requests at a few keys, and report how soon the load is even again.
     inbox
-        Search an inbox instead, beside the Cassandra paper's figures; --columns: on three nodes.
+        Search an inbox, beside the Cassandra paper's figures; with --columns on three nodes.
     cache
         Read products from caches instead; the exit code is 1 if one read was stale.
     json

@@ -81,7 +81,7 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
     tier: Annotated[
         Literal["lease", "cache", "entity", "services", "columns"],
         Parameter(
-            help="What is simulated: owners and their leases, consistent caches, entities, the "
+            help="What to simulate: owners and their leases, consistent caches, entities, the "
             "services over them, or the store on several nodes."
         ),
     ] = "lease",
@@ -112,26 +112,26 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
     every_fault: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Run the protocol through simulated years of faults, and judge whether it kept its promises.
+    """Run the protocol through simulated years of faults, and check that it keeps its promises.
 
-    Each seed is a world of its own, with its own mix of faults; the same seed is the same world
-    again. Ends with exit code 1 if a promise was broken, or if --every-fault is given and a
-    kind of fault was never seen.
+    Each seed is a separate world with its own mix of faults; the same seed gives the same world.
+    The exit code is 1 if a promise was broken, or if --every-fault is given and a kind of fault
+    never struck.
 
     Parameters
     ----------
     seeds
-        How many seeds to run; 100 by default, or 1 where --seed is given.
+        How many seeds to run; 100 by default, or 1 if --seed is given.
     seed
         The first seed; 0 by default.
     hours
         How long each seed runs, in simulated hours; 1 by default.
     workers
-        On how many cores; by default on all.
+        How many cores to use; by default all of them.
     columns
         The same as --tier columns.
     every_fault
-        Fail if a kind of fault that may strike never did.
+        Fail if a kind of fault that was allowed never struck.
     json
         Print the summary as one JSON object.
     """

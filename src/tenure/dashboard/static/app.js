@@ -178,7 +178,7 @@ async function read() {
   } catch (problem) {
     byId("problem").hidden = false;
     byId("problem").textContent = problem.message;
-    if (problem.status === 401) leave(); // the token counts no more
+    if (problem.status === 401) leave(); // the token is no longer valid
   } finally {
     page.isReading = false;
   }

@@ -165,7 +165,10 @@ async def test_who_came_with_a_token_that_is_taken_away_must_go(keys: Keys) -> N
         staying = await opened(manager, "/v1/lookup", keys.shown(LOOKUP))
         TokenFile(keys.file).remove(keys.of[OWNER].entry.id)
         last = await going.receive()
-        assert (last.data, last.extra) == (WSCloseCode.POLICY_VIOLATION, "its token counts no more")
+        assert (last.data, last.extra) == (
+            WSCloseCode.POLICY_VIOLATION,
+            "its token is no longer valid",
+        )
         assert not staying.closed
         assert (await manager.get("/v1/pools/rooms/table", **keys.shown(OWNER)))[0] == 401
 
