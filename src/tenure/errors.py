@@ -88,13 +88,13 @@ class ClosedError(UsageError):
 
 
 class NotSimulated(UsageError):
-    """Code in a simulated process reached for the world outside of it, which is not there."""
+    """Code in a simulated process reached for the world outside, which does not exist there."""
 
 
 class NotOwner(TenureError):
-    """This owner does not hold the key, and nothing was begun: another owner may be asked.
+    """This owner does not hold the key, and nothing was begun: you may ask another owner.
 
-    `address` is where the key is believed to live; None where that is not known.
+    `address` is where the key's owner is believed to be; None if that is not known.
     """
 
     def __init__(self, message: str, *, address: str | None = None) -> None:
@@ -105,13 +105,15 @@ class NotOwner(TenureError):
 class LeaseLost(TenureError):
     """The lease was lost while a guarded body ran: another owner may have acted beside it.
 
-    What the body did may have been done, and may count or not. Whoever does it again elsewhere may
-    do it twice, so this is never answered as NotOwner is.
+    The body may have done its work or not, and the work may count or not. Doing it again elsewhere
+    may do it twice, so a service never answers this as it answers NotOwner.
     """
 
 
 class Busy(TenureError):
-    """Too many wait for their turn with a key, or one has waited too long; nothing was begun."""
+    """Too many callers wait for their turn with a key, or this one has waited too long; nothing was
+    begun.
+    """
 
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -120,11 +122,11 @@ class Busy(TenureError):
 
 
 class TurnTooLong(TenureError):
-    """An entity's call took longer than a turn may; what it had not committed was taken back."""
+    """An entity's call took longer than a turn may; its uncommitted changes were undone."""
 
 
 class EntityError(TenureError):
-    """A call of an entity in another process raised an error that this one cannot make again."""
+    """A call of an entity in another process raised an error that this process cannot recreate."""
 
 
 class Full(TenureError):
@@ -132,11 +134,15 @@ class Full(TenureError):
 
 
 class OutcomeUnknown(TenureError):
-    """A request was sent, and may have been carried out or not; it is not one to be repeated."""
+    """A request was sent, and may or may not have been carried out; it must not simply be
+    repeated.
+    """
 
 
 class WriteUnknown(OutcomeUnknown):
-    """A store may have the write or not. `await error.write.repeat()` writes exactly it again."""
+    """A store may or may not have the write. `await error.write.repeat()` writes exactly the same
+    again.
+    """
 
     def __init__(self, message: str, write: object = None) -> None:
         super().__init__(message)
@@ -145,11 +151,11 @@ class WriteUnknown(OutcomeUnknown):
 
 
 class NotEnoughReplicas(TenureError):
-    """Fewer replicas of a store are there than the call needs; it was not begun."""
+    """Fewer replicas of a store are up than the call needs; it was not begun."""
 
 
 class TooLate(TenureError):
-    """A store no longer takes writes of that time, because what is older is settled."""
+    """A store no longer takes writes of that time, because everything older is settled."""
 
     def __init__(self, message: str, *, horizon: int) -> None:
         super().__init__(message)
@@ -158,7 +164,7 @@ class TooLate(TenureError):
 
 
 class StoreFailed(OutcomeUnknown):
-    """A store did not say that it has kept what an entity changed: it may have, or not."""
+    """A store did not confirm that it has kept an entity's change: it may or may not have."""
 
 
 class Overloaded(TenureError):
@@ -206,7 +212,7 @@ class ServiceRefusal(TenureError):
 
 
 class NoQuorum(TenureError):
-    """Too few of the calls that belong together succeeded; others may have been carried out."""
+    """Too few of the calls in a quorum succeeded; others may have been carried out."""
 
     def __init__(self, message: str, causes: tuple[BaseException, ...]) -> None:
         super().__init__(message)

@@ -98,7 +98,7 @@ class BlockingCache(Hits[V]):
         self._client = client
 
     def get(self, key: UserKey) -> V | None:
-        """See `Cache.get`. Blocks where the server must be asked."""
+        """See `Cache.get`. Blocks if the server must be asked."""
         found = self.peek(key)
         if found is not MISSING:
             return found
@@ -124,21 +124,21 @@ class BlockingCache(Hits[V]):
 class Cache(Hits[V]):
     """A near cache of the objects of one volume, and no hit is older than the last completed write.
 
-    `server` is the URL of a `CacheServer`; or a Lookup, entered before, of a pool whose owners have
-    a `volume`: then each key is read at its owner.
+    `server` is the URL of a `CacheServer`; or a Lookup, already entered, of a pool whose owners
+    have a `volume`: then the cache reads each key at its owner.
 
     `value_type` and `key_type` are those of the `Volume`. Values are decoded once and shared by all
-    who read, so they should be frozen. The cache keeps at most `limit` entries, of `limit_bytes` in
-    all: the entries that were not read for longest make room.
+    readers, so they should be frozen. The cache keeps at most `limit` entries, of `limit_bytes` in
+    all: the least recently read entries make room.
 
-    `audit` is a share of the hits, such as 0.001: of these the server loads the object again, and
-    `stats()["stale_hits"]` counts how often it was another. It must stay 0. It does not where
-    something changes objects behind the server's back, or readers change the values they share; and
+    `audit` is a share of the hits, such as 0.001: for these the server loads the object again, and
+    `stats()["stale_hits"]` counts how often it was different. It must stay 0. It does not if
+    something changes objects behind the server's back, or readers change the values they share;
     under a volume with mode="best effort" it counts what that mode allows.
 
-    Enter it with `async with`, or with `with`, which gives a `BlockingCache`. It may be entered
-    before its server is there: until then, reads raise `Unreachable` after `patience` seconds.
-    Raises ConfigurationError for arguments that cannot be used.
+    Enter it with `async with`, or with `with`, which returns a `BlockingCache`. You may enter it
+    before its server is up: until then, reads raise `Unreachable` after `patience` seconds. Raises
+    ConfigurationError if an argument cannot be used.
     """
 
     @overload
@@ -206,12 +206,12 @@ class Cache(Hits[V]):
         self._client = CacheClient(config, board, codec, environment, lookup)
 
     async def get(self, key: UserKey) -> V | None:
-        """The object as it was at an instant between this call and its return; None where there is
-        no such object.
+        """The object as it was at an instant between this call and its return; None if there is no
+        such object.
 
-        A hit is answered from memory at once. All who want the same object share one fetch. Raises
-        Unreachable if the server does not answer, LoadFailed if it could not read the object, and
-        KeyTypeError for a key of another type.
+        A hit is answered from memory at once. Concurrent calls for the same object share one fetch.
+        Raises Unreachable if the server does not answer, LoadFailed if it could not read the
+        object, and KeyTypeError for a key of another type.
         """
         # `peek`, written out: a call more would be a fifth of the whole.
         try:
@@ -232,21 +232,22 @@ class Cache(Hits[V]):
     async def write(self, key: UserKey, value: V) -> None:
         """Have the server's `store` take `value`: when this returns, nobody reads an older one.
 
-        Raises OutcomeUnknown if no answer came, or `store` raised: then it may have been written,
-        or may be yet. Raises Unreachable or Busy if nothing was begun, and ValueTypeError for a
-        value that would not arrive as it is, or is too large.
+        Raises OutcomeUnknown if no answer came, or `store` raised: the value may have been written,
+        or may still be. Raises Unreachable or Busy if nothing was begun, and ValueTypeError for a
+        value that would not arrive unchanged, or is too large.
         """
         await awaited(self._client.write(key, value))
 
     async def saw(self, key: UserKey, as_of: AsOf) -> None:
-        """From when this returns, `key` is not read older than `as_of`, which is the `as_of` of a
-        `proof` that this or another process has had: what somebody has seen, nobody misses.
+        """Once this returns, no read of `key` is older than `as_of`, which is the `as_of` of a
+        `proof` that this or another process has had: this cache misses nothing that somebody has
+        seen.
         """
         await awaited(self._client.saw(key, as_of))
 
     def stats(self) -> dict[str, int]:
-        """How often what happened since it was entered, and what there is: hits, entries, bytes,
-        messages. Hits of several threads are counted without a lock, so a few may be missed.
+        """Counts since it was entered, and its present size: hits, entries, bytes, messages. Hits
+        of several threads are counted without a lock, so a few may be missed.
         """
         return self._client.stats()
 

@@ -232,17 +232,18 @@ class CacheServerEngine:
 class CacheServer(Enterable[CacheServerEngine]):
     """Serves `volume` to every `Cache` that is given its URL.
 
-    `listen` is "HOST:PORT", port 0 for one that is free; where other machines reach it, everybody
-    there is to be trusted, and `insecure=True` says so.
+    `listen` is "HOST:PORT"; port 0 picks a free one. If other machines can reach it,
+    `insecure=True` must say that you trust everybody there.
 
-    `memory` is a file, of this server alone, by which the next server knows how long it must wait
+    `memory` is a file, used by this server only, that tells the next server how long it must wait
     before its first write; without it, it waits for `longest` seconds, the longest `term` that any
-    server of this volume has ever had. What `remembers` is in it: "longest", which is written at
-    the start and the end only, or "latest end", which is written all the time and makes the wait
-    shorter on average.
+    server of this volume has ever had. `remembers` is what the file contains: "longest", which is
+    written only at the start and the end, or "latest end", which is written all the time and makes
+    the wait shorter on average.
 
-    `fence(number)` has the store refuse writes of lower numbers from then on, and returns the
-    highest that it had seen before, 0 for none: what an earlier server has sent may arrive late.
+    `fence(number)` makes the store refuse writes of lower numbers from then on, because writes of
+    an earlier server may arrive late. It returns the highest number that the store had seen before,
+    or 0.
 
     Enter it with `async with`, or with `with`. Leaving waits until no cache holds a lease. Raises
     ConfigurationError for arguments that cannot be used.
@@ -290,7 +291,7 @@ class CacheServer(Enterable[CacheServerEngine]):
         return self.listen
 
     def tiers(self) -> TierReport:
-        """How its volume is now; empty where it is not entered, or too busy to say."""
+        """The present state of its volume; empty if it is not entered, or too busy to say."""
         told: Future[VolumeReport] = Future()
         made = self._made
         if made is None or not made.shell.call(lambda: told.set_result(made.report())):

@@ -42,15 +42,15 @@ class Volume(Generic[V]):
     may still be on its way there.
 
     `term` is how many seconds a write waits at most for a cache that does not answer; caches renew
-    as often. `lease` is for how long an object is kept without asking about it, and `keep` for how
-    long what a silent cache has missed is remembered. With `mode="best effort"` writes wait for
-    nobody, and a cache may be behind by less than `term`.
+    as often. `lease` is how long a cache keeps an object without asking about it, and `keep` how
+    long the server remembers what a silent cache has missed. With `mode="best effort"` writes do
+    not wait for caches, and a cache may be behind by less than `term`.
 
-    `durable` says that an owner's objects do not die with the owner: the next owner then reads at
-    once after a crash, and only its writes wait. Caches connect to an owner at `listen`
+    `durable` says that an owner's objects do not die with the owner: after a crash the next owner
+    then reads at once, and only its writes wait. Caches connect to an owner at `listen`
     ("HOST:PORT"); by default at a free port of the host that its own address names. `address` is
-    the URL by which caches reach that port, if it is another. If other machines can reach the
-    port, `insecure` must say that you trust everybody there.
+    the URL under which caches reach that port, if it is a different one. If other machines can
+    reach the port, `insecure` must say that you trust everybody there.
 
     Raises ConfigurationError for arguments that cannot be used.
     """
@@ -135,8 +135,8 @@ class Volume(Generic[V]):
         these objects, and while it runs no cache serves an old one.
 
         Entering waits until every cache that may read one of them has let go of it: a round trip,
-        or `term` and a twelfth for one that does not answer. Writes of one key go one by one. In
-        the body, `write.fence` is the number under which a store may refuse what comes late.
+        or `term` and a twelfth if a cache does not answer. Writes of one key run one by one. In the
+        body, `write.fence` is the number below which a store may refuse late writes.
 
         Entering raises ClosedError if the server is closing, and Busy if too many writes wait;
         nothing was begun then.
@@ -146,7 +146,7 @@ class Volume(Generic[V]):
         return VolumeWrite(self.runs, tuple(map(self.keys.key, keys)), keys)
 
     def changed(self, *keys: UserKey) -> Awaitable[None]:
-        """Somebody else has changed these: from when this returns, no cache serves an old one.
+        """Say that something else has changed these: once this returns, no cache serves an old one.
 
         Blocks in the blocking form; in the async form, await what it returns.
         """

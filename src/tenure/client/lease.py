@@ -15,10 +15,10 @@ from tenure.client.lease_header import LEASE_HEADER, LeaseParts, encoded, found_
 class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The right to one key, as `Owner.check` found it.
 
-    Keep it while you work on the key, and ask `Owner.holds(lease)` later: it says yes only if the
-    right was never interrupted since. `number` grows with every break in a key's ownership, so it
-    can fence effects elsewhere: a store that refuses a lower number than it has seen for the same
-    `journal` refuses whoever has lost the key.
+    Keep it while you work on the key, and ask `Owner.holds(lease)` later: it returns True only if
+    the lease has been held without interruption since. `number` grows with every break in a key's
+    ownership, so it can fence effects elsewhere: a store that refuses lower numbers than it has
+    seen for the same `journal` refuses every owner that has lost the key.
     """
 
     key: Key
@@ -29,17 +29,18 @@ class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     pool: str = ""
 
     def headers(self) -> dict[str, str]:
-        """What to send along with a request, so that a fence there refuses it once a newer owner of
-        the key has been there. Raises UsageError for a key that is too long.
+        """The headers to send along with a request, so that a fence refuses it once a newer owner
+        of the key has been there. Raises UsageError for a key that is too long.
         """
         parts = LeaseParts(self.key, self.number, self.journal, self.pool)
         return {LEASE_HEADER: encoded(parts)}
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Self:
-        """The lease that a request's headers name. Raises RemoteProtocolError where they name none.
+        """The lease that a request's headers name. Raises RemoteProtocolError if they do not name
+        one.
 
-        A fence does this by itself. What a header says is not proven: take it from owners only.
+        A fence does this for you. A header proves nothing: accept it only from owners.
         """
         return cls(*found_in(headers))
 

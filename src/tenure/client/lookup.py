@@ -31,16 +31,16 @@ SERVED_AGAIN_SECONDS = 2.0
 class Lookup(Enterable[LookupEngine]):
     """A process that follows where the keys of `pool` are served, and what was lost.
 
-    `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
-    which is read again whenever a leader is looked for. Without any, the environment has them, in
-    TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
+    `managers` are URLs, in a sequence or separated by commas; or "@FILE", a file with one on each
+    line, which is read again whenever the lookup looks for a leader. Without this argument, the
+    environment gives the URLs, in TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
 
     `on_loss` is called with ranges whose state is gone, when `find` already says where they are
     served now; see `tenure docs reference/client`.
 
-    Enter it with `async with`, or `with`. That waits for the first table, or raises after
-    `enter_timeout` seconds: NoManager, naming every manager that was tried, or PoolError. Raises
-    ConfigurationError for arguments that cannot be used.
+    Enter it with `async with`, or `with`. Entering waits for the first table, or raises after
+    `enter_timeout` seconds: NoManager, which names every manager that was tried, or PoolError.
+    Raises ConfigurationError if an argument cannot be used.
     """
 
     def __init__(
@@ -72,11 +72,12 @@ class Lookup(Enterable[LookupEngine]):
         return self._pool
 
     def find(self, key: UserKey) -> str | None:
-        """The address of the owner of `key`, as far as is known; None where nobody has it.
+        """The address of the owner of `key`, as far as is known; None if no owner has it.
 
-        From any thread, without a lock, and without waiting. It may be out of date: the owner that
-        does not hold the key refuses, and the caller tries again. Finds nothing while out of
-        contact with the managers. Raises KeyTypeError if `key` cannot be a key of the pool.
+        You may call it from any thread; it takes no lock and does not wait. The answer may be out
+        of date: an owner that does not hold the key refuses, and the caller tries again. Finds
+        nothing while out of contact with the managers. Raises KeyTypeError if `key` cannot be a key
+        of the pool.
         """
         # RouteBoard.find, written out: a call more would be a fifth of the whole.
         routes = self._board.current
@@ -104,11 +105,11 @@ class Lookup(Enterable[LookupEngine]):
         """Wait until `key` is served, and no longer by the owner that refused it at `not_at`: what
         a client does between a 421 and its next attempt.
 
-        Returns when `find` names another address, or another owner has the key at that one; and in
-        any case after `timeout` seconds, by default as long as a crashed owner's keys may take to
-        be served again: the hold and two seconds. So look again with `find`. Blocks in the blocking
-        form; in the async form, await what it returns. Raises ClosedError when it is left
-        meanwhile.
+        Returns when `find` names another address, or another owner has the key at the same one; and
+        in any case after `timeout` seconds, by default the longest time for which a crashed owner's
+        keys may be unserved: the hold and two seconds. So look again with `find`. Blocks in the
+        blocking form; in the async form, await what it returns. Raises ClosedError if it is left in
+        the meantime.
         """
         self._check_usable()
         if not_at is not None and not isinstance(not_at, str):
@@ -129,11 +130,12 @@ class Lookup(Enterable[LookupEngine]):
         return self._engine.wait_for_move(self.key(key), not_at, timeout)
 
     def standings(self, keys: Iterable[UserKey]) -> "Future[list[KeyStanding | None]]":
-        """Under which lease each of `keys` is, and since when unbroken; None while out of contact.
+        """The lease that each of `keys` is under, and since when unbroken; None while out of
+        contact.
 
-        Keep a standing with what relies on the key, also in another process and for long: a later
-        one says with `has_lost` whether state was lost in between. A future that any thread or loop
-        can wait for.
+        Keep a standing beside whatever relies on the key, in this process or another: a later one
+        says with `has_lost` whether state was lost in between. Returns a future that any thread or
+        loop can wait for.
         """
         self._check_usable()
         if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
@@ -145,8 +147,8 @@ class Lookup(Enterable[LookupEngine]):
     @property
     def hold(self) -> float:
         """For how many seconds a manager waits for an owner that is gone before others get its
-        keys: what deadlines of clients are made of. As managers say; 65, the longest hold of any
-        preset, where they are of a version that does not say it.
+        keys. Base the deadlines of clients on it. The managers announce it; if their version does
+        not, it is 65, the longest hold of any preset.
         """
         self._check_usable()
         return self._engine.hold_seconds
@@ -169,7 +171,9 @@ class Lookup(Enterable[LookupEngine]):
 
     @property
     def in_contact(self) -> bool:
-        """Whether the table is kept up. If not, `find` finds nothing and all counts as lost."""
+        """Whether the table is up to date. If not, `find` finds nothing and everything counts as
+        lost.
+        """
         return self._board.usable().in_contact
 
     def key(self, key: UserKey) -> Key:

@@ -64,45 +64,44 @@ DRAIN_SECONDS = 20.0
 class Owner(Enterable[OwnerEngine]):
     """A process of `pool`, which serves the keys that it holds at `address`.
 
-    `managers` are URLs, in a sequence or separated by commas; or "@FILE", with one on each line,
-    which is read again whenever a leader is looked for. Without any, the environment has them, in
-    TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
+    `managers` are URLs, in a sequence or separated by commas; or "@FILE", a file with one on each
+    line, which is read again whenever the owner looks for a leader. Without this argument, the
+    environment gives the URLs, in TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
 
-    `kind` is what the pool is taken to be, and what it is created as if this is its first owner.
-    `name` is drawn for each process unless it is given; a name is one process's at a time.
-    `capacity` says how much it can take beside others, of which most have 1. `labels` say what is
-    to be known of it; of two owners that are as good, state stays in the same `zone`. With
-    `watchdog`, renewals stop when the application has shown no sign of life for so many seconds: in
-    the async form its event loop shows it by itself; in the blocking form call `alive`. With
-    `probe` too, a function or a coroutine function that raises where the application does not
-    serve, only a probe that returns is a sign of life; the blocking form calls it in a thread.
+    `kind` is the kind that the pool has, or is created with if this is its first owner. `name` is
+    drawn for each process unless you give one; only one process has a name at a time. `capacity` is
+    how much load it can take compared with others; most owners have 1. `labels` are other facts
+    about it; if two owners are equally good, state stays in the same `zone`. With `watchdog`,
+    renewals stop when the application has not shown a sign of life for that many seconds: in the
+    async form its event loop shows it automatically; in the blocking form call `alive`. With
+    `probe`, a function or a coroutine function that raises if the application does not serve, the
+    only sign of life is a probe that returns; the blocking form calls it in a thread.
 
     With `hand_off`, a HandOffHandler such as KeyedState, or several of them by name
-    (`hand_off={"carts": carts, "users": users}`), state moves with its ranges: straight from
-    owner to owner, over a connection to where `hand_off_listen` ("HOST:PORT") says that this one
-    takes state. By default that is a free port on the host that `address` names, or on loopback if
-    it names none. `hand_off_address` is the URL under which others reach it, where that is another.
-    Where other machines reach it, the process must have a certificate, or `hand_off_insecure` say
-    that everybody there is trusted. `credentials` are what it shows and trusts; without them, those
-    of the environment.
-    See `tenure docs guides/handing-over-state`.
+    (`hand_off={"carts": carts, "users": users}`), state moves with its ranges, straight from owner
+    to owner. This owner accepts state at `hand_off_listen` ("HOST:PORT"), by default a free port on
+    the host that `address` names, or on loopback if it names no host. `hand_off_address` is the URL
+    under which others reach that port, if it is a different one. If other machines can reach it,
+    the process must have a certificate, or `hand_off_insecure` must say that you trust everybody
+    there. `credentials` are what it presents and trusts; by default those of the environment. See
+    `tenure docs guides/handing-over-state`.
 
-    With `volume`, a Volume, caches read what it owns: every `Cache` that is given a Lookup of the
-    pool. See `tenure docs guides/caching-an-owner`.
+    With `volume`, a Volume, caches can read the keys that it owns: every `Cache` with a Lookup of
+    the pool. See `tenure docs guides/caching-an-owner`.
 
-    With `lookup`, a Lookup of the same pool, the NotOwner that `guard` raises carries where the key
-    is believed to live.
+    With `lookup`, a Lookup of the same pool, the NotOwner that `guard` raises says where the key's
+    owner is believed to be.
 
-    `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see
-    `tenure docs reference/client` for what may be counted on in them.
+    `on_grant` and `on_revoke` are called with ranges, one call at a time and in order; see `tenure
+    docs reference/client` for what you may rely on in them.
 
-    With `leave_on`, signals such as SIGTERM and SIGINT, the blocking form leaves at the first of
-    them: it hands over and finishes as `close` does while its body runs on, and then the body ends
-    and the program goes on behind the `with` block.
+    With `leave_on`, signals such as SIGTERM and SIGINT, the blocking form leaves on the first of
+    them: it hands over and finishes as `close` does while its body keeps running; then the body
+    ends and the program continues after the `with` block.
 
-    Enter it with `async with`, or `with`. That waits until a manager has registered it, or raises
-    after `enter_timeout` seconds: NoManager, naming every one that was tried; NameHeld; or
-    PoolError. Raises ConfigurationError for arguments that cannot be used.
+    Enter it with `async with`, or `with`. Entering waits until a manager has registered it, or
+    raises after `enter_timeout` seconds: NoManager, which names every manager that was tried;
+    NameHeld; or PoolError. Raises ConfigurationError if an argument cannot be used.
     """
 
     def __init__(  # noqa: PLR0913  # what an owner is, said once; all but three have a default
@@ -178,7 +177,7 @@ class Owner(Enterable[OwnerEngine]):
 
     @property
     def name(self) -> str:
-        """The name under which it is known: the one given, or the one drawn."""
+        """The owner's name: the one given, or the one drawn."""
         return self._config.name if self._made is None else self._made.config.name
 
     @property
@@ -201,13 +200,12 @@ class Owner(Enterable[OwnerEngine]):
     def check(self, key: UserKey) -> Lease | None:
         """The lease for `key` if this process holds it at this moment, otherwise None.
 
-        Takes no lock and waits for nothing. Raises KeyTypeError if `key` cannot be a key of the
-        pool.
+        Takes no lock and does not wait. Raises KeyTypeError if `key` cannot be a key of the pool.
         """
         return self._board.check(key)
 
     def holds(self, lease: Lease) -> bool:
-        """Whether the right in `lease` was never interrupted from its check to this moment.
+        """Whether the lease has been held without interruption from its check to this moment.
 
         Once False it is never True again for the same lease.
         """
@@ -216,22 +214,24 @@ class Owner(Enterable[OwnerEngine]):
     def record_load(self, key: UserKey, amount: float) -> None:
         """Count `amount` of load for `key`, instead of its checks.
 
-        Where requests cost differently: what this one cost, in a unit of which a usual one costs 1
-        or more. From the first call on, checks are no load any more; all owners of a pool count in
-        one unit. From any thread; does nothing where `key` is not held. Raises UsageError for an
-        amount that is negative or not finite.
+        Use this if requests cost different amounts: `amount` is what this one cost, in a unit in
+        which a usual request costs 1 or more. From the first call on, checks no longer count as
+        load; all owners of a pool must use the same unit. You may call it from any thread; it does
+        nothing if `key` is not held. Raises UsageError for an amount that is negative or not
+        finite.
         """
         self._board.record_load(key, amount)
 
     def guard(self, key: UserKey, *, finish: bool = False) -> Guard:
         """`async with owner.guard(key) as lease:`, or `with`: a body that runs while `key` is held.
 
-        Raises NotOwner on entering if it is not. When the lease is lost meanwhile, the async form
-        cancels the body and raises LeaseLost; the blocking form raises LeaseLost on leaving.
+        Raises NotOwner on entering if it is not. If the lease is lost while the body runs, the
+        async form cancels the body and raises LeaseLost; the blocking form raises LeaseLost on
+        leaving.
 
         With `finish`, the body finishes before the key moves: when the range is recalled, nothing
-        new begins on the key, and it is given back when the body is done, or at the recall's
-        deadline. Leaving waits for it for as long as `close(drain=...)` may take.
+        new begins on the key, and the owner gives it back when the body is done, or at the recall's
+        deadline. Leaving waits for the body for as long as `close(drain=...)` may take.
         """
         self._check_entered()
         return Guard(self._engine.guards, key, finish=finish and not self._is_left)
@@ -254,8 +254,9 @@ class Owner(Enterable[OwnerEngine]):
     def ready(self) -> Awaitable[None]:
         """Wait until it holds something for the first time.
 
-        Blocks in the blocking form; in the async form, await what it returns. A pool may have so
-        many owners that one holds nothing for long. Raises ClosedError when it is left meanwhile.
+        Blocks in the blocking form; in the async form, await what it returns. In a pool with very
+        many owners, one may hold nothing for a long time. Raises ClosedError if it is left in the
+        meantime.
         """
         self._check_usable()
         return self._wait(self._engine.ready)
@@ -263,16 +264,16 @@ class Owner(Enterable[OwnerEngine]):
     def close(self, drain: float | None = None) -> Awaitable[None]:
         """Leave: what the end of the `with` block does. A second time does nothing.
 
-        Bodies guarded with `finish` are done first, and with `hand_off` everything is handed over,
-        and served until it is; what cannot be within `drain` seconds (20, unless given; 0 for none)
-        is returned without its state. Begins
-        at once. Blocks in the blocking form; in the async form, await what it returns.
+        Bodies guarded with `finish` end first. With `hand_off` the owner hands over everything, and
+        serves each range until then; ranges that it cannot hand over within `drain` seconds (by
+        default 20; 0 for none) are returned without their state. Begins at once. Blocks in the
+        blocking form; in the async form, await what it returns.
         """
         seconds = DRAIN_SECONDS if drain is None else checked_drain(drain)
         return self._leave((lambda: self._engine.drain(seconds)) if seconds else None)
 
     def alive(self) -> None:
-        """Show the watchdog that the application is not hung. Without a watchdog, of no use."""
+        """Show the watchdog that the application does not hang. Does nothing without a watchdog."""
         self._check_entered()
         self._engine.watchdog.alive()
 

@@ -98,7 +98,7 @@ class OwnedRows:
     async def load(self, lease: HeldLease, key: str | bytes | int) -> "OwnedRow":
         """The row of `key`, adopted under `lease`: once for each lease number.
 
-        Raises LeaseLost where a newer owner of the key has been here, Full for a row that is larger
+        Raises LeaseLost if a newer owner of the key has been here, Full for a row that is larger
         than 16 MiB, and ConfigurationError for the lease of another key or pool.
         """
         encoded = key_of(self._table, key)
@@ -132,7 +132,7 @@ class OwnedRows:
 
 
 class OwnedRow:
-    """One row under one lease. Reading it asks nobody."""
+    """One row under one lease. Reading it sends no requests."""
 
     def __init__(self, store: ColumnStore, table: Table, key: bytes, lease: HeldLease) -> None:
         self.number = lease.number
@@ -171,8 +171,8 @@ class OwnedRow:
     async def insert(self, mutation: Mapping[str, Any]) -> Version:
         """Write a row mutation, as `ColumnStore.insert`. It is in memory when the store has it.
 
-        Raises LeaseLost where a newer owner of the key has been here: nothing was written. Raises
-        Full, before anything is sent, where the row would become larger than 16 MiB.
+        Raises LeaseLost if a newer owner of the key has been here: nothing was written. Raises
+        Full, before anything is sent, if the row would become larger than 16 MiB.
         """
         return await self._write(edits_of(self._table, mutation))
 

@@ -38,8 +38,8 @@ _LEVELS = ("one", "quorum", "all", "local_quorum", "each_quorum")
 class ColumnStore:
     """Tables that `open_store` has opened.
 
-    Every call checks what it was given first, and raises SchemaError for a family, a name or a
-    value that the table does not take; then nothing was sent.
+    Every call first checks its arguments, and raises SchemaError for a family, a name or a value
+    that the table does not take; in that case nothing was sent.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class ColumnStore:
         timestamp: int | None = None,
         consistency: Consistency | None = None,
     ) -> RowWrite:
-        """Write a row mutation, over any families, whole or not at all; await what is returned.
+        """Write a row mutation, across any families, as a whole or not at all; await the result.
 
         `{"profile": {"name": value, "old": DELETE}}`; in a super family `{"terms": {"tea": {17:
-        b""}}}`. With `timestamp`, in microseconds since 1970, you decide which of two writes
-        counts; otherwise the later one does.
+        b""}}}`. With `timestamp`, in microseconds since 1970, you decide which of two writes wins;
+        otherwise the later one does.
 
-        Awaiting it raises TooLate for a time whose deletes are forgotten, WriteUnknown where the
-        store may have it or not, and Overloaded where nothing was begun.
+        Awaiting it raises TooLate for a time whose deletes are forgotten, WriteUnknown if the store
+        may or may not have the write, and Overloaded if nothing was begun.
         """
         at = self._key(table, key)
         return self._write(table, at, edits_of(table, mutation), timestamp, consistency)
@@ -104,7 +104,7 @@ class ColumnStore:
     ) -> RowWrite:
         """Delete a column, a super column, a family or, without a path, the row; await it.
 
-        What is not there may be deleted as well. Raises as `insert`.
+        You may also delete what does not exist. Raises the same errors as `insert`.
         """
         at = self._key(table, key)
         edit = path_of(table, path).edit()
@@ -151,11 +151,11 @@ class ColumnStore:
         within: int = FIRST,
         consistency: Consistency = "quorum",
     ) -> Any:  # noqa: ANN401 - what the path names
-        """What is at a path: a Column or None; a Page of columns, or of super columns; a Row.
+        """The data at a path: a Column or None; a Page of columns, or of super columns; a Row.
 
         A page has `first` columns, in the family's order: by name, or the newest first. `start` is
         included and `end` is not; they are names, or times in the order of time, in the direction
-        of that order. `reverse` reads from the end, and `next` goes on behind a page. `within` is
+        of that order. `reverse` reads from the end, and `next` continues after a page. `within` is
         how many columns of each super column, or of each family of a row, are returned.
         """
         at = self._key(table, key)
@@ -193,7 +193,7 @@ class ColumnStore:
         `end`, excluded: each with the first `within` columns of each family. Rows without columns
         are left out. In a hashed table rows come in no order, so `start` and `end` cannot be given.
 
-        Each page of rows shows one instant, and the whole scan does not.
+        Each page of rows shows the state of one instant, but the whole scan does not.
         """
         self._check(table)
         if table.kind == "hashed" and (start is not None or end is not None):
@@ -215,9 +215,10 @@ class ColumnStore:
             part = Slice(SCANNED_ROWS, lower, upper, reverse, page.next)
 
     async def warm(self, table: Table, key: object, *families: str) -> None:
-        """Have a row read into memory, all families or those that are named; returns at once.
+        """Have a row read into memory, all families or those that you name; returns at once.
 
-        For what will be asked next: a click into a search field, before the first word is there.
+        Use it for rows that will be needed next: on a click into a search field, before the first
+        word is typed.
         """
         at = self._key(table, key)
         shapes = [table.shapes[path_shape.name] for path_shape in _shapes(table, families)]
@@ -240,8 +241,8 @@ class ColumnStore:
         return key_of(table, key)
 
     def check(self) -> None:
-        """Raise ForkedError in a child of the process that opened the store, and ClosedError where
-        it is not open.
+        """Raise ForkedError in a child of the process that opened the store, and ClosedError if it
+        is not open.
         """
         if os.getpid() != self._process:
             raise ForkedError(

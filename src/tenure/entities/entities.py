@@ -47,16 +47,16 @@ class OwnerSettings(TypedDict, total=False):
 class Entities(Generic[E]):
     """The entities of `pool`, one instance of the class for each key, at the key's owner.
 
-    `entities[key]` is typed as an instance: call its methods, wherever the key lives. `managers`
-    are given as to Owner, and so are `capacity`, `labels`, `name`, `enter_timeout`, `watchdog`, and
-    `kind`. `store` ("sqlite:FILE", "postgresql://...") keeps what survives the loss of a
-    process; without one, state moves from owner to owner, and a crash loses it.
+    `entities[key]` has the type of an instance: call its methods, whichever process owns the key.
+    `managers` are given as to Owner, and so are `capacity`, `labels`, `name`, `enter_timeout`,
+    `watchdog`, and `kind`. `store` ("sqlite:FILE", "postgresql://...") keeps what survives the loss
+    of a process; without one, state moves from owner to owner, and a crash loses it.
 
-    `turn` is for how many seconds a call may run, `wait` how long it waits for its turn behind at
-    most `most_waiting` others, and `deadline` how long a caller tries. An instance that nobody uses
+    `turn` is how many seconds a call may run, `wait` how long it waits for its turn behind at most
+    `most_waiting` others, and `deadline` how long a caller keeps trying. An instance that is unused
     for `idle` seconds is dropped, and so are the oldest over `limit`. Before a range moves, turns
-    there may go on for `settle` seconds. `listen`, `address`, `insecure` and `drain` are those of
-    Member. `on_loss` is called with the ranges whose entities were lost.
+    there may continue for `settle` seconds. `listen`, `address`, `insecure` and `drain` are those
+    of Member. `on_loss` is called with the ranges whose entities were lost.
 
     Enter it with `async with`, or as the lifespan of an application. With `with`, methods may be
     plain functions, and run in threads. Raises ConfigurationError for what cannot be used.
@@ -120,8 +120,8 @@ class Entities(Generic[E]):
         return cast("E", EntityStub(self, key))
 
     def once(self, id: str) -> "RepeatableCalls[E]":  # noqa: A002  # what it is
-        """Calls under an id of yours, as in `await rooms.once(id)["attic"].say(...)`: if it was
-        made before, by any process, it gets the first answer, while the key keeps that: the last
+        """Calls under your own id, as in `await rooms.once(id)["attic"].say(...)`: if any process
+        has made the call before, it gets the first answer, as long as the key keeps that: the last
         64 answers, for ten minutes. Use one id for one call of one method.
         """
         return RepeatableCalls(self, xxh3_128_digest(id.encode()))
@@ -174,7 +174,7 @@ class Entities(Generic[E]):
 
     def close_sockets(self) -> None:
         """Close all WebSockets of this process with 1012, which asks their clients to connect
-        again: before a server ends that waits for its connections.
+        again. Call it before you end a server that waits for its connections.
         """
         if self._station is not None:
             self._station.edge.close_all()
@@ -194,7 +194,7 @@ class Entities(Generic[E]):
         return {} if self._station is None else self._station.owner.stats()
 
     def tiers(self) -> TierReport:
-        """How its entities were when the managers were told last."""
+        """What was last reported to the managers about its entities."""
         return TierReport() if self._station is None else self._station.owner.tiers()
 
     def __repr__(self) -> str:

@@ -29,9 +29,9 @@ class Entity(Generic[S]):
     all have defaults.
 
     Its public methods are called through `Entities`, one at a time; those marked `@reading` run
-    beside. When a call returns, `state` is kept, and only then its answer, its frames and its
-    alarms go out. When it raises, nothing of it is. Other attributes live as long as the instance
-    does, and are yours to set up in `on_activate`.
+    concurrently. When a call returns, `state` is kept, and only then its answer, its frames and its
+    alarms go out. When it raises, nothing is kept. Other attributes live as long as the instance;
+    set them up in `on_activate`.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_turn")
@@ -40,7 +40,9 @@ class Entity(Generic[S]):
     # --- yours to write ---
 
     async def on_activate(self) -> None:
-        """Called once for each instance: before its first call, and anew wherever its key moves."""
+        """Called once for each instance: before its first call, and again wherever its key
+        moves.
+        """
 
     async def on_connect(self, socket: "Socket[Any]") -> None:
         """Called when a socket was attached."""
@@ -63,7 +65,9 @@ class Entity(Generic[S]):
 
     @property
     def state(self) -> S:
-        """What is kept. Change it in place, or assign another; in a reading it is a copy."""
+        """The state that is kept. Change it in place, or assign another; in a reading it is a
+        copy.
+        """
         found: S = self._turn.state
         return found
 
@@ -79,7 +83,7 @@ class Entity(Generic[S]):
 
     @property
     def is_repeat(self) -> bool:
-        """Whether this very call was made before, committed a part, and was cut then."""
+        """Whether this very call was made before, committed a part, and was then interrupted."""
         return self._turn.is_repeat
 
     def now(self) -> float:
@@ -87,9 +91,10 @@ class Entity(Generic[S]):
         return self._turn.now()
 
     def fair_now(self) -> float:
-        """The time by which to end what is kept for a while, in seconds: at most that on the wall.
-        Whoever sets a clock, and wherever the key moves, it is never ahead of what has passed since
-        an earlier call; it may be late. Where `was_interrupted`, the two cannot be compared.
+        """The time to use for state that expires, in seconds: at most the wall-clock time. Even if
+        somebody sets a clock, or the key moves, it never runs ahead of the time that has really
+        passed since an earlier call; it may lag behind. If `was_interrupted`, do not compare the
+        two.
         """
         return self._turn.fair_now()
 
@@ -101,13 +106,13 @@ class Entity(Generic[S]):
         return self._turn.was_interrupted
 
     def commit(self) -> Awaitable[None]:
-        """Keep what was changed so far, let go out what waits for that, and begin anew: what is
-        raised later takes nothing of it back. Blocks in a `def` method.
+        """Keep the changes so far, and send everything that waits for that. An error that is raised
+        later does not undo them. Blocks in a `def` method.
         """
         return self._turn.commit()
 
     def set_alarm(self, name: str, at: datetime | float) -> None:
-        """Have `on_alarm` called at that time, or soon where it has passed; instead of an earlier
+        """Have `on_alarm` called at that time, or soon if it has passed. This replaces an earlier
         alarm of that name. Seconds are those of `now`. Raises UsageError for a time without zone.
         """
         self._turn.set_alarm(name, at)
@@ -128,9 +133,9 @@ class Entity(Generic[S]):
         self._turn.forget()
 
     def changed(self) -> Awaitable[None]:
-        """In a reading: wait until something of this key is kept anew, which `state` then shows.
-        It does not wait where that has happened since `state` was read. Raises LeaseLost when
-        the key moves, and then the call is made again at the next owner.
+        """In a reading: wait until a change of this key is kept, which `state` then shows. It does
+        not wait if that has happened since `state` was read. Raises LeaseLost when the key moves,
+        and then the call is made again at the next owner.
         """
         return self._turn.changed()
 
@@ -181,8 +186,8 @@ class Socket(Generic[A]):
         return found
 
     def send(self, frame: Frame, *, early: bool = False) -> None:
-        """Send text or bytes, when what this call does is kept. With `early` it goes out at once:
-        it may be seen, and then not be true.
+        """Send text or bytes, once the changes of this call are kept. With `early` it goes out at
+        once: clients may then see something that is later undone.
         """
         self._turn.send((self.id,), frame, early=early)
 

@@ -75,11 +75,11 @@ class Member:
     """One process of `pool`, behind a server that may have several processes.
 
     `managers` are given as to Owner. `listen` ("HOST:PORT") is where the other members reach it: by
-    default a free port on loopback, for servers whose processes are all on one machine. Where other
-    machines reach it, its `credentials` must be mutual TLS, or `insecure` must say that everybody
-    there is trusted; `address` is its URL if that is another than where it listens. Without
-    `credentials`, those that the environment names are taken. `drain` is for how many seconds it
-    hands over when it leaves. `on_loss` and all other options are those of Lookup and Owner.
+    default a free port on loopback, for servers whose processes are all on one machine. If other
+    machines can reach it, its `credentials` must be mutual TLS, or `insecure` must say that you
+    trust everybody there; `address` is its URL if that differs from where it listens. `credentials`
+    are by default those that the environment names. `drain` is how many seconds it spends on
+    handing over when it leaves. `on_loss` and all other options are those of Lookup and Owner.
     `watchdog` is 10 seconds unless given: it asks the member's own listener, so a member that does
     not serve loses its leases.
 
@@ -130,14 +130,14 @@ class Member:
 
     @property
     def owner(self) -> Owner:
-        """Its Owner. Raises ClosedError where the member is not entered."""
+        """Its Owner. Raises ClosedError if the member is not entered."""
         if self._owner is None:
             raise _not_entered()
         return self._owner
 
     @property
     def lookup(self) -> Lookup:
-        """Its Lookup. Raises ClosedError where the member is not entered."""
+        """Its Lookup. Raises ClosedError if the member is not entered."""
         if self._lookup is None:
             raise _not_entered()
         return self._lookup
@@ -157,7 +157,7 @@ class Member:
         return self._forwarding
 
     def check(self, key: UserKey) -> Lease | None:
-        """As `Owner.check`; None where the member is not entered yet."""
+        """As `Owner.check`; None if the member is not entered yet."""
         return self.owner.check(key) if self._is_entered else None
 
     # --- where the others' keys are, as a Lookup says it ---
@@ -186,7 +186,7 @@ class Member:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it holds keys, and does not hand them over to leave: for a readiness probe."""
+        """Whether it holds keys, and is not leaving: for a readiness probe."""
         return self._is_entered and bool(self.owner.ranges)
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Member:
     async def serving(self, app: App) -> AsyncIterator["Member"]:
         """Be a member, and serve `app` at the member's own listener, until the block ends.
 
-        Leaving hands everything over, and serves it until that is done; see `Owner.close`.
+        Leaving hands over everything, and serves it until that is done; see `Owner.close`.
         """
         listener = member_environment().listener
         door = self._own_door(app)

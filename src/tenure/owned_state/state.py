@@ -34,13 +34,13 @@ MOST_WAITING = 1000
 class OwnedState(OwnersState, Generic[V]):
     """Values by key, to be given to one `Owner` as `hand_off`; they move with their ranges.
 
-    Values are what a KeyedState takes, and `value_type` says what they are. `ttl` is for how many
-    seconds a value is kept after it was stored. `limit` is the most entries, and `limit_bytes` the
-    most that keys and values may take as bytes; storing more raises Full. State that is handed over
-    is always taken, within the limits or not.
+    Values are of the kinds that a KeyedState takes, and `value_type` is their type. `ttl` is how
+    many seconds a value is kept after it was stored. `limit` is the highest number of entries, and
+    `limit_bytes` the most bytes that keys and values may take; storing more raises Full. State that
+    is handed over is always accepted, within the limits or not.
 
-    At most `most_waiting` wait for their turn with one key, and each of them `wait` seconds.
-    Raises ConfigurationError for arguments that cannot be used.
+    At most `most_waiting` callers wait for their turn with one key, each for at most `wait`
+    seconds. Raises ConfigurationError if an argument cannot be used.
     """
 
     @overload
@@ -93,13 +93,13 @@ class OwnedState(OwnersState, Generic[V]):
     def at(self, key: UserKey, *, wait: float | None = None) -> Turn[V]:
         """A turn with `key`: `async with state.at(key) as it:`, or `with` in threads.
 
-        Entering waits for the turns that were asked for before, for `wait` seconds at most (0 to
-        wait for none); then it raises Busy. It raises NotOwner if this process does not hold the
-        key. With either, nothing was done. It raises UsageError for a wait that would never end,
-        because the body that waits has the turn itself.
+        Entering waits for earlier turns with the key, for `wait` seconds at most (0 does not wait);
+        then it raises Busy. It raises NotOwner if this process does not hold the key. In both cases
+        nothing was done. It raises UsageError for a wait that would never end, because the waiting
+        body has the turn itself.
 
-        Leaving stores the value; or raises LeaseLost, if the lease was not held all the while: then
-        nobody knows whether what was done counts. If the body raises, nothing is stored.
+        Leaving stores the value; or raises LeaseLost, if the lease was not held the whole time:
+        then nobody knows whether the change was kept. If the body raises, nothing is stored.
         """
         return Turn(self, key, self._wait if wait is None else checked_wait(wait))
 
@@ -109,7 +109,7 @@ class OwnedState(OwnersState, Generic[V]):
 
     @property
     def size_bytes(self) -> int:
-        """What all keys and values take as bytes; Python's objects around them come on top."""
+        """How many bytes all keys and values take, without Python's objects around them."""
         return self.entries.size()
 
     def __repr__(self) -> str:

@@ -38,8 +38,8 @@ _PLAIN = (str, int, float, bytes, bool)
 class Turn(GuardedBody, Generic[V]):
     """A turn with one key: `async with`, or `with` in threads, once.
 
-    Within it, `value` is what is stored for the key, None where nothing is. Assign another, or
-    change it in place: what it is at the end of the body is stored. None removes it.
+    Within it, `value` is the stored value of the key, or None. Assign another, or change it in
+    place: leaving stores what it is at the end of the body. None removes it.
     """
 
     __slots__ = ("_ends", "_is_assigned", "_place", "_state", "_stored", "_value", "_wait")
@@ -59,7 +59,7 @@ class Turn(GuardedBody, Generic[V]):
 
     @property
     def value(self) -> V | None:
-        """What is stored for the key; None where nothing is."""
+        """The stored value of the key, or None."""
         if not self._is_inside:
             self._check_inside()
         if self._value is _UNREAD:
@@ -83,10 +83,10 @@ class Turn(GuardedBody, Generic[V]):
 
     @property
     def ttl(self) -> float | None:
-        """In how many seconds the value ends; None where it does not, or there is none.
+        """In how many seconds the value expires; None if it does not, or there is no value.
 
-        Storing begins the state's own `ttl` anew. Assign seconds, or None for no end, to have it
-        otherwise for this value; `turn.ttl = turn.ttl` keeps the end where it is.
+        Storing restarts the state's own `ttl`. Assign seconds, or None for no end, to set a
+        different one for this value; `turn.ttl = turn.ttl` leaves the end where it is.
         """
         self._check_inside()
         if self._ends is not _UNREAD:
@@ -101,7 +101,7 @@ class Turn(GuardedBody, Generic[V]):
         self._ends = None if seconds is None else checked_seconds("ttl", seconds)
 
     def refresh(self) -> None:
-        """Begin the state's own `ttl` anew, also where the value stays as it is."""
+        """Restart the state's own `ttl`, even if the value does not change."""
         self._check_inside()
         self._ends = self._state.ttl
 

@@ -52,11 +52,11 @@ class Home(NamedTuple):
 class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
     """A dict by key, to be given to one `Owner` as `hand_off`.
 
-    Values are what msgspec encodes as msgpack; where they are more than dicts, lists, texts and
-    numbers, `value_type` says what they are. Assigning raises ValueTypeError for a value that
-    would not arrive as it is, and for one that is too large to be handed over. A value that is
-    changed in place must be assigned again, or `touch`ed, or the change is not handed over. Any
-    thread may read and write.
+    Values are anything that msgspec encodes as msgpack; if they are more than dicts, lists, strings
+    and numbers, give their type as `value_type`. Assigning raises ValueTypeError for a value that
+    would not arrive unchanged, or that is too large to be handed over. After changing a value in
+    place, assign it again or `touch` it; otherwise the change is not handed over. Any thread may
+    read and write.
     """
 
     @overload
@@ -147,9 +147,9 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         return [key for _, keys in self._leaves(key_range) for key in keys]
 
     def fair_now(self, wall: float) -> float:
-        """The time by which values end that are kept for a while: at most `wall`, which is that on
-        the wall, in seconds. Whoever sets a clock, and wherever a value moves, it is never ahead
-        of what has passed since it was asked for before; it may be late.
+        """The time to use for values that expire: at most `wall`, the wall-clock time in seconds.
+        Even if somebody sets a clock, or a value moves, it never runs ahead of the time that has
+        really passed since an earlier call; it may lag behind.
         """
         return self._fair.now(wall)
 
