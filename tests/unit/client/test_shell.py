@@ -336,6 +336,15 @@ async def test_what_it_waits_for_is_named_when_it_cannot_be_entered(
     assert "a toy is not entered yet, and waits up to 0.2 s: it asks http://here" in caplog.text
 
 
+async def test_who_has_been_entered_does_not_say_that_it_waits(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.client.shell.SAYS_AFTER_SECONDS", 0.05)
+    async with stage.toy():
+        await asyncio.sleep(0.1)
+    assert "is not entered yet" not in caplog.text
+
+
 async def test_a_lost_connection_reaches_the_machine_and_the_next_message_makes_another(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,15 +2,18 @@
 
 `==` is not the question: a tuple that has become a list is unequal, as it should be, but so is a
 number that is not one, or an object of a class that compares by identity; and a frozen set that has
-become a set is equal, as is a member of an enumeration that has become a text, or an instant that
-is told in another zone.
+become a set is equal, as is a member of an enumeration that has become a text, an instant that is
+told in another zone, or an object that has lost an attribute which is no field of its class.
 """
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator
 from datetime import datetime, time
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import msgspec
+import msgspec.inspect
 
 from tenure.base.keys import UserKey
 from tenure.errors import ConfigurationError, ValueTypeError
@@ -22,33 +25,72 @@ ENTRY_BYTES = CHUNK_BYTES - 4096
 """The most bytes of a key with its value, which are never parted; a leaf's bounds come on top."""
 
 _PLAIN = frozenset((str, int, bytes, bool, type(None)))
+_FIELDS = "__struct_fields__", "__dataclass_fields__", "__attrs_attrs__"
+_CLASS_STATEMENT = 1 << 9
+"""The flag of a class that a class statement made, and no code in C (Py_TPFLAGS_HEAPTYPE)."""
 
 
 def is_alike(one: Any, other: Any) -> bool:  # noqa: ANN401  # whatever an application keeps
     """Whether both are of the same types all through, with the same in them."""
-    if type(one) is not type(other):
+    kind = type(one)
+    if kind is not type(other):
         return False
-    if type(one) in _PLAIN:
+    if kind in _PLAIN:
         return bool(one == other)
     if isinstance(one, list | tuple):
         types = [*map(type, one)]
         if _PLAIN.issuperset(types):  # all at once: most values are lists of these
-            return types == [*map(type, other)] and bool(one == other)
-        return len(one) == len(other) and all(map(is_alike, one, other))
+            is_same = types == [*map(type, other)] and bool(one == other)
+        else:
+            is_same = len(one) == len(other) and all(map(is_alike, one, other))
+        return is_same and getattr(one, "__dict__", None) == getattr(other, "__dict__", None)
     if isinstance(one, dict):  # which keeps its order
         return is_alike([*one], [*other]) and is_alike([*one.values()], [*other.values()])
     if isinstance(one, set | frozenset):
         there = {each: each for each in other}
         return one == other and all(is_alike(each, there[each]) for each in one)
-    if isinstance(one, datetime | time):
-        return one == other and (one.tzinfo, one.fold) == (other.tzinfo, other.fold)
-    if isinstance(one, msgspec.Struct):
-        names = one.__struct_fields__
-    elif is_dataclass(one):
-        names = tuple(each.name for each in fields(one))
-    else:
-        return bool(one == other) or (one != one and other != other)  # noqa: PLR0124  # not a number
-    return all(is_alike(getattr(one, name), getattr(other, name)) for name in names)
+    if isinstance(one, float | datetime | time | Decimal):  # `==` leaves some of it out
+        return repr(one) == repr(other)
+    if any(hasattr(kind, each) for each in _FIELDS):
+        one, other = _attributes(one), _attributes(other)
+        return one.keys() == other.keys() and all(is_alike(one[name], other[name]) for name in one)
+    return bool(one == other)
+
+
+def _attributes(one: object) -> dict[str, Any]:
+    """All that it has, whether its class declares that or not; not what it would compute again."""
+    state: Any = object.__getstate__(one)
+    there, in_slots = state if isinstance(state, tuple) else (state, None)
+    found = {**(there or {}), **(in_slots or {})}
+    kind = type(one)
+    return {
+        name: value
+        for name, value in found.items()
+        if name != "__orig_class__" and not isinstance(getattr(kind, name, None), cached_property)
+    }
+
+
+def _classes_in(value_type: Any) -> Iterator[type]:  # noqa: ANN401
+    """Those of which objects are made where such a value arrives."""
+    looked_at, to_look_at = set[int](), [msgspec.inspect.type_info(value_type)]
+    while to_look_at:
+        each: Any = to_look_at.pop()
+        if isinstance(each, type):
+            yield each
+        elif isinstance(each, tuple):
+            to_look_at += each
+        elif isinstance(each, msgspec.Struct) and id(each) not in looked_at:
+            looked_at.add(id(each))
+            to_look_at += [getattr(each, name) for name in each.__struct_fields__]
+
+
+def _is_half_made(kind: type) -> bool:
+    """Whether there is more in its objects than attributes, as in a dataclass that is a dict too.
+    msgspec makes one of those without its dict, and the process ends when somebody reads it.
+    """
+    has_fields = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__attrs_attrs__")
+    bases = (each for each in kind.__mro__ if each is not object)
+    return has_fields and not all(each.__flags__ & _CLASS_STATEMENT for each in bases)
 
 
 class ValueCodec(Generic[V]):
@@ -60,8 +102,14 @@ class ValueCodec(Generic[V]):
         self._encode = msgspec.msgpack.Encoder().encode
         try:
             decoder = msgspec.msgpack.Decoder(value_type)
+            half_made = [each for each in _classes_in(value_type) if _is_half_made(each)]
         except TypeError as error:
             raise ConfigurationError(f"value_type cannot be {value_type!r}: {error}") from error
+        if half_made:
+            raise ConfigurationError(
+                f"value_type cannot be {value_type!r}: of {half_made[0].__name__} only the fields "
+                "would arrive, and not what its base class, which is no class of fields, keeps"
+            )
         self.decode: Any = decoder.decode
 
     def encode(self, user_key: UserKey, value: V) -> bytes:
@@ -85,7 +133,8 @@ class ValueCodec(Generic[V]):
             raise self._refusal(
                 user_key,
                 f"of {_kind_of(value)}: it would arrive as {came!r:.100}. Say what values are with "
-                "value_type=, or keep what msgpack has: dicts, lists, texts and numbers",
+                "value_type=, or keep what msgpack has: dicts, lists, texts and numbers. Of "
+                "an object only the fields that its class declares arrive",
             )
         return data
 
