@@ -1,12 +1,13 @@
-"""Who came a moment ago, and what they wait for: in a rolling restart others leave something.
+"""Owners that came a moment ago, and why they wait: in a rolling restart, others leave ranges.
 
-Whoever comes is to have an even share. But most come in the place of another: its predecessor has
-just left and the next owner is about to, or its predecessor leaves now that it is there. Were the
-newcomer filled up from all others at once, it would be full when the ranges of the next to leave
-look for a place, and each key would move twice in a restart. So it waits a moment with what it is
-given; what is left behind goes to it first. Then it is filled up, if it still needs that.
+A new owner is to have an even share. But most new owners replace another: the predecessor has just
+left and the next owner is about to, or the predecessor leaves once its successor exists. If a
+newcomer were filled from all others at once, it would be full when the next owner leaves its ranges
+behind, and each key would move twice in a restart. So a newcomer waits for a moment before it is
+filled. Ranges that an owner leaves behind go to it first. Then it is filled, if it still needs
+that.
 
-Where the whole pool has only just begun, nobody is about to leave, and nobody waits.
+In a pool that has only just begun, no owner is about to leave, so none waits.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,7 @@ NOBODY_CAME: Mapping[int, Instant] = MappingProxyType({})
 
 
 class Arrivals(NamedTuple):
-    """What a round remembers of who came."""
+    """The newcomers that a round remembers."""
 
     began_at: Instant | None = None
     """When nobody had anything, and all was dealt."""

@@ -1,9 +1,9 @@
 """Dealing split ranges out evenly: the policy for ordered pools.
 
-Hashing names would scatter neighbours, which is what an ordered pool is there to avoid. So it
-begins with the split points it was given (or one range), each range going whole to one owner, every
-owner having as many as any other, give or take one, and as few as possible moving when the members
-change.
+Hashing names would scatter neighbours, which an ordered pool exists to avoid. So this policy begins
+with the split points that it was given (or with one range). Each range goes whole to one owner, all
+owners have the same number of ranges, give or take one, and as few ranges as possible move when the
+members change.
 """
 
 from collections import Counter

@@ -1,11 +1,11 @@
-"""Having fewer ranges again: what the weighted policy cuts comes together later.
+"""Having fewer ranges again: pieces that the weighted policy cuts are joined later.
 
-A key that moved alone goes back to its neighbours when it has been cold for a while. Where there
-are too many ranges, the smallest are joined to their neighbours. Either makes one range in the
-plan. In the table it makes one entry only where the state is as old; then the leader renumbers it.
-A range that was given away without its state comes back younger than what is beside it. So where
-there are too many entries, what one owner has side by side moves as a whole, and is one entry when
-it is granted.
+A key that moved alone goes back to its neighbours when it has been cold for a while. If there are
+too many ranges, the smallest are joined to their neighbours. Either makes one range in the plan. In
+the table it makes one entry only if both parts have the same `since`; then the leader renumbers
+them. A range that was given away without its state comes back younger than its neighbours. So if
+there are too many entries, adjacent ranges of one owner move as a whole, and become one entry when
+they are granted.
 """
 
 from itertools import groupby, pairwise

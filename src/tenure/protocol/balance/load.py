@@ -1,8 +1,8 @@
-"""How much is asked of which keys: what a policy is told of the load.
+"""How much is asked of which keys: the load, as a policy sees it.
 
 A rate is known for each range that an owner reported, and for each of the hottest keys in it. What
 is left of a range's rate without these is taken to be spread evenly over its keys. In a hashed pool
-that is nearly so: what is uneven after hashing are single keys, and the worst of them are known.
+that is nearly true: only single keys are uneven after hashing, and the hottest of them are known.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,12 @@
 """The manager's picture of the load, from what owners report: rates that are smoothed by time.
 
-Every report says what was counted in a span of time. It is blended into what was known, and the
-longer the span, the more it counts: after as much time at the same rate the picture is the same,
-however many reports have told it. So an owner that renews more often is not believed faster.
+Every report says what was counted in a span of time. It is blended into the known rate, and the
+longer the span, the more it counts: after the same time at the same rate the picture is the same,
+however many reports arrived. So an owner that renews more often does not gain weight by that.
 
 The picture is one of keys, not of owners. A range that has moved keeps the rate that it had at its
-last owner, and the next report goes on from there; one that was cut has its part of it; one that
-was joined the sum.
+last owner, and the next report goes on from there. If a range is cut, each piece has its part of
+the rate; if ranges are joined, the new one has the sum.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,7 +1,7 @@
 """The key space in pieces, each with its owner and its weight: what the weighted policy works on.
 
-A piece is a run of keys with one owner. It can be cut anywhere: what is known of its load is its
-hottest keys, one by one, and the rest, which is spread evenly.
+A piece is a run of keys with one owner. It can be cut anywhere: the picture has the loads of its
+hottest keys, one by one, and the rest, which it takes to be spread evenly.
 """
 
 from bisect import bisect_left, bisect_right

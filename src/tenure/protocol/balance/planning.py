@@ -1,10 +1,10 @@
-"""Asking a policy beside whoever wants to know: a copy of the situation, and what comes of it.
+"""Asking a policy outside the leader's steps: a copy of the situation, and the result.
 
 A policy takes half a second for 1,000 owners, and a leader that is busy for so long renews nobody
-and misses its beat. So what a policy looks at is copied, and `Planning.carry_out` may run in any
-thread, at any later time, once: it reads nothing but the copy.
+and misses its beat. So the policy gets a copy of all that it reads, and `Planning.carry_out` may
+run once, in any thread, at any later time.
 
-A policy that raises costs its round, and nothing else. What it raised is a value here.
+A policy that raises loses its round, and nothing else. The exception is a value here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

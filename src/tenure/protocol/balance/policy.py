@@ -1,13 +1,13 @@
 """The interface of a policy: from the situation of a pool to the plan for it.
 
 A policy is a stateless function, so that a new leader plans as the old one did, and so that a test
-is a table. It may look at who has what now, in order to move little; it never sees leases, clocks
-or messages. This is the papers' pluggable module (PRS 4.1, Centrifuge 2.1.2).
+is a table. It may look at which owner has what now, in order to move little. It never sees leases,
+clocks or messages. This is the papers' pluggable module (PRS 4.1, Centrifuge 2.1.2).
 
-Some policies need to know what they did a moment ago: what they have planned and the table does not
-yet show, how much churn they have left. They return that with the plan, as its memory, and find it
-in the next situation. It is theirs alone, it is never written down, and a leader that has none
-begins without.
+Some policies need to know what they did a moment ago: which moves they have planned that the table
+does not show yet, and how much churn they have left. They return that with the plan, as its memory,
+and find it in the next situation. Only the policy reads its memory, nobody writes it down, and a
+new leader begins without one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ class Why(NamedTuple):
 
 
 class HeldBack(NamedTuple):
-    """What would have been done, and why it was not."""
+    """A move that the policy wanted, and why it was not made."""
 
     what: str
     why: str

@@ -1,17 +1,18 @@
 """Consistent hashing with virtual nodes: the papers' policy for hashed pools.
 
 Every owner stands at 64 points of the key space, drawn by hashing its name; it has the keys from
-each of its points up to the next point of anyone (Centrifuge 2.1.2). Who comes or goes takes or
-leaves 1/n of the keys, from or to everybody alike. As long as no loads are known, it goes by names
-alone: the same members give the same ring, whatever happened before.
+each of its points up to the next point of anyone (Centrifuge 2.1.2). An owner that comes takes 1/n
+of the keys, from all others alike, and one that goes leaves as many to them. As long as no loads
+are known, the ring depends on names alone: the same members give the same ring, whatever happened
+before.
 
-Where loads are known, the numbers of points follow them: an owner that carries more than 10 % above
+If loads are known, the numbers of points follow them: an owner that carries more than 10 % above
 the mean loses a point, and the one that carries least gets one more (Centrifuge 2.1.2); one that
-carries more than 10 % below gets one too (PRS 4.5). Where few requests are counted, the difference
+carries more than 10 % below gets one too (PRS 4.5). If few requests were counted, the difference
 must be larger, or points would move by chance. The owner of the point before a lost one takes over
-its keys, and a new point falls anywhere: so many moves even out little, and a hot key is only
-handed on. The number of points that each owner has is the policy's memory; a new leader sees it in
-the table.
+its keys, and a new point falls anywhere. So even many moves balance little, and a hot key is only
+passed on to somebody else. The number of points that each owner has is the policy's memory; a new
+leader sees it in the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ WHY = Why("ring", "where the owners' points of the ring are")
 
 
 class RingMemory(NamedTuple):
-    """How many points each name has, where not as many as all; and since when."""
+    """How many points each name has, if it has not the usual number; and since when."""
 
     counts: Mapping[str, int]
     changed_at: Instant

@@ -1,7 +1,7 @@
-"""A round of the weighted policy: what it works on, and what its phases are made of.
+"""A round of the weighted policy: the data that it works on, and the parts of its phases.
 
-It begins with the plan of the last round, for what is on its way has in the plan arrived already.
-So a range is not planned for two owners in turn while its recall takes its time.
+It begins with the plan of the last round, in which ranges that are still on their way have already
+arrived. So a range is not planned for one owner after another while its recall takes its time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class RecentMove(NamedTuple):
 
 
 class RoundMemory(NamedTuple):
-    """What the policy must know of its last rounds."""
+    """What the policy must remember of its last rounds."""
 
     owners: RangeMap[int]
     at: Instant

@@ -1,7 +1,7 @@
-"""The simplest rule: everything stays where it was planned, and nobody's ranges find an owner.
+"""The simplest rule: everything stays where it was planned, and ranges without an owner get one.
 
-A pool whose policy raises or hangs goes on by it. It needs no loads and no memory, it is done in
-one pass, and it moves only what belongs to owners that are gone or are to have nothing any more.
+A pool whose policy raises or hangs goes on by this rule. It needs no loads and no memory, runs in
+one pass, and moves only the ranges of owners that are gone or may no longer have any.
 """
 
 from heapq import heapify, heapreplace

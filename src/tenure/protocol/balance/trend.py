@@ -1,21 +1,22 @@
 """Where hot keys are heading.
 
-A rate that is smoothed lags behind. Of a key that is hot from one moment to the next, two fifths
-are known after a report, and of one that has cooled down three fifths are still believed. Whoever
-plans by that moves ranges off the owner of the one, though a moment later the owner of the other
-has room for the whole key; and finds the key a place that it soon outgrows.
+A smoothed rate lags behind. If a key becomes hot from one moment to the next, the picture has two
+fifths of its rate after a report; if one cools down, the picture still has three fifths. A policy
+that plans by that moves ranges off the owner of the hot key, though a moment later the owner of the
+cold one has room for the whole key; and it finds the hot key a place that the key soon outgrows.
 
-So where the rate of a key has changed since the last round by more than chance can do, it is taken
-for what it is heading for: the rate that, smoothed, has made it change so much. For ranges this is
-not done. What is asked of all keys of a range does not change at once, and it is known less well.
+So if the rate of a key has changed since the last round by more than chance explains, the policy
+uses the rate that it is heading for: the one that, smoothed, has caused such a change. Ranges are
+left out: the load on all keys of a range does not change at once, and it is known less well.
 
-A rate that goes up and down is no trend: where it has just changed the other way, it is taken as
-told, and the smoothing does what it is for. Where nothing was told of a key since the last round,
-it heads where it did.
+A rate that goes up and down is not a trend: if it has just changed direction, it is taken as
+reported, and the smoothing does its work. If no report named a key since the last round, the key
+heads where it did before.
 
-Where one key cools down and another is hot instead, one owner may report before the other does. So
-an owner in whose load such a change is first seen waits for a round: it neither gives nor takes. It
-waits for another where a change is first seen in the next: that may be the other half of its own.
+If one key cools down and another gets hot instead, one owner may report before the other does. So
+an owner whose load shows such a change for the first time waits for a round: it neither gives nor
+takes. It waits for another round if the next one shows another change, which may be the other half
+of the same story.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,23 +1,23 @@
 """Balance by what ranges weigh: the policy for hashed pools that has an eye on load.
 
-Consistent hashing gives everybody an even part of the keys, and no even part of the load: with a
-skew like that of names on the web, a few keys are asked for more than the rest of their owner's
-together. This policy starts from who has what, and changes as little as evens the load out:
+Consistent hashing gives every owner an even part of the keys, but not of the load: with a skew like
+that of names on the web, a few keys get more requests than all other keys of their owner together.
+This policy starts from who has what, and evens out the load with as few changes as possible:
 
 1. *pin*: pinned keys go to their owners.
-2. *house*: what has no owner is given to those that came a moment ago, or to those that carry
+2. *house*: ranges without an owner go to owners that came a moment ago, or to those that carry
    least.
 3. *devote*: a key that fills an owner alone gets one that gives everything else away.
-4. *welcome*: an owner that came is given an even share, a little from many; but not at once, for
-   in a rolling restart there is soon something without an owner: see `arrivals`.
+4. *welcome*: a new owner is given an even share, a little from many others; but not at once, since
+   in a rolling restart some ranges soon lose their owner: see `arrivals`.
 5. *level*: while an owner carries too much, or far too little, the piece that helps most for the
    least churn goes from the one with most to the one with least. Mostly that is a single hot key,
-   which moves next to no state, and goes where another hot key has just cooled down.
-6. *join*: keys that stood alone and are cold again go back to their neighbours; the smallest ranges
-   too, where there are too many.
+   which takes next to no state with it, and goes where another hot key has just cooled down.
+6. *join*: keys that stood alone and are cold again go back to their neighbours; so do the smallest
+   ranges, if there are too many.
 
 The idea of weighing benefit against churn, within a budget for each round, is Slicer's (OSDI 2016,
-4.4.2). Here a round is seconds, not minutes, so the budget is one of time: it fills up again.
+4.4.2). Here a round takes seconds, not minutes, so the budget refills with time.
 """
 
 from operator import attrgetter

@@ -1,8 +1,8 @@
-"""What is kept of an entity, which moves with its key and is stored as one: its state, and what
-makes calls, alarms and sockets go on at another owner as if nothing had happened.
+"""All that is kept of one entity: its state, and what another owner needs to continue its calls,
+alarms and sockets as if nothing had happened. It moves with the key, and is stored as one value.
 
-An envelope never changes: an operation that is kept makes a new one, `after` its changes, and that
-is either kept whole or not at all. A process that fails in between has changed nothing.
+An envelope never changes: an operation makes a new one, `after` its changes, which is stored whole
+or not at all. A process that fails in between has changed nothing.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
-"""The line of one key: who has the turn, and who waits for it.
+"""The line of one key: the call that has the turn, and the calls that wait for it.
 
-Calls come with their chain, which is the turns that wait for them. A call into a turn of its own
-chain would wait for itself, and is refused at once. Chains that cross each other are found by
-nobody alone: they end when somebody has waited too long, and then are told who has the turn, since
-when, and what that waits for.
+Each call comes with its chain: the turns that wait for it. A call into a turn of its own chain
+would wait for itself, and is refused at once. No process alone can see that two chains wait for
+each other. They end when one of the calls has waited too long; its error says which call has the
+turn, since when, and what that one waits for.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ Place: TypeAlias = tuple[str, str | int]
 
 
 class EntityCall(msgspec.Struct, array_like=True, eq=False):
-    """A call to one entity. What is told apart are calls, not what they say."""
+    """A call to one entity. Two calls that say the same are still two."""
 
     key: str | int
     id: bytes

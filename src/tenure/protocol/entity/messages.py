@@ -1,6 +1,7 @@
 """What the members of a pool of entities say to each other, over one connection for each pair.
 
-Either side asks: a caller the owner of a key, and an owner the process that has its sockets.
+Either side asks: a caller asks the owner of a key, and an owner asks the process that has its
+sockets.
 """
 
 from typing import Any, TypeAlias

@@ -1,8 +1,9 @@
 """The numbers of a socket's frames, as the process that has the socket counts them.
 
 The entity numbers what it sends, and this end takes each number once and in order, whichever owner
-it came from. Where one is missing, the present owner is asked for what follows the last. If that
-owner does not know, something is lost, and the socket is closed: it is never continued silently.
+it came from. If one is missing, this end asks the present owner for the frames after the last. If
+that owner does not have them, something is lost, and the socket is closed: it never continues
+silently.
 """
 
 from typing import Literal

@@ -1,8 +1,8 @@
 """Deltas: what one node knows better than another, cut to the datagram.
 
-Heartbeats come first, because a failure detector that hears none convicts the living. Values follow
-in the order of their versions, so that whoever gets some of them knows where to go on. The order of
-nodes is drawn for each message: none waits behind another for ever.
+Heartbeats come first, because a failure detector without them convicts the living. Values follow in
+the order of their versions, so that a node that gets some of them knows where to go on. The order
+of nodes is drawn for each message, so no node waits behind another for ever.
 """
 
 from collections.abc import Iterable

@@ -6,8 +6,8 @@ heard for t with the probability e^(-t/m), and φ is its negative decimal logari
 A detector that convicts at φ = 1 is wrong about once in ten times, at 2 once in a hundred. The
 paper's threshold is 5, "with an average detection of 10 to 15 s" at a hundred nodes.
 
-The exponential model needs no variance, which few samples tell badly. The paper found it nearer to
-how gossip arrives than the normal distribution of the original.
+The exponential model needs no variance, which few samples estimate badly. The paper found it nearer
+to how gossip arrives than the normal distribution of the original.
 """
 
 import math
@@ -54,7 +54,7 @@ class ArrivalWindow:
 
 
 class FailureDetector:
-    """Convicts nodes of which nothing was heard for too long, and acquits them."""
+    """Convicts nodes that were silent for too long, and acquits those that are heard again."""
 
     def __init__(self, expected_ns: int, threshold: float = THRESHOLD, size: int = WINDOW) -> None:
         self._expected_ns = expected_ns

@@ -1,26 +1,26 @@
-"""The gossiper: once in each round it talks with three others, and both take what is news (R29).
+"""The gossiper: each round, it talks with three others, and both sides take what is news (R29).
 
-A round has three messages. The first has a digest of all that the one knows. The other answers with
-what it knows better, and with a digest of what it knows less of; the first sends that. Heartbeats
-stand in digests, so a digest alone is a sign of life of everybody in it.
+A round has three messages. The first is a digest of all that its sender knows. The receiver answers
+with what it knows better, and with a digest of what it knows less well; the sender then sends that.
+Digests contain heartbeats, so a digest alone is a sign of life of every node in it.
 
-Whom to talk with is drawn among those that are not convicted. Sometimes a convicted node or a seed
-is asked as well: otherwise two halves of a network that has parted would never hear of each other
+A gossiper draws its partners among the nodes that are not convicted. Sometimes it asks a convicted
+node or a seed as well: otherwise the two halves of a divided network would never hear of each other
 again.
 
-What a replica must not forget raises a counter on its disk: each promise, and each life that takes
-part (R26). The digest of the node carries it. A disk that was put back has a lower one. Whoever
-hears of a later life with a lower counter, in whichever order, refuses the node, and says so with a
-counter that nobody can reach. So all nodes come to refuse it, also those that were down meanwhile,
-and it hears so itself.
+Each promise that a replica must not forget, and each life that takes part, raises a counter on its
+disk (R26). The digest of the node carries the counter. A disk that was restored has a lower one. A
+node that hears of a later life with a lower counter, in whichever order, refuses the node, and says
+so with a counter that no node can reach. So all nodes come to refuse it, also those that were down
+meanwhile, and it hears so itself.
 
 A new life first says the counter that it found. Another node *vouches* for it by saying that it
 knows this life. The new life takes part when a majority of the ring, itself among it, vouches for
 it, and only the convicted do not. Then it raises its counter. No manager is needed for that. Until
-then it asks all that are silent, several times in a round, because its node is missed meanwhile.
-Where the datagrams of two nodes do not come through, a third one tells each that the other is
-there, and neither is convicted. So nobody is waited for longer than the dead.
-Its heartbeat stays the same, so nobody takes that for the rhythm of its rounds.
+then it asks all silent nodes, several times in a round, because its node is missed meanwhile; its
+heartbeat stays the same, so that the others do not take this for the rhythm of its rounds. If the
+datagrams of two nodes do not reach each other, a third node tells each that the other is alive, and
+neither is convicted. So a new life waits for no node longer than for the dead.
 """
 
 from collections.abc import Iterable

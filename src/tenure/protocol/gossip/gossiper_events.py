@@ -47,7 +47,7 @@ class GossipHeard(msgspec.Struct, frozen=True):
 
 
 class StateSet(msgspec.Struct, frozen=True):
-    """This node has something to tell, in the place of what it told under that name."""
+    """This node has a new value under that name, which replaces the former one."""
 
     key: str
     value: bytes
@@ -93,7 +93,7 @@ class SendGossip(msgspec.Struct, frozen=True):
 
 
 class TellConvicted(msgspec.Struct, frozen=True):
-    """Nothing was heard of the node for too long: leave it out (R5)."""
+    """The node was silent for too long: leave it out (R5)."""
 
     node: NodeId
 
@@ -113,13 +113,13 @@ class TellState(msgspec.Struct, frozen=True):
 
 
 class TellVouched(msgspec.Struct, frozen=True):
-    """Enough others know of this life, and refuse it not: the node may take part (R26)."""
+    """Enough others know of this life and do not refuse it: the node may take part (R26)."""
 
 
 class TellWentBack(msgspec.Struct, frozen=True):
-    """The node has forgotten something: nothing that it says counts any more (R26).
+    """The node has forgotten something: nothing that it says counts any longer (R26).
 
-    It may be this node. Then it must end.
+    It may be this very node, which must then end.
     """
 
     node: NodeId

@@ -1,4 +1,4 @@
-"""How long what nodes gossip may be: all that one says to another at once is one datagram."""
+"""How long the parts of gossip may be: all that a node sends to another at once is one datagram."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """What nodes gossip: a digest, then what the other knows better, then the same in return.
 
 One message is one datagram, so it may be lost, come twice, or late. Each says what it is relative
-to, so all of that is harmless: what is known already is passed over, and what would leave a gap is
-not taken.
+to, so all of that is harmless: the receiver skips what it already knows, and does not take a delta
+that would leave a gap.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -48,7 +48,7 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeDelta(msgspec.Struct, frozen=True, array_like=True):
-    """What somebody knows better of a node."""
+    """What a sender knows better about a node."""
 
     head: NodeDigest
     """Its version is that of the last entry, or `after` if there are no entries."""
@@ -69,7 +69,7 @@ class GossipSyn(msgspec.Struct, frozen=True, array_like=True, tag="s"):
 
 
 class GossipAck(msgspec.Struct, frozen=True, array_like=True, tag="a"):
-    """What the asked one knows better, and what it knows less of."""
+    """What the asked node knows better, and what it knows less well."""
 
     sender: NodeId
     deltas: tuple[NodeDelta, ...]

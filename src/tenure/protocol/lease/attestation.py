@@ -1,13 +1,13 @@
-"""When a witness may say that a process is gone (rule P14): pure, from what a look at it showed.
+"""When a witness may say that a process is gone (rule P14): decided from what a look at it showed.
 
-A false word here gives keys to two owners, so each way of being gone needs something that was seen.
-Nobody has the pid; or whoever has it began at another time; or the process ended and waits for its
-parent to notice: its first thread is a zombie, and it has no other. The first thread alone may end
-while the others go on believing. What could not be read shows nothing: under `hidepid` a living
-neighbour and none at all look the same.
+A false word here gives keys to two owners, so a witness must have seen one of three things. No
+process has the pid; or the process that has it began at another time; or the process ended and
+waits for its parent to notice: its first thread is a zombie, and it has no other thread. (The first
+thread alone may end while the others go on believing.) A value that could not be read proves
+nothing: under `hidepid`, a living neighbour and a missing one look the same.
 
 A start time is compared as it was printed, never made into a date; clocks are set, and a time
-namespace prints it by a clock of its own. So whoever looks must do it from the suspect's own place.
+namespace prints it by a clock of its own. So the witness must look from the suspect's own place.
 """
 
 import msgspec

@@ -1,9 +1,9 @@
-"""Causes: one id follows a story through every log line, whoever writes it.
+"""Causes: one id follows a story through every log line of every process.
 
 A story begins where something happens that nobody decided: a connection breaks, a hold expires, an
-owner joins, leaves or lets its leases lapse, an operator steers, a policy plans anew. Its cause is
-drawn by the leader, from its leadership and a counter, and carried by everything that follows: the
-recall, the grant, the answer to an owner, the push to lookups, also where these come later.
+owner joins, leaves or lets its leases lapse, an operator steers, a policy plans anew. The leader
+makes its cause from its leadership and a counter, and everything that follows carries it: the
+recall, the grant, the answer to an owner, the push to lookups, however much later they come.
 
 Stories meet. What follows from two of them has both causes, one after another.
 """

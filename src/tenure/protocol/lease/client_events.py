@@ -1,4 +1,4 @@
-"""What every client's machine is told of managers, and what it wants said to them."""
+"""The events about managers that every client's machine gets, and its actions toward them."""
 
 from typing import Generic, TypeVar
 

@@ -1,4 +1,4 @@
-"""What the journal says, applied: every pool's table and what else must outlive a manager.
+"""The journal's records, applied: every pool's table, and all else that must outlive a manager.
 
 That includes clusters, whose records `protocol.topology` applies: one journal, one leader, one LSN.
 """

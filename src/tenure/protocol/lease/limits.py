@@ -1,7 +1,7 @@
-"""How large a pool may grow, so that what is accepted can always be journaled, sent and read.
+"""How large a pool may grow, so that everything accepted can always be journaled, sent and read.
 
-Whoever asks for more is refused when they ask: a leader that found out later, at its next snapshot,
-would end, and so would each of its successors.
+A request for more is refused at once: a leader that found out later, at its next snapshot, would
+end, and so would each of its successors.
 """
 
 from collections.abc import Sequence

@@ -9,8 +9,8 @@ answer to its newest request; the manager takes requests in rising order and onl
 present nonce. A request lists everything its owner holds, an answer everything it may hold (P4,
 P5): what is not listed is not held.
 
-Messages are made with keywords only: many fields are numbers side by side, and two of them would
-easily be exchanged. Fields are only ever added at the end, with defaults. Field limits are those of
+Messages are made with keywords only: many fields are adjacent numbers, and two of them would easily
+be exchanged. Fields are only ever added at the end, with defaults. Field limits are those of
 `wire.limits`.
 """
 
@@ -46,11 +46,11 @@ RefusalReason = Literal["past", "name_held", "no_pool", "pool_kind"]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, omit_defaults=False):
-    """The base of all messages: compact arrays on the wire, told apart by their name."""
+    """The base of all messages: compact arrays on the wire, distinguished by their name."""
 
 
 class RangeItem(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """The base of all that messages say of one range."""
+    """The base of all parts of messages that concern one range."""
 
     start: Key
     end: EndKey
@@ -83,8 +83,8 @@ class Leased(RangeItem, frozen=True, kw_only=True):
 
 
 class Copy(RangeItem, frozen=True, kw_only=True):
-    """The whole state of a range, as the lease of that number left it, with an owner that does not
-    serve it (P13): who served it last, or who is to serve it next.
+    """The whole state of a range, as the lease of that number left it, at an owner that does not
+    serve it (P13): the one that served it last, or the one that is to serve it next.
     """
 
     number: Number
@@ -107,7 +107,7 @@ class HandOff(RangeItem, frozen=True, kw_only=True):
 
 
 class Expected(RangeItem, frozen=True, kw_only=True):
-    """A range whose state its owner was ordered to hand over to whoever is told this."""
+    """A range whose owner was ordered to hand its state over to the owner that gets this."""
 
     number: Number
     """Under which it is served now."""
@@ -118,7 +118,9 @@ class Expected(RangeItem, frozen=True, kw_only=True):
 
 
 class Entry(RangeItem, frozen=True, kw_only=True):
-    """A range of the lease table as lookups see it: who has it, and since when it is unbroken."""
+    """A range of the lease table as lookups see it: its owner, and since when its state is
+    unbroken.
+    """
 
     owner: Number
     """The owner's incarnation; 0 where nobody has it."""
@@ -137,7 +139,7 @@ class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=
 
 
 class Process(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """A process, told apart from every other, and where it can be seen from (P14)."""
+    """A process, distinguished from every other, and the place from where it can be seen (P14)."""
 
     boot_id: BootId
     pid_namespace: Number
@@ -175,7 +177,7 @@ class Hello(Message, frozen=True, kw_only=True):
 
 
 class Join(Message, frozen=True, kw_only=True):
-    """A request to be numbered: a request that lists nothing, of an owner without a number (P9)."""
+    """A request for a number: a request that lists nothing, from an owner without a number (P9)."""
 
     pool: Name
     kind: PoolKind | None
@@ -212,7 +214,9 @@ class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
 
 
 class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What an owner has counted in the last `span_ns`. A hint: lost or late, it does no harm."""
+    """What an owner has counted in the last `span_ns`. A hint: if it is lost or late, it does no
+    harm.
+    """
 
     span_ns: Number
     ranges: tuple[RangeLoad, ...]
@@ -248,10 +252,11 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
 
 
 class ShortRequest(Message, frozen=True, kw_only=True):
-    """A `LeaseRequest` that lists what `fingerprint` says, and nothing else: no copies, nothing
-    that is being let go of, and its owner stays. Sent only to a leader that has told the very same
-    fingerprint (`LeaseResponse.fingerprint`). Changes nothing where that is not what the table
-    gives its owner: then it is answered with an `Introduction`, and asked again in full.
+    """A `LeaseRequest` that lists what `fingerprint` says, and nothing more: no copies, and no
+    ranges that are being let go of; and its owner stays. It is sent only to a leader that has told
+    the very same fingerprint (`LeaseResponse.fingerprint`). If the table gives its owner something
+    different, it changes nothing: the leader answers with an `Introduction`, and the owner asks
+    again in full.
     """
 
     pool: Name
@@ -269,7 +274,7 @@ class ShortRequest(Message, frozen=True, kw_only=True):
 
 
 class Attested(Message, frozen=True, kw_only=True):
-    """It is gone: what an owner has seen that was asked. Nobody says so unasked (P14)."""
+    """An owner that was asked has seen that the process is gone. Nobody says so unasked (P14)."""
 
     pool: Name
     incarnation: Number
@@ -330,8 +335,8 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
 
 
 class ShortResponse(Message, frozen=True, kw_only=True):
-    """A `LeaseResponse` to a `ShortRequest`: all that it listed is renewed, and nothing else is
-    listed or ordered.
+    """A `LeaseResponse` to a `ShortRequest`: all that the request listed is renewed, and the answer
+    lists and orders nothing more.
     """
 
     incarnation: Number
@@ -346,7 +351,7 @@ class ShortResponse(Message, frozen=True, kw_only=True):
 
 
 class Refusal(Message, frozen=True, kw_only=True):
-    """The request can not be answered with leases; why, and when to try again."""
+    """The request cannot be answered with leases: why, and when to try again."""
 
     owner_nonce: Nonce
     sequence: Number
@@ -369,7 +374,7 @@ class Attest(Message, frozen=True, kw_only=True):
 
 
 class Poke(Message, frozen=True, kw_only=True):
-    """Ask now. A hint that says nothing but why: lost, late or twice, it does no harm."""
+    """Ask now. A hint that says nothing but why: if it is lost, late or doubled, it does no harm."""
 
     cause: Cause = ""
 

@@ -1,4 +1,4 @@
-"""What the journal holds: records, each a change that was decided, and snapshots of their sum.
+"""The contents of the journal: records, each a decided change, and snapshots of their sum.
 
 A record says what is now so, not what was asked, so that applying it needs no rule: a later version
 that decides differently reads the same history. Records are applied in the order of their LSNs.
@@ -113,7 +113,8 @@ class Left(Record, frozen=True, kw_only=True):
 class Steering(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """What an operator wants of a pool, whatever its policy would do.
 
-    By name, for that outlives a restart; an eviction by incarnation, for it is that process's.
+    Owners are named, so that an order outlives a restart; an eviction names the incarnation, since
+    it concerns only that process.
     """
 
     cordoned: tuple[Name, ...] = ()

@@ -1,8 +1,8 @@
-"""What owners tell of what they run beside their leases: caches that read there, and entities.
+"""Reports of owners about what they run beside their leases: caches that read there, and entities.
 
-It travels with renewals to be shown to people. Nothing is decided by it, a report that is lost is
-replaced by the next, and each list in it is cut: it says the worst, and how much there is in all.
-These are not arrays as messages are, because pages and tools read them as JSON just as they are.
+A report travels with renewals, and is shown to people. Nothing is decided by it, a lost report is
+replaced by the next, and each list in it is cut: it has the worst, and how many there are in all.
+These structs are not arrays as messages are, because pages and tools read them as JSON.
 """
 
 from typing import Annotated, TypeAlias
@@ -61,7 +61,7 @@ class EntityReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TierReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """All that one owner tells."""
+    """The whole report of one owner."""
 
     volume: VolumeReport | None = None
     entities: EntityReport | None = None

@@ -4,14 +4,14 @@ An old copy knows less than managers, owners and lookups do. Under its own ident
 numbers out a second time, and forget what was acknowledged. So it goes on as *another* journal
 (rule P22): owners drop what they hold and join anew, lookups signal loss on all they knew, and
 nothing is granted until whatever the lost history promised has run out. Nobody can say who held
-what in the part that is lost, so the owners and leases of the copy are not taken over either. Pools
-are; and numbers, for those who use them as fences: they go on far beyond any that can have been
-given out in the lost part. What an operator wants of a pool goes on too, but for evictions, which
-were of incarnations. Clusters go on as their nodes know them, who are asked.
+what in the lost part, so the owners and leases of the copy are not taken over either. Pools are
+taken over; and so are numbers, for applications that use them as fences: they go on far beyond any
+that can have been given out in the lost part. An operator's orders go on too, except evictions,
+which concerned incarnations. Clusters go on as their nodes know them; the nodes are asked.
 
-No manager may have the copy meanwhile: neither one that leads on it, nor the last leader of the
-lost history, which may answer for its leadership term after its last beat. Both are excluded by
-watching the seat for as long as a standby of any preset would.
+No manager may use the copy meanwhile: neither one that leads on it, nor the last leader of the lost
+history, which may answer for its leadership term after its last beat. To exclude both, a vigil
+watches the seat for as long as a standby of any preset would.
 """
 
 from msgspec.structs import replace

@@ -1,13 +1,13 @@
 """Finding the manager that leads, when the one that did is quiet (P24).
 
 All managers are known to all clients. The search asks every one of them at once, since only the
-leader answers for itself, and again after a while that grows and is jittered, so that a pool whose
-manager restarts does not come back as one wave.
+leader answers for itself, and again after a while that grows and is jittered, so that the clients
+of a manager that restarts do not come back in one wave.
 
-Owners and lookups take only the answer to their newest message (P2, P15). Were a message repeated
-at a fixed pace, whoever's answers take longer than that (a slow disk, a far manager) would never be
-told anything. So patience is learned: a repetition waits for as long again as was waited for
-already, and once an answer has come, the next message waits for twice the time that it took.
+Owners and lookups take only the answer to their newest message (P2, P15). If a message were
+repeated at a fixed pace, a client whose answers take longer than that (a slow disk, a far manager)
+would never be told anything. So patience is learned: each repetition doubles the wait so far, and
+once an answer has come, the next message waits for twice the time that it took.
 """
 
 from random import Random
@@ -88,8 +88,8 @@ class Search:
 
 class Silence:
     """Why an owner's leases are not renewed: no manager answers, or its application is silent, and
-    the watchdog lets them run out. It is worth a word at half the term, when there is still time to
-    do something about it, and when the leases have ended.
+    the watchdog lets them run out. The owner reports it at half the term, when there is still time
+    to do something about it, and when the leases have ended.
     """
 
     def __init__(self, watchdog_ns: int | None) -> None:

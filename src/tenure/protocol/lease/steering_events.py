@@ -1,7 +1,7 @@
-"""What the manager machine is told in order to steer a pool, or to explain it.
+"""The events that steer a pool, or ask for explanations.
 
-Who is meant by a name is so after a restart too; an eviction is of one incarnation. With `dry_run`
-nothing is changed, and the answer says what would be.
+A command that names an owner holds after its restart too; an eviction concerns one incarnation.
+With `dry_run` nothing is changed, and the answer says what would change.
 """
 
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from tenure.base.keys import Key
 
 
 class Steer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all that steers."""
+    """The base of all steering commands."""
 
     pool: str
     dry_run: bool = False
@@ -44,13 +44,13 @@ class PinKey(Steer, frozen=True, kw_only=True):
 
 
 class UnpinKey(Steer, frozen=True, kw_only=True):
-    """The key goes where the policy has it."""
+    """The key goes where the policy wants it."""
 
     key: Key
 
 
 class Freeze(Steer, frozen=True, kw_only=True):
-    """Balance nothing: only what has no owner is given one."""
+    """Balance nothing: only ranges without an owner are given one."""
 
 
 class Unfreeze(Steer, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ The table changes only by applying records, so that a standby that reads the jou
 manager and the leader itself come to the same table by the same code. Deciding is elsewhere
 (`pool`); here is only what is so.
 
-Every range has a right, also one that nobody has: its number and `since` were raised by the record
-that freed it, so that its loss is told at once, not when it finds its next owner (rule P16).
+Every range has a right, even if nobody has the range: the record that freed it raised its number
+and `since`, so that its loss is told at once, not when it finds its next owner (rule P16).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ NOT_RENUMBERED = 0
 
 
 class Counters(NamedTuple):
-    """What the next lease and the next incarnation of a pool are numbered, if not higher."""
+    """The lowest possible numbers of the next lease and the next incarnation of a pool."""
 
     number: int = FIRST_NUMBER
     incarnation: int = 1

@@ -1,9 +1,9 @@
-"""A whole lease table as columns: what its entries say, each kind of it beside its like.
+"""A whole lease table as columns: each field of its entries is stored in one array.
 
-Every new lookup is told the whole table, thousands of entries, of which it may never need most. As
-a list they are so many objects to read, and to check one by one, before the first key is found. A
-column is bytes, which are copied; keys and numbers are made of them when somebody asks. A table
-covers all keys, so that a range ends where the next begins, and only its start need be told.
+Every new lookup is told the whole table: thousands of entries, most of which it may never need. As
+a list they are thousands of objects to read, and to check one by one, before the first key is
+found. A column is bytes, which are only copied; keys and numbers are made from them when somebody
+asks. A table covers all keys, so a range ends where the next begins, and only its start is needed.
 """
 
 import struct
@@ -26,7 +26,9 @@ _LARGEST = (1 << 63) - 1
 
 
 class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """All entries of a table, in order. Numbers are little-endian, all of a column as wide."""
+    """All entries of a table, in order. Numbers are little-endian, and equally wide within a
+    column.
+    """
 
     ranges: Number
     starts: bytes

@@ -1,7 +1,8 @@
-"""Owners that announce one address: workers behind one port, of which clients reach any.
+"""Owners that announce the same address: workers behind one port, where a client reaches any of
+them.
 
-Nothing is refused for it: a proxy that knows where each key belongs may stand at that address. But
-mostly it is a mistake, so the log, `owners` and the owners themselves say it.
+The leader refuses nothing for that reason: a proxy that knows where each key belongs may stand at
+that address. But mostly it is a mistake, so the log, `owners` and the owners themselves report it.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The change log of one pool: what lookups need to follow its table (Centrifuge 2.2.1).
 
-It is the journal's own order: an LSN here is an LSN there, only that records which do not change
-this pool's table leave no trace. It is cut at five minutes, as in the paper; whoever was away for
-longer, or would be told more changes than the table has entries, is given the whole table.
+It keeps the journal's own order: an LSN here is an LSN there, but records that do not change this
+pool's table leave no trace. It is cut at five minutes, as in the paper. A lookup that was away for
+longer, or would get more changes than the table has entries, is given the whole table.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""What an owner's request claims that was never so in this leader's journal."""
+"""Claims in an owner's request that were never true in this leader's journal."""
 
 from tenure.protocol.lease.leader.context import Seal
 from tenure.protocol.lease.messages import Held, LeaseRequest

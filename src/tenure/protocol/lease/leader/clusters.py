@@ -1,4 +1,4 @@
-"""A leader's desk, as its clusters use it: the same journal, the same order, the same proof."""
+"""A leader's context, as its clusters use it: the same journal, the same order, the same proof."""
 
 from tenure.base.noted import NotedKind
 from tenure.protocol.lease.answers import Connection

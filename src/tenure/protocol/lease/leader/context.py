@@ -1,6 +1,6 @@
-"""What a leader has at hand: its seal, its journal's history, and the one way to say something.
+"""What a leader works with: its seal, its journal's history, and the only way to send something.
 
-Everything that leaves a leader goes through here, so that one place holds the two rules of saying:
+Everything that leaves a leader goes through here, so that one place holds the two rules of sending:
 nothing leaves before the records that it may depend on are committed (P18), and nothing leaves
 while the leadership is not proven (P19).
 """
@@ -56,7 +56,7 @@ class Seal(NamedTuple):
 
 
 class LeaderProof(Protocol):
-    """A leadership, as far as whoever leads must know of it."""
+    """A leadership, as far as the leader must know of it."""
 
     @property
     def is_proven(self) -> bool:
@@ -64,7 +64,7 @@ class LeaderProof(Protocol):
 
 
 class LeaderContext:
-    """The leader's desk: records in, messages out, in order."""
+    """The leader's records and messages, in order."""
 
     def __init__(
         self,

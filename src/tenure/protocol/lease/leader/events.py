@@ -1,4 +1,4 @@
-"""What the manager machine is told, and what it wants done."""
+"""The events and actions of the manager machine."""
 
 from typing import TypeAlias
 
@@ -42,11 +42,11 @@ class ClientLost(msgspec.Struct, frozen=True):
 
 
 class StopRequested(msgspec.Struct, frozen=True):
-    """The process is to end: resign, so that a standby need not wait."""
+    """The process is about to end: resign, so that a standby need not wait."""
 
 
 class CreatePool(msgspec.Struct, frozen=True):
-    """Make a pool, unless it is there already."""
+    """Make a pool, unless it exists already."""
 
     pool: str
     kind: PoolKind
@@ -54,14 +54,14 @@ class CreatePool(msgspec.Struct, frozen=True):
 
 
 class DeletePool(msgspec.Struct, frozen=True):
-    """Forget a pool that has no owners, all but its numbers."""
+    """Forget all of a pool that has no owners, except its numbers."""
 
     pool: str
     dry_run: bool = False
 
 
 class ListPools(msgspec.Struct, frozen=True):
-    """Which pools are there?"""
+    """Which pools exist?"""
 
 
 class ListOwners(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class ListOwners(msgspec.Struct, frozen=True):
 class ReadTable(msgspec.Struct, frozen=True):
     """What changed in the pool's table after `since`, in `journal`?
 
-    The whole table where that is forgotten, or the journal is another one.
+    The answer is the whole table if those changes are forgotten, or the journal is another one.
     """
 
     pool: str
@@ -102,7 +102,7 @@ class QuestionAsked(msgspec.Struct, frozen=True):
 
 
 class PlanMade(msgspec.Struct, frozen=True):
-    """A policy was asked, as MakePlan wanted: what came of it."""
+    """The outcome of a MakePlan."""
 
     work: Planning
     made: Planned | PlanningFailed
@@ -113,7 +113,7 @@ FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | Pl
 
 
 class LeaderBroke(msgspec.Struct, frozen=True):
-    """The machine raised when it was told `event`, which is a bug: nobody knows how far it came."""
+    """The machine raised while it handled `event`, which is a bug: nobody knows how far it came."""
 
     event: FromOutside
     why: str
@@ -134,14 +134,14 @@ class TellClient(msgspec.Struct, frozen=True):
 
 
 class TellClients(msgspec.Struct, frozen=True):
-    """Send one message to many clients; it is to be encoded once."""
+    """Send one message to many clients; encode it once."""
 
     connections: tuple[Connection, ...]
     message: FromManager
 
 
 class TellNodes(msgspec.Struct, frozen=True):
-    """Send one message to nodes; it is to be encoded once."""
+    """Send one message to nodes; encode it once."""
 
     connections: tuple[Connection, ...]
     message: ToNode | Standby
@@ -155,13 +155,15 @@ class AnswerQuestion(msgspec.Struct, frozen=True):
 
 
 class MakePlan(msgspec.Struct, frozen=True):
-    """Carry out `work` where it keeps nobody waiting, and report it with PlanMade."""
+    """Carry out `work` where nobody has to wait for it, and report the outcome with PlanMade."""
 
     work: Planning
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """The journal contradicts what was seen of it: end the process, safely and loudly (P22)."""
+    """The journal contradicts what others have seen of it: end the process, safely and loudly
+    (P22).
+    """
 
     why: str
 

@@ -1,14 +1,14 @@
-"""When the leader of a journal that has not waited anything out may begin to grant (P22).
+"""When the leader of a journal that has not yet waited out older promises may begin to grant (P22).
 
-A journal without records does not know what was promised before it, so its leader waits the longest
-hold that there may be. An operator who knows that there was no manager before can say so. Then the
-leader only listens for a moment: an owner or a lookup that comes with the history of another
+A journal without records does not know what was promised before it, so its leader waits for the
+longest hold that is possible. An operator who knows that there was no manager before can say so.
+Then the leader only listens for a moment: an owner or a lookup that brings the history of another
 journal proves that there was one. From then on the leader waits as if nothing had been said. The
 journal keeps that, because by the time that another leader takes over, the owner may have met the
 new journal and forgotten the old one.
 
-Whoever lies causes one wait at most. What comes after the moment counts no more: by then ranges may
-have been granted, and there is nothing left to wait for.
+A client that lies causes one wait at most. Once the moment has passed, such a history no longer
+counts: by then ranges may have been granted, and there is nothing left to wait for.
 """
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds

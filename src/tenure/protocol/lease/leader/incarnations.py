@@ -1,8 +1,8 @@
 """Numbering the incarnations of owners, and forgetting the names that nobody has any more (P9).
 
-The journal remembers the last incarnation of every name, so that a join that is said again, perhaps
-to another leader, finds its own number. Of names that are drawn for each process there is no end:
-they are forgotten when no message of theirs can come any more.
+The journal remembers the last incarnation of every name, so that a repeated join, perhaps to
+another leader, finds its own number. If names are drawn for each process, there is no end of them:
+a name is forgotten when no message under it can come any longer.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ from tenure.protocol.lease.table import LeaseTable
 
 
 class Incarnations:
-    """Those of one pool."""
+    """The incarnations of one pool."""
 
     def __init__(
         self,

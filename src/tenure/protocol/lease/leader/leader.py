@@ -1,7 +1,8 @@
 """What a leading manager does: pools, and who may speak to them.
 
-A leader is made when a manager has won the leadership and read the journal, and thrown away when it
-is deposed; so nothing that it believed in its first time survives into its second.
+A leader is made when a manager has won the leadership and read the journal, and thrown away when
+the manager is deposed; so nothing that a manager believed in its first leadership survives into its
+second.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,14 +1,12 @@
 """When a pool is planned because of its load, and with what picture of it.
 
-A policy is asked every renewal's time while there is load, and not because of it where there is
-none. A picture with blank spots is none: what an owner has that has not yet told its load, because
-this leader is new, or because its library is older, would look as if nobody asked for it. So the
-loads are known from when every range that somebody has was told of, and the first reports have had
-the time to be blended in.
+While there is load, a policy is asked once per renewal interval. A picture with gaps is useless: if
+an owner has not yet reported its load, because this leader is new or the owner's library is older,
+its ranges would look idle. So loads count as known once every range that has an owner was reported,
+and the first reports have had time to be blended in.
 
-An owner may only tell of what the table gives it, or of parts of that. Nothing that it tells is
-journaled, and nothing that anybody may believe depends on it: a picture that is wrong costs moves,
-not promises.
+An owner may only report the ranges that the table gives it, or parts of them. No report is
+journaled, and no belief depends on one: a wrong picture costs moves, not promises.
 """
 
 from bisect import bisect_right

@@ -1,9 +1,9 @@
 """The manager machine: standing by, taking over, leading, being deposed.
 
-It joins the leadership (who leads) and the leader (what leading is). Taking over is: win the seat,
-so that no predecessor can append any more; read what was appended since it last looked, standing
-by; write down that it has taken over; and only then answer anybody (P19). The nonce is drawn anew
-at each takeover (P2).
+It combines the leadership (who leads) with the leader (what a leader does). To take over, it wins
+the seat, so that no predecessor can append any longer; reads what was appended since it last looked
+as a standby; records that it has taken over; and only then answers anybody (P19). The nonce is
+drawn anew at each takeover (P2).
 """
 
 from random import Random
@@ -83,7 +83,7 @@ def told_of_failure(event: ManagerEvent, error: Exception) -> LeaderBroke | None
 
 
 class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager is told when it is made."""
+    """The configuration of a manager machine."""
 
     url: str
     """Where clients and other managers find it."""
@@ -110,7 +110,7 @@ def _past_of(history: LeaseHistory) -> JournalPast:
 
 
 class Manager:
-    """One manager process's deciding self."""
+    """The machine of one manager process."""
 
     def __init__(
         self, config: ManagerConfig, random: Random, make_policy: PolicyMaker = chosen_policy

@@ -1,7 +1,7 @@
-"""Where ranges were, and how they came to where they are: as much as a leader remembers.
+"""Where ranges were, and how they came to their present owners, as far as a leader remembers.
 
-For people who ask why a key is where it is. Nothing is decided by it, so it is not journaled: a new
-leader begins without, and says from when on it knows.
+It is for people who ask why a key is where it is. Nothing is decided by it, so it is not journaled:
+a new leader begins with an empty log, and says when its knowledge begins.
 """
 
 from collections import deque

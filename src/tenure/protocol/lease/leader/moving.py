@@ -1,14 +1,15 @@
-"""What moves away from an owner: recalled, or handed over with its state (rules P10, P13).
+"""Ranges that move away from an owner: recalled, or handed over with their state (P10, P13).
 
-A recall asks for a range back; its state is lost, and said to be. A hand-off moves both. The owner
-goes on serving while it copies the state to the taker, ends its belief, sends the last difference,
-and only then returns the range, naming who has all of it. From here on one record gives it to that
-incarnation, under a new number and with the old `since`: nothing was lost.
+A recall asks for a range back; its state is lost, and lookups are told so. A hand-off moves both.
+The owner goes on serving while it copies the state to the taker, ends its belief, sends the last
+difference, and only then returns the range, naming the incarnation that has all of it. One record
+then gives it to that incarnation, under a new number and with the old `since`: nothing was lost.
 
-No state passes through here, and no wish of a predecessor is needed to go on: every request says of
-which ranges its owner has a whole copy, and as which lease it was served last. The table says
-whether that is still the last there was. So whatever was under way when a leader died is finished,
-or taken back, by the next one, and a copy of an earlier number is never used.
+No state passes through the manager, and a new leader needs to know none of its predecessor's
+orders: every request says which ranges its owner has whole copies of, and under which lease each
+was served last. The table says whether that is still the latest lease. So the next leader finishes
+or takes back whatever was under way when its predecessor died, and a copy of an earlier number is
+never used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ that each is done within its deadline."""
 
 
 class KeptLeases(NamedTuple):
-    """What an incarnation keeps for now, and how it is to give up the rest."""
+    """The leases that an incarnation keeps for now, and how it is to give up the others."""
 
     leases: list[Leased]
     hand_offs: tuple[HandOff, ...]

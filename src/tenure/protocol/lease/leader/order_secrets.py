@@ -1,9 +1,9 @@
 """The secrets of orders, by which a source shows its taker that the manager has ordered it (P13).
 
-Whoever can reach an owner and read the lease table knows all else that an offer says. A secret is
-told to the two owners alone, in the answers to their own requests. It is made of the order and the
-journal's secret, so that a leader has nothing to remember, and its successor tells the same: what
-is under way at a takeover goes on.
+Anybody who can reach an owner and read the lease table knows everything else that an offer
+contains. Only the two owners are told the secret, in the answers to their own requests. It is
+computed from the order and the journal's secret, so a leader has nothing to remember, and its
+successor computes the same secret: a hand-off that is under way at a takeover goes on.
 """
 
 from hashlib import blake2b

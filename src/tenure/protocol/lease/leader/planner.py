@@ -1,16 +1,16 @@
-"""The plan of one pool: when it is made, and what becomes of it.
+"""The plan of one pool: when it is made, and how long it holds.
 
 A pool of few ranges is planned at once, within the step that made it necessary. The policy of a
-larger one, and any policy that is not our own, is asked beside the machine (`MakePlan`), on a copy,
-and what comes of it is an event (`PlanMade`). Meanwhile the last plan holds, as it does between any
-two rounds, so a plan is no worse for being late: grants, returns and hand-offs that happened since
-would have followed it.
+larger one, and any policy that is not our own, is asked outside the machine (`MakePlan`), on a
+copy, and its result is an event (`PlanMade`). Meanwhile the last plan holds, as it does between any
+two rounds, so a late plan is no worse: the same grants, returns and hand-offs would have happened
+since.
 
-What would not have followed: an operator steers otherwise, and the plan is thrown away; or somebody
-goes, and what the plan gives to them is given to nobody until the next one. Whoever comes is in the
-next plan. So a pool in which somebody comes or goes all the time is planned nevertheless.
+There are two exceptions. If an operator steers meanwhile, the plan is thrown away. If an owner
+goes, nobody gets its part of the plan until the next one. An owner that comes is in the next plan.
+So a pool whose owners come and go all the time is planned nevertheless.
 
-A policy that raises, or does not return, costs its pool the balance and nothing else: the pool goes
+A policy that raises, or does not return, costs its pool its balance and nothing else: the pool goes
 on by the simplest rule (`Staying`), and `trouble` says so to everybody who asks.
 """
 

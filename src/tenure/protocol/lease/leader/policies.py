@@ -1,4 +1,4 @@
-"""The policies there are, by name, for each kind of pool. The first is the one it begins with."""
+"""The available policies, by name, for each kind of pool. A pool begins with the first one."""
 
 from collections.abc import Callable, Mapping
 

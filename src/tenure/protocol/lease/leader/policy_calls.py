@@ -1,9 +1,9 @@
-"""What a leader has asked of policies beside the machine, and for how long it waits for one.
+"""The calls of policies that a leader has made outside the machine, and how long it waits for them.
 
-A policy is somebody's code, and may never return. The thread that runs it cannot be ended, and
-another thread beside it might hang as well, as often as a pool is planned. So there is one thread,
-which does what it is asked in order; and where the first in the row takes too long, all that wait
-are given up at once: they would wait as long. Until that first one returns, nothing more is asked.
+A policy is somebody's code, and may never return. The thread that runs it cannot be ended, and a
+second thread might hang as well, each time that a pool is planned. So there is one thread, which
+makes the calls in order. If the first call in the line takes too long, all waiting calls are given
+up at once: they would wait as long. Until that first one returns, no policy is asked.
 """
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds

@@ -1,9 +1,9 @@
 """One pool under a leader: joining, asking, recalling, granting, expiring.
 
-The plan says who should have what; the table says who has what. Everything here follows from the
-difference: a range whose owner should not have it is recalled, a free range is granted to whoever
-should have it, when that one asks. Nothing is ever granted unasked (P1), so the only ranges that
-wait for a dead owner are those it held.
+The plan says which owner should have each range; the table says which owner has it. Everything here
+follows from the difference: a range whose owner should not have it is recalled, and a free range is
+granted to the owner that should have it, when that owner asks. Nothing is ever granted unasked
+(P1), so the only ranges that wait for a dead owner are those it held.
 
 A range is freed in four ways, and no other: its owner's request does not list it (P5), the one hold
 of its owner's incarnation has run out (P4), its owner left, or is proven dead (P14).

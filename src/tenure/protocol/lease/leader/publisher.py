@@ -1,9 +1,9 @@
-"""What lookups are told of one pool: changes as they commit, or the whole table (Centrifuge 2.2).
+"""Telling lookups about one pool: changes as they commit, or the whole table (Centrifuge 2.2).
 
 Lookups ask every few seconds with the LSN they are at, as in the paper; in between, changes are
-pushed to whoever asked lately, gathered over some milliseconds and encoded once for all. A push
-that is lost, late or twice does no harm: each says which LSN it follows on, and the next question
-brings what is missing.
+gathered over some milliseconds, encoded once, and pushed to all lookups that asked lately. A push
+that is lost, late or doubled does no harm: each says which LSN it follows, and the answer to the
+next question brings what is missing.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Answers to what people and tools ask of a leader: reading only."""
+"""Answers to the questions of people and tools: reading only."""
 
 from collections.abc import Mapping
 from typing import assert_never

@@ -1,12 +1,12 @@
 """How long caches may still hit what an earlier owner let them read (rule V13).
 
-Whoever dies withdraws nothing. The end of a hold, a return and a hand-off leave no read lease
-behind (V11, V12); only a death that was attested frees ranges while caches may hit. So the leader
-remembers until when, through any grants, and says it with each. A new leader does not know whose
-deaths its predecessor took for attested: it counts from its takeover.
+An owner that dies withdraws nothing. The end of a hold, a return and a hand-off leave no read lease
+behind (V11, V12); only an attested death frees ranges while caches may still hit. So the leader
+remembers until when they may, also after the ranges are granted, and says so with each grant. A new
+leader does not know which deaths its predecessor accepted as attested: it counts from its takeover.
 
-An owner that gives no read leases has never said that it knows what a quiet is: it is granted the
-range when the quiet is over.
+An owner that gives no read leases has not said that it understands quiets: it is granted the range
+when the quiet is over.
 """
 
 from collections.abc import Iterable

@@ -4,8 +4,8 @@ An owner or a lookup may have seen more of a journal's history than the journal 
 journal is an old copy, and leading on it would give keys to two owners (P22). But a client can also
 lie, and one liar must not end a leader. So each answer carries a receipt, sealed with a secret that
 only the journal and its managers know, and requests repeat the latest. Nobody but a leader of that
-very journal can have made it, so what it says is true whoever shows it, and one honest witness is
-enough. A claim without a receipt tells nothing about the journal: it counts against who made it.
+very journal can have made it, so it is true whoever shows it, and one honest witness is enough. A
+claim without a receipt proves nothing about the journal: it counts against the client that made it.
 """
 
 from hashlib import blake2b

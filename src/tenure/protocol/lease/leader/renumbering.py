@@ -1,13 +1,13 @@
-"""Renumbering: what one owner has side by side becomes one entry of the table again.
+"""Renumbering: adjacent ranges of one owner become one entry of the table again.
 
 Ranges are one entry only where owner, number and `since` agree (P11). Each move makes a number, so
-the table would have more entries for ever where keys come and go with their state. Now and then the
-leader gives neighbours that differ in nothing else one new number. Their owner is told both numbers
-(`Leased.former`) and goes on holding: nothing moves, ends or is lost by it.
+the table would keep growing if keys come and go with their state. Now and then the leader gives one
+new number to neighbours that differ in nothing but their numbers. Their owner is told the old
+numbers too (`Leased.former`) and goes on holding: nothing moves, ends or is lost.
 
-`since` stays as it is. To raise it where neighbours differ in that, too, would be wrong: what was
-written under a lower number counts as lost then, for lookups and for all that keep the number of a
-lease beside what they store.
+`since` stays as it is. Raising it, so that neighbours with different `since` could be joined too,
+would be wrong: all that was written under a lower number would then count as lost, for lookups and
+for everybody who keeps the number of a lease beside what they store.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,8 @@
-"""What a leader answers to an owner: all that it may hold (P4), or that nothing has changed.
+"""The answers of a leader to an owner: all that it may hold (P4), or that nothing has changed.
 
-Mostly an owner asks for what it has and is to have. Then the answer tells it the fingerprint of all
-that it lists; from then on it asks with that in the place of the list, and is answered without one.
+Mostly an owner asks for just what it has and is to keep. Then the answer contains the fingerprint
+of all that it lists; from then on the owner sends that instead of the list, and the answer has no
+list either.
 """
 
 from tenure.protocol.lease.causes import joined

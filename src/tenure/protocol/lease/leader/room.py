@@ -1,4 +1,4 @@
-"""Whether a pool can take what is asked of it. How much room it has, `lease.limits` says."""
+"""Whether a pool has room for a request. `lease.limits` says how much room there is."""
 
 from collections.abc import Iterable, Sequence
 

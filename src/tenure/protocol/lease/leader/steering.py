@@ -1,8 +1,8 @@
-"""Steering a pool: what an operator wants of it, whatever its policy would do.
+"""Steering a pool: an operator's orders, which its policy must follow.
 
 A command says what is to hold from now on; it is journaled, so that a later leader knows, and the
 pool is planned anew. Before that, the policy is asked what it would do with the command and without
-it: the difference is what moves because of it, and all that a dry run does.
+it: the difference is what moves because of the command. A dry run ends there.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
-"""What owners report of caches and entities, and when it becomes an event.
+"""Reports of owners about caches and entities, and when they become an event.
 
-Reports come with every renewal and mostly say that all is well. What an operator would want to be
-told is noted once, when it begins, and once when it is over. Nothing is decided by it.
+Reports come with every renewal and mostly say that all is well. Trouble that an operator should
+know of is noted once when it begins, and once when it is over. Nothing is decided by it.
 """
 
 from tenure.protocol.lease.leader.context import LeaderContext

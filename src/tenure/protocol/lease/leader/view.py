@@ -1,4 +1,4 @@
-"""What a manager shows of itself: all that whoever runs it may know."""
+"""What a manager machine shows of itself to the shell that runs it."""
 
 from collections.abc import Mapping
 from typing import Literal

@@ -1,15 +1,15 @@
 """Asking neighbours whether a quiet owner's process is gone (rule P14).
 
 A closed socket proves nothing: its owner may connect again, and a child that it forked may keep the
-socket of a dead one open. So silence and a broken connection only make an owner suspect. Then other
-owners in the very same place, of any pool, are asked to look, a few at a time and again and again,
-until one says that this very process is gone, the suspect speaks, or its hold has run out. An owner
-that comes back under the name of its predecessor is asked about that one.
+socket of a dead one open. So silence and a broken connection only make an owner suspect. Then the
+leader asks other owners in the very same place, of any pool, to look, a few at a time and again and
+again, until one says that this very process is gone, the suspect speaks, or its hold has run out.
+An owner that comes back under the name of its predecessor is asked about its predecessor.
 
-Only an owner that was asked is believed, and only about the one that it was asked about. It may
-lie, so the accused is told, and may object: what it held is free when it has not spoken for a
-moment. The leader waits for no objection where the accused has no connection and the accuser is a
-known owner.
+The leader believes only an owner that it has asked, and only about the process that it asked about.
+The owner may lie, so the accused is told, and may object: its ranges are free once it has not
+spoken for a moment. The leader waits for no objection where the accused has no connection and the
+accuser is a known owner.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Witness(NamedTuple):
 
 
 class Suspect:
-    """An incarnation that has gone quiet, and whom was asked about it."""
+    """An incarnation that has gone quiet, and the owners that were asked about it."""
 
     __slots__ = (
         "accuser",
@@ -87,7 +87,7 @@ class Suspect:
 
 
 class Witnesses:
-    """Whom a leader suspects, and whom it asks."""
+    """The suspects of a leader, and the witnesses that it asks."""
 
     def __init__(self, now: Instant, context: LeaderContext, pools: Mapping[str, Pool]) -> None:
         self.context = context

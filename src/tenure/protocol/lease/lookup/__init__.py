@@ -1,1 +1,1 @@
-"""What a lookup decides: where keys are, and what was lost."""
+"""The decisions of a lookup: where keys are, and what was lost."""

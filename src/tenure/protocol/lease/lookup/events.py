@@ -1,4 +1,4 @@
-"""What the lookup machine is told, and what it wants done."""
+"""The events and actions of the lookup machine."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +15,7 @@ from tenure.protocol.lease.table_columns import TableColumns
 
 
 class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lookup is told when it is made."""
+    """The configuration of a lookup machine."""
 
     managers: tuple[str, ...]
     pool: str
@@ -24,7 +24,7 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookupView(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever runs a lookup machine may read of it, beside what its actions say."""
+    """What the shell that runs a lookup machine may read of it, beside its actions."""
 
     journal: int
     leadership: int
@@ -46,7 +46,7 @@ LookupEvent: TypeAlias = ManagerSaid[ToLookup] | ManagerLost | ManagersNamed
 
 
 class RoutingTable(msgspec.Struct, frozen=True):
-    """Where each range is served. Out of contact it is one range, which nobody serves (P17)."""
+    """Where each range is served. A lookup out of contact has one range, which nobody serves (P17)."""
 
     starts: tuple[Key, ...]
     addresses: tuple[str | None, ...]
@@ -91,7 +91,7 @@ AnyRoutingTable: TypeAlias = RoutingTable | ColumnTable
 
 
 class Route(msgspec.Struct, frozen=True):
-    """From here on route by `table`, which may differ in these ranges from the one before."""
+    """From here on, route by `table`, which may differ from the former one in these ranges."""
 
     changed: tuple[KeyRange, ...]
     table: AnyRoutingTable

@@ -1,12 +1,13 @@
 """The lookup machine: a copy of the lease table, kept up, and what was lost since (Centrifuge 2.2).
 
 It asks the manager every few seconds what changed since its LSN, and takes the changes pushed in
-between. From what it knew and what it is told it finds what was lost: whatever it knew under a
-number below the `since` it is told now (P16). That comparison misses nothing, however much it was
-away for, where the paper's flag on the last change would.
+between. It compares what it knew with what it is told now, and so finds what was lost: every range
+that it knew under a number below the present `since` (P16). The paper's flag on the last change
+would miss losses when a lookup was away for long; this comparison misses none.
 
-Contact counts from when it sent the last sync that was answered (P17). Past its bound, it can not
-know what was lost, so everything counts as lost, and it routes nothing until it is answered again.
+Contact counts from when it sent the last sync that was answered (P17). Past its bound, the lookup
+cannot know what was lost, so everything counts as lost, and it routes nothing until it is answered
+again.
 """
 
 from collections.abc import Iterable
@@ -77,7 +78,7 @@ class Known(NamedTuple):
 
 
 class LookupMachine:
-    """One lookup's deciding self."""
+    """The machine of one lookup."""
 
     def __init__(self, config: LookupConfig, random: Random) -> None:
         self.config = config

@@ -1,1 +1,1 @@
-"""What an owner decides: what it may believe, and how its state moves."""
+"""The decisions of an owner: what it may believe, and how its state moves."""

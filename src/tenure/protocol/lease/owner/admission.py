@@ -1,9 +1,9 @@
 """Which offers of state an owner accepts, and when (P13).
 
-It takes what its manager has told it to expect, and nothing else: a source shows the secret of its
-order, which nobody but the two owners has been told. Where an offer comes before the answer that
-announces it, or meets what is left of an earlier one, it waits for a moment; an offer that is
-refused comes again only when its source asks the manager next.
+An owner accepts only the offers that its manager has announced: a source shows the secret of its
+order, which only the two owners have been told. If an offer comes before the answer that announces
+it, or while the rest of an earlier one is being cleared, it waits for a moment; a refused offer
+comes again only when its source asks the manager next.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def _is_proven(offer: Offer, expected: Expected) -> bool:
 
 
 class Admission:
-    """The offers that are made to one owner."""
+    """The offers made to one owner."""
 
     def __init__(self, pool: str, belief: Belief, copies: Copies) -> None:
         self._pool = pool

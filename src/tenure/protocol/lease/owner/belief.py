@@ -1,10 +1,10 @@
-"""What an owner believes it holds, and what it is still giving up.
+"""What an owner believes that it holds, and what it is still giving up.
 
 One set of leases and one instant at which all of it ends. An answer first drops what it does not
-list, then moves the instant (P4). What was recalled is not believed any more, but is listed in
-requests until the application has let go of it, so that nobody else gets a range while it is still
-being written out (P10). An owner that gives read leases lists whatever it does not believe in any
-more until no cache can hit it, also past a recall's deadline: nobody else gets it before (V12).
+list, then moves the instant (P4). The owner no longer believes in a range that was recalled, but
+lists it in requests until the application has let go of it, so that nobody else gets the range
+while it is still being written out (P10). An owner that gives read leases goes on listing it until
+no cache can hit it, even past the deadline of the recall: nobody else gets it before (V12).
 """
 
 from collections.abc import Iterable

@@ -1,11 +1,12 @@
-"""What an owner has whole of ranges that it does not serve, and what it is handing over (P13).
+"""Whole copies that an owner has of ranges that it does not serve, and its hand-overs (P13).
 
-A copy is of a range as the lease of one number left it. Who served it last has one from when its
-belief ended; who is to serve it next has one from when the last difference came. Both say so in
-every request, until the manager's answer says that the copy does not count any more, or grants the
-range with it. A grant that names a copy which is not there is not believed: it would make of an
-empty range one whose state is unbroken. Nor is a grant of an empty range where something is left
-of a copy: that would be served as if it were the range's own.
+A copy has the state of a range as the lease of one number left it. The owner that served the range
+last has one from when its belief ended; the owner that is to serve it next has one from when the
+last difference came. Both say so in every request, until the manager's answer says that the copy no
+longer counts, or grants the range with it. An owner does not believe a grant that names a copy
+which it does not have: an empty range would pass for one whose state is unbroken. Nor does it
+believe a grant of an empty range while a part of a copy is left: that would be served as if it were
+the range's own.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the owner machine is told, and what it wants done."""
+"""The events and actions of the owner machine."""
 
 from typing import Literal, TypeAlias
 
@@ -27,7 +27,7 @@ Phase = Literal["joining", "joined", "draining", "closing", "closed"]
 
 
 class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What an owner is told when it is made; how long leases last is the manager's to say (P7)."""
+    """The configuration of an owner machine; the manager says how long leases last (P7)."""
 
     managers: tuple[str, ...]
     pool: str
@@ -84,7 +84,7 @@ class Holdings(msgspec.Struct, frozen=True):
 
 
 class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever runs an owner machine may read of it, beside what its actions say."""
+    """What the shell that runs an owner machine may read of it, beside its actions."""
 
     config: OwnerConfig
     phase: Phase
@@ -107,23 +107,25 @@ class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """What was to be done on a revocation, or to forget something, is done."""
+    """The application has done what a Revoke or a Forget asked for."""
 
     revocation: int
 
 
 class ReadsEnded(msgspec.Struct, frozen=True):
-    """No cache can hit any more what was revoked: said by owners that give read leases (V12)."""
+    """No cache can hit the revoked ranges any longer: said by owners that give read leases (V12)."""
 
     revocation: int
 
 
 class Lapsed(msgspec.Struct, frozen=True):
-    """A reader saw the holdings expire before the machine was told the time: they have (S3)."""
+    """A reader saw the holdings expire before the machine was told the time: so they have expired
+    (S3).
+    """
 
 
 class Alive(msgspec.Struct, frozen=True):
-    """The application showed that it is not hung."""
+    """The application has shown that it does not hang."""
 
 
 class CloseRequested(msgspec.Struct, frozen=True):
@@ -131,11 +133,11 @@ class CloseRequested(msgspec.Struct, frozen=True):
 
 
 class DrainRequested(msgspec.Struct, frozen=True):
-    """Hand everything over, or return it where nobody can take it, and go."""
+    """Hand everything over, or return it if nobody can take it, and go."""
 
 
 class CopiedAhead(msgspec.Struct, frozen=True):
-    """All but the last difference has been given to the taker."""
+    """The taker has been given everything but the last difference."""
 
     order: HandOff
 
@@ -172,14 +174,14 @@ class ArrivalEnded(msgspec.Struct, frozen=True):
 
 
 class ImportLost(msgspec.Struct, frozen=True):
-    """What was imported, all of it, is not there any more."""
+    """Everything that was imported is gone."""
 
     range: KeyRange
     number: int
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """What a look at a process showed, because `manager` asked."""
+    """What a look at a process showed; `manager` asked for it."""
 
     manager: str
     question: Attest
@@ -209,20 +211,20 @@ OwnerEvent: TypeAlias = (
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """From here on believe this and nothing else; before any action after it."""
+    """From here on, believe this and nothing more; this comes before any action after it."""
 
     holdings: Holdings
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """Tell the application what it holds newly."""
+    """Tell the application what has been granted to it."""
 
     leases: tuple[Leased, ...]
 
 
 class Revoke(msgspec.Struct, frozen=True):
-    """Tell the application what it holds no longer; say Revoked when that is done, and ReadsEnded,
-    if it gives read leases, when no cache can hit anything of it.
+    """Tell the application what it no longer holds; say Revoked when that is done, and ReadsEnded,
+    if the owner gives read leases, when no cache can hit any of it.
     """
 
     revocation: int
@@ -256,13 +258,13 @@ class HandOver(msgspec.Struct, frozen=True):
 
 
 class SendLast(msgspec.Struct, frozen=True):
-    """The range is not served any more: send what changed last; then say HandedOver."""
+    """The range is no longer served: send the last difference; then say HandedOver."""
 
     order: HandOff
 
 
 class StopHandOver(msgspec.Struct, frozen=True):
-    """It is not to be handed over, or not there: stop, wherever it is."""
+    """The range is not to be handed over, or not to that owner: stop, however far it has come."""
 
     order: HandOff
 
@@ -274,21 +276,21 @@ class Admit(msgspec.Struct, frozen=True):
 
 
 class TurnAway(msgspec.Struct, frozen=True):
-    """Do not take what is offered on that channel, or not any more."""
+    """Do not take what is offered on that channel, or no longer."""
 
     channel: int
     why: str
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """What came on that channel counts from here on: tell its source so."""
+    """The state that came on that channel counts from here on: tell its source so."""
 
     channel: int
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """The state of a range, as the lease of that number left it, is of no use any more: discard
-    it, also where it is still arriving; then say Revoked.
+    """The state of a range, as the lease of that number left it, is no longer of use: discard it,
+    even if it is still arriving; then say Revoked.
     """
 
     revocation: int

@@ -1,11 +1,11 @@
-"""Giving: one range on its way from here, copied while it is served, then its last difference.
+"""Giving: one range leaves this owner, copied while it is served; its last difference follows.
 
 Each order is carried out by a machine of its own, which ends with it. It asks the application for
 chunks, two ahead, and sends them as the taker takes them in. When a difference is small enough, or
 there have been enough of them, the application settles: what has begun in the range, and must
 finish before its keys move, finishes, up to a deadline. Then the owner machine is told, which ends
-the belief; only then comes the last difference. Whatever goes wrong ends it: to begin anew is for
-the owner machine to decide.
+the belief; only then comes the last difference. Any failure ends it: only the owner machine decides
+whether to begin anew.
 """
 
 from collections import deque
@@ -57,7 +57,7 @@ CHUNKS_IN_HAND = 2
 
 
 class PeerReached(msgspec.Struct, frozen=True):
-    """The channel to the taker is there."""
+    """The channel to the taker is open."""
 
 
 class ExportBegun(msgspec.Struct, frozen=True):
@@ -65,13 +65,13 @@ class ExportBegun(msgspec.Struct, frozen=True):
 
 
 class ChunkMade(msgspec.Struct, frozen=True):
-    """The application's next chunk; None where there is no other."""
+    """The application's next chunk; None if there are no more."""
 
     data: bytes | None
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """What had begun in the range has finished, and nothing begins there that must finish."""
+    """All that had begun in the range has finished, and nothing new begins there that must finish."""
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
@@ -79,14 +79,14 @@ class Withdrawn(msgspec.Struct, frozen=True):
 
 
 class ServingEnded(msgspec.Struct, frozen=True):
-    """The range is not served any more: the next difference is the last."""
+    """The range is no longer served: the next difference is the last."""
 
     writes: tuple[bytes, ...] = ()
     """What is known of its writes, for a taker that gives read leases too (V15)."""
 
 
 class GivingStopped(msgspec.Struct, frozen=True):
-    """The owner machine wants it no more."""
+    """The owner machine no longer wants the hand-over."""
 
 
 GivingEvent: TypeAlias = (
@@ -114,7 +114,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True):
-    """Have the application export the range, from the last mark on if there is one."""
+    """Have the application export the range, from the last mark on, if any."""
 
 
 class MakeChunk(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ class MakeChunk(msgspec.Struct, frozen=True):
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """Let what has begun in the range finish, and say Settled. It is waited for until the deadline;
+    """Let what has begun in the range finish, and say Settled. Wait for it until the deadline;
     whatever has not finished by then goes on without its lease.
     """
 
@@ -170,7 +170,7 @@ Phase: TypeAlias = Literal[
 
 
 class Giving(ChannelMachine[GivingEvent, GivingAction]):
-    """An order that is carried out."""
+    """An order that is being carried out."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""What a reader saw end must not go on (S3), whatever the machine had decided by then.
+"""A lease that a reader saw end must not go on (S3), whatever the machine had decided by then.
 
-The machine decides at 12.0 s that a renewal moves the end of the term, which was 12.1 s. Before
-that is put up, at 12.2 s, a reader sees the end of what is up, and says no. From then on nothing
-that is held may be put up, until the machine has taken notice and dropped everything: what it is
-granted later has new numbers.
+The machine decides at 12.0 s that a renewal moves the end of the term, which was 12.1 s. Before the
+new snapshot is published, at 12.2 s, a reader sees that the published one has ended, and says no.
+From then on no snapshot that holds anything may be published until the machine has noticed and
+dropped everything: leases that it is granted later have new numbers.
 """
 
 from tenure.protocol.lease.owner.events import Holdings

@@ -55,7 +55,7 @@ LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
 
 
 class OwnerMachine:
-    """One owner process's deciding self."""
+    """The machine of one owner process."""
 
     def __init__(self, config: OwnerConfig, random: Random) -> None:
         self.config = config

@@ -1,14 +1,14 @@
 """The owner's side of the load: what was asked of each range, and which keys were the hottest.
 
-Ranges are counted: one number each, raised at every check. Keys can not be, there may be millions;
-so one check in many is a sample, and a report names the keys that were met again and again. The
-gaps between samples are drawn, because clients ask in turns: each hundredth check may well be the
-same key's. Their mean follows the rate, so that each report rests on as many samples, whatever is
-asked for.
+Each range has a counter, which every check raises. Keys cannot have one, since there may be
+millions; so one check in many is a sample, and a report names the keys that were sampled again and
+again. The gaps between samples are drawn, because clients ask in turns: each hundredth check may
+well be the same key's. Their mean follows the rate, so that each report rests on about the same
+number of samples, whatever the load.
 
-A report goes once every renewal's time, on a request that goes anyway. It is no business of the
-owner machine: what it may hold does not depend on it, and a report that is lost with its request is
-not repeated. The next one tells the rates of its own time.
+A report goes once per renewal interval, with a request that is sent anyway. It does not concern the
+owner machine: what the owner may hold does not depend on it, and a report that is lost with its
+request is not repeated. The next one has the rates of its own interval.
 
 The counting itself is where checks are (`left` is lowered there, and `meet` called when it is used
 up), for that has to take next to no time.
@@ -87,7 +87,7 @@ class Sampler:
 
 
 class RangeTally(NamedTuple):
-    """What was asked so far of a range that is held."""
+    """The checks so far of a range that is held."""
 
     start: Key
     end: Key | None
@@ -99,7 +99,7 @@ class RangeTally(NamedTuple):
 class Meter:
     """From counts that only grow to reports of what was counted between them.
 
-    A count that is less than it was has begun anew, and nothing is known of it until the next.
+    A count that has become smaller has begun anew, and gives no rate until the next report.
     """
 
     def __init__(self, random: Random, now: Instant) -> None:

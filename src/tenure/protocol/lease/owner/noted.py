@@ -1,4 +1,4 @@
-"""What an owner tells of itself."""
+"""What an owner notes about itself."""
 
 from collections.abc import Iterator
 from enum import unique
@@ -44,7 +44,7 @@ REFUSED: dict[RefusalReason, OwnerKind] = {
 
 
 class News:
-    """What messages tell that is news to an owner; a quiet renewal tells nothing new."""
+    """The parts of messages that are news to an owner; a quiet renewal contains no news."""
 
     def __init__(self, pool: str) -> None:
         self.pool = pool

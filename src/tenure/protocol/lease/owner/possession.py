@@ -1,7 +1,7 @@
 """What an owner has: the leases that it counts on, and copies; and how an answer changes both.
 
-The order counts. What stands in the way of a grant is dealt with before it is believed, belief ends
-before anybody is told so, and the expiry moves last (P4). All of it ends with the one term.
+The order counts. Obstacles to a grant are dealt with before it is believed, belief ends before
+anybody is told so, and the expiry moves last (P4). All of it ends with the one term.
 """
 
 from tenure.base.instants import FAR_FUTURE, Instant

@@ -1,4 +1,4 @@
-"""What an owner asks: in short, or in full; and what a short answer to it says."""
+"""The requests of an owner, short or in full; and what a short answer means."""
 
 from typing import NamedTuple
 

@@ -1,13 +1,13 @@
-"""Taking: one range on its way here, each chunk in the application's state before the next comes.
+"""Taking: one range comes to this owner; each chunk is imported before the next one comes.
 
-Each channel that is opened to this owner has a machine of its own, which ends with it. Whether an
-offer is accepted is for the owner machine to say, and whether what came may stay: it may only if
-the range is granted with it. Whatever else happens, a channel that breaks, a source that says
-nonsense, an application that fails, it is discarded.
+Each channel that is opened to this owner has a machine of its own, which ends with it. The owner
+machine says whether an offer is accepted, and whether the state that came may stay: it may only if
+the range is granted with it. In every other case, such as a channel that breaks, a source that
+sends nonsense, or an application that fails, the state is discarded.
 
 A source that was accepted may be silent for as long as its order stands: the owner machine forgets
-what it does not expect any more. An application that does not come back from a call may not: its
-caller is told, and the range goes to others.
+ranges that it no longer expects. An application may not be silent: if it does not return from a
+call, the source is told, and the range goes to others.
 """
 
 from typing import Literal, TypeAlias, assert_never
@@ -47,13 +47,13 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 class TurnedAway(msgspec.Struct, frozen=True):
-    """The owner machine does not want it, or not any more."""
+    """The owner machine does not want it, or no longer."""
 
     why: str
 
 
 class Cleared(msgspec.Struct, frozen=True):
-    """Nothing is there that a late task may have left behind."""
+    """Nothing that a late task may have left behind is there."""
 
 
 class TookIn(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ class TakeIn(msgspec.Struct, frozen=True):
 
 
 class TakeWrites(msgspec.Struct, frozen=True):
-    """Tell whoever gives read leases here what is known of the range's writes."""
+    """Tell the giver of read leases here what is known of the range's writes."""
 
     data: bytes
 

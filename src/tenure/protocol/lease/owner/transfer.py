@@ -1,10 +1,9 @@
 """What two owners say to each other when one hands a range to the other (P13).
 
-One channel carries one range, straight from the owner that has it to the one that is to have it.
-The source says what it has, for which incarnation, and the secret of the order that it was given;
-the taker accepts, and takes in each chunk before it says so. Of chunks that are not yet said to be
-taken only a few are under way, so that neither side has more than these in memory, and both know
-that the other goes on.
+One channel carries one range, straight from its present owner to its next. The source says what it
+has, for which incarnation, and the secret of its order; the taker accepts, and acknowledges each
+chunk once it has taken it in. Only a few unacknowledged chunks are under way, so that neither side
+has more than these in memory, and each knows that the other goes on.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +32,7 @@ for the other owner's answer."""
 
 
 class PeerMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """The base of what two owners say to each other: compact arrays, told apart by their tag."""
+    """The base of the messages between two owners: compact arrays, distinguished by their tag."""
 
 
 class Offer(PeerMessage, frozen=True, kw_only=True):
@@ -57,7 +56,7 @@ class Offer(PeerMessage, frozen=True, kw_only=True):
 
 
 class Chunk(PeerMessage, frozen=True, kw_only=True):
-    """Some of the state, in the words of the application."""
+    """Some of the state, as the application encodes it."""
 
     data: bytes
     is_urgent: bool = False
@@ -68,7 +67,7 @@ class Chunk(PeerMessage, frozen=True, kw_only=True):
 
 
 class Last(PeerMessage, frozen=True, kw_only=True):
-    """The range is not served any more, and all of its state has been sent."""
+    """The range is no longer served, and all of its state has been sent."""
 
 
 class Accepted(PeerMessage, frozen=True, kw_only=True):
@@ -87,7 +86,7 @@ class Whole(PeerMessage, frozen=True, kw_only=True):
 
 
 class NotTaken(PeerMessage, frozen=True, tag="Refused", kw_only=True):
-    """It is not taken, or not any more; what came of it is dropped."""
+    """The range is not taken, or no longer; the state that came is dropped."""
 
     why: Text
 
@@ -100,13 +99,13 @@ ToSource: TypeAlias = Accepted | Taken | Whole | NotTaken
 
 
 class PeerSaid(msgspec.Struct, frozen=True):
-    """A message came, which was listened for."""
+    """A message came, as Listen asked for."""
 
     message: ToTaker | ToSource
 
 
 class PeerErred(msgspec.Struct, frozen=True):
-    """What came is no message."""
+    """Bytes came that are not a message."""
 
     why: str
 
@@ -118,7 +117,7 @@ class PeerLost(msgspec.Struct, frozen=True):
 
 
 class CallFailed(msgspec.Struct, frozen=True):
-    """The application could not do what it was called for."""
+    """The application failed in a call."""
 
     why: str
 
@@ -144,7 +143,9 @@ class HangUp(msgspec.Struct, frozen=True):
 
 
 class ChannelMachine(ABC, Generic[E, A]):
-    """What gives or takes on a channel. It does what is due first, and nothing once it is over."""
+    """A machine that gives or takes on a channel. It does due work first, and nothing once it is
+    over.
+    """
 
     _phase: str
     """"over", when nothing follows."""

@@ -1,4 +1,4 @@
-"""An owner as a witness: what it looks at for its manager, and what it says of it (P14)."""
+"""An owner as a witness: what it looks at for its manager, and what it reports (P14)."""
 
 from tenure.base.noted import Noted
 from tenure.protocol.lease.attestation import may_attest
