@@ -1,4 +1,4 @@
-"""The journals that a manager can keep, each opened by its URL."""
+"""The kinds of journals that a manager can keep, each opened by its URL."""
 
 from pathlib import Path
 

@@ -2,13 +2,14 @@
 
 A journal is two things in one. A *log* of records with LSNs 1, 2, 3 ..., a prefix of which may have
 been replaced by a snapshot. And a *seat*, on which one manager at a time leads. They are one thing
-because only the leader may write, and whether it still leads is decided where it writes.
+because only the leader may write, and the place that takes its writes decides whether it still
+leads.
 
-- **Mandates.** What carries a mandate does nothing unless this is the journal that it names, and
-  its leadership has the seat. An append also says after which LSN; one leader writes one log, so a
-  log that has gone on without it means two writers under one leadership, and is damage.
-- **All or none, and durable.** What was answered with success outlives the manager, and its host
-  where the journal says so.
+- **Mandates.** A call with a mandate does nothing unless this is the journal that it names, and its
+  leadership has the seat. An append also says after which LSN; one leader writes one log, so a log
+  that has gone on without it means two writers under one leadership, and is damage.
+- **All or none, and durable.** A write that was answered with success outlives the manager, and its
+  host too if the journal says so.
 - **Repeatable.** After `Unknown`, the same append may be repeated until the answer is known (rule
   P18): finding the very records already there is success.
 - **One history, one identity** (P22), drawn when the journal begins. LSNs and leaderships are never
@@ -16,8 +17,7 @@ because only the leader may write, and whether it still leads is decided where i
 
 Methods may be called from one event loop. On one handle, calls about the seat are carried out in
 the order made, and so are appends, and so are compactions; between these kinds there is no order: a
-beat need not wait for an append.
-`tenure.testing.contracts.journal` is this page as tests.
+beat need not wait for an append. `tenure.testing.contracts.journal` tests all this.
 """
 
 import secrets
@@ -60,11 +60,11 @@ class Tail(msgspec.Struct, Generic[R], frozen=True):
 
 
 class Journal(Protocol[R, S]):
-    """A log and a seat, shared by managers: of records R, which come to a state S.
+    """A log and a seat, shared by managers: of records R, whose sum is a state S.
 
-    Every method raises JournalError when it could not be carried out, and one of FATAL when
-    repeating it is of no use. Only `append` has a value for "not known", since only it must be
-    repeated until it is known.
+    Every method raises JournalError if it could not be carried out, and one of FATAL if repeating
+    it is useless. Only `append` has a value for "not known", since only an append must be repeated
+    until its outcome is known.
     """
 
     async def read_seat(self) -> Seat:
@@ -121,7 +121,7 @@ class Journal(Protocol[R, S]):
 
 
 class Beginning(msgspec.Struct, Generic[S], frozen=True):
-    """What a history begins with that goes on from a copy of another."""
+    """The beginning of a history that goes on from a copy of another."""
 
     journal: JournalId
     seat: Seat
@@ -129,7 +129,7 @@ class Beginning(msgspec.Struct, Generic[S], frozen=True):
 
 
 class Restorable(Journal[R, S], Protocol):
-    """A journal of which there can be an old copy."""
+    """A journal that may be an old copy."""
 
     async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         """Go on as the journal that `beginning` says, its state in the place of all records.

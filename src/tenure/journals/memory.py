@@ -1,11 +1,11 @@
-"""A journal in memory: gone with its process, which is PRS's behaviour.
+"""A journal in memory: lost with its process, as in PRS.
 
-A manager that starts with it knows nothing, so it waits the longest hold before it grants anything,
-and everything is lost once. Several managers of one process may share one object: that is how tests
-make one manager take over from another.
+A manager that starts with it knows nothing, so it waits for the longest hold before it grants
+anything, and each restart loses all state once. Several managers of one process may share one
+object: that is how tests make one manager take over from another.
 
-`JournalContents` is what every journal promises, carried out at once. The simulator runs it too, on
-a disk that fails, is slow, and loses answers.
+`JournalContents` keeps the promises of every journal, at once. The simulator runs it too, on a disk
+that fails, is slow, and loses answers.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""What etcd's refusals mean for a journal, told once.
+"""What etcd's refusals mean for a journal, in one place.
 
 The question that matters is whether the request may have been carried out all the same. `NotSent`
-and the refusals of a leader say that it was not; `EtcdUnanswered` says that nobody knows. What
-changes nothing when it is carried out twice may be asked of the next member after either; what
-does, only after the first kind.
+and the refusals of a leader say that it was not; `EtcdUnanswered` says that nobody knows. A request
+that changes nothing when it is carried out twice may go to the next member after either; any other,
+only after the first kind.
 """
 
 import msgspec
@@ -43,7 +43,7 @@ class AuthenticationOff(JournalError):
 
 
 class RevisionCompacted(JournalError):
-    """What stood there at that revision is no longer kept."""
+    """Etcd no longer keeps the values of that revision."""
 
 
 class EtcdRefused(JournalError):

@@ -1,12 +1,13 @@
-"""Speaking with an etcd cluster: over HTTP, with whichever of its members answers.
+"""Speaking with an etcd cluster: over HTTP, with any member that answers.
 
-Members are equal: each passes on what it is asked to the one that leads them, so that every answer
-here, reads too, is as current as if there were one member only. The one that answered last is asked
-first. A member has a short time to answer; one that is stopped, or is cut off from the others,
-must not cost the manager its leadership.
+Members are equal: each passes requests on to the one that leads them, so that every answer here,
+even to a read, is as current as if there were one member only. The member that answered last is
+asked first. A member has a short time to answer; one that is stopped, or is cut off from the
+others, must not cost the manager its leadership.
 
-What changes nothing when it is carried out twice (`repeatable`) is asked of the next member
-whatever came of the first. All else only after a failure that proves that it was not carried out.
+A request that changes nothing when it is carried out twice (`repeatable`) goes to the next member
+whatever the first one did. Any other request does so only after a failure which proves that it was
+not carried out.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How the members of an etcd cluster are, for people and for `tenure status`."""
+"""The health of an etcd cluster's members, for people and for `tenure status`."""
 
 import asyncio
 from typing import Final

@@ -1,13 +1,13 @@
 """A journal in etcd: several managers on several hosts share it, and it outlives any minority.
 
-Etcd is our Paxos group (Centrifuge 2.1.1 has its own). No safety rests on its
-leases: they have been revoked early, and their time begins anew when etcd changes its leader (rule
-P20). The seat is a few keys that change by compare-and-set only, and each write compares them.
+Etcd is our Paxos group (Centrifuge 2.1.1 has its own). No safety rests on its leases: etcd has
+revoked some early, and their time begins anew when etcd changes its leader (rule P20). The seat is
+a few keys that change by compare-and-set only, and each write compares them.
 
-Nothing is asked of etcd before the first call, so a manager starts, and waits, also while etcd is
-down. Calls that concern the seat are carried out in the order made, and so are appends, and so are
-compactions; but a beat does not wait behind an append, nor an append behind a snapshot of many
-pieces. Each is guarded by itself, so nothing depends on their order.
+The journal asks nothing of etcd before the first call, so a manager starts, and waits, even while
+etcd is down. Calls that concern the seat are carried out in the order made, and so are appends, and
+so are compactions; but a beat does not wait behind an append, nor an append behind a snapshot of
+many pieces. Each has a guard of its own, so nothing depends on their order.
 """
 
 import asyncio

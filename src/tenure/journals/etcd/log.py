@@ -1,9 +1,9 @@
 """Reading the log of an etcd journal back, all at one revision.
 
 Etcd keeps, for a while, what every key held at every revision. The first read says which revision
-it is of; whatever else is read then is read as of that revision, however often the log is appended
-to, compacted or swept in the meantime. If etcd forgets the revision before all is read, the reading
-begins anew.
+it is of; all further reads are as of that revision, however often the log is appended to, compacted
+or swept in the meantime. If etcd forgets the revision before the reading is complete, it begins
+anew.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A copy of a journal in etcd begins a new history.
 
-Its snapshot is written ahead, as every snapshot. Then one transaction changes identity, seat and
+Its snapshot is written ahead, like every snapshot. Then one transaction changes identity, seat and
 head, and sweeps the old records away, if the seat and the log's end are as they were read.
 """
 

@@ -1,17 +1,17 @@
 """The transactions of an etcd journal.
 
-A write is one transaction: it compares what its guard says, and writes only where all of that
-holds. So nothing depends on when a request arrives, whether it arrives twice, or how long a lease
-of etcd's is believed to last (rule P20); there is no lease.
+A write is one transaction: it compares what its guard says, and writes only if all of that holds.
+So nothing depends on when a request arrives, whether it arrives twice, or how long a lease of
+etcd's is believed to last (rule P20); there is no lease.
 
-What is too large for one request is written ahead, in pieces under a name nobody has used; the
-transaction that counts then puts a reference to them. Until then they are only garbage, which the
-next snapshot sweeps away in the very transaction in which it takes effect. Since that might sweep
-what another is about to refer to, whoever refers to pieces compares also that they are still there:
-a piece is never deleted without the others.
+A value that is too large for one request is written ahead, in pieces under a name that nobody has
+used; the transaction that counts then puts a reference to them. Until then they are only garbage,
+which the next snapshot sweeps away in the very transaction in which it takes effect. Since that
+might sweep pieces that another transaction is about to refer to, a transaction with a reference
+also compares that its pieces still exist: a piece is never deleted without the others.
 
-Every transaction compares the journal's identity too: keys that were deleted and begun anew by
-somebody are another journal.
+Every transaction compares the journal's identity too: if somebody deletes the keys and begins anew,
+that is another journal.
 """
 
 import asyncio

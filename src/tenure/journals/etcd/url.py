@@ -1,9 +1,9 @@
-"""What the URL of an etcd journal says: where the members are, and how to speak with them.
+"""The URL of an etcd journal: where the members are, and how to speak with them.
 
     etcd:http://h1:2379,http://h2:2379,http://h3:2379?prefix=/tenure/chat/
 
 A URL is logged, shown by the manager's API and listed with its process. So it has no place for a
-password: it names the file that holds it.
+password: it names a file that holds the password.
 """
 
 import ssl
@@ -21,7 +21,9 @@ _MAX_PREFIX_BYTES = 1_024  # every key of every record repeats it
 
 
 class EtcdOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where etcd is, and how to speak with it. Raises ConfigurationError for what cannot be so."""
+    """Where etcd is, and how to speak with it. Raises ConfigurationError if an option cannot be
+    used.
+    """
 
     endpoints: tuple[str, ...]
     """The members' client URLs, tried in this order; whichever answered last is asked first."""

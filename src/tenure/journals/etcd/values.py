@@ -1,4 +1,4 @@
-"""The keys of an etcd journal, and what each of them holds.
+"""The keys of an etcd journal, and their values.
 
     {prefix}front/identity      which journal this is, and its format
     {prefix}front/leadership    the seat, a key for each of its parts: what guards a write compares
@@ -11,14 +11,15 @@
     {prefix}parts/LSN-ID/N      the pieces of an append that is too large for one request
     {prefix}snapshots/LSN-ID/N  the pieces of a snapshot
 
-The *front* is all that is small and changes, read as one range: not as a transaction, since an etcd
-that is out of space refuses those, even if they only read.
+The *front* is all that is small and changes. It is read as one range and not in a transaction,
+since an etcd that is out of space refuses transactions, even if they only read.
 
 LSNs in keys are 16 hexadecimal digits, so that their order is that of the keys. Records are kept by
-their *last* LSN, so that those which a snapshot of LSN n replaces are a range of keys, n included.
+their *last* LSN, so that the records which a snapshot of LSN n replaces are a range of keys, n
+included.
 
-What a key holds is JSON where people may want to read it, and otherwise msgpack after a CRC-32, as
-the records within have their own: also a reference that was altered must not be followed.
+A value is JSON if people may want to read it, and otherwise msgpack after a CRC-32. (The records
+within have checksums of their own, but a reference that was altered must not be followed either.)
 """
 
 import zlib
@@ -119,7 +120,7 @@ class Keys:
 
 
 class Front:
-    """What is small and changes, as it was at one revision."""
+    """All that is small and changes, as it was at one revision."""
 
     def __init__(self, keys: Keys, found: RangeAnswer, revision: int) -> None:
         self.revision = revision

@@ -1,4 +1,4 @@
-"""The part of etcd's v3 API that a journal speaks, as its JSON gateway has it.
+"""The part of etcd's v3 API that a journal uses, as its JSON gateway has it.
 
 The gateway is the gRPC API in JSON: bytes are base64, 64-bit numbers are strings on the way back,
 and what has its default value is left out. Both etcd 3.4 and 3.5 have it under `/v3`.
@@ -16,7 +16,7 @@ ALARM: Final = "/v3/maintenance/alarm"
 
 
 class GatewayRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The base of all that is asked."""
+    """The base of all requests."""
 
 
 class Compare(GatewayRequest, frozen=True):
@@ -63,7 +63,7 @@ class Op(GatewayRequest, frozen=True):
 
 
 class Txn(GatewayRequest, frozen=True):
-    """If all of `compare` holds do `success`, otherwise `failure`, as one."""
+    """If all of `compare` holds, do `success`, otherwise `failure`, as one."""
 
     compare: list[Compare]
     success: list[Op]
@@ -113,13 +113,13 @@ class RangeAnswer(msgspec.Struct, frozen=True):
 
 
 class OpAnswer(msgspec.Struct, frozen=True):
-    """What came of an operation; that of a write says nothing."""
+    """The result of an operation; that of a write is empty."""
 
     response_range: RangeAnswer = RangeAnswer()
 
 
 class TxnAnswer(msgspec.Struct, frozen=True):
-    """Which branch was taken, and what came of it."""
+    """Which branch was taken, and its results."""
 
     header: Header = Header()
     succeeded: bool = False
@@ -131,7 +131,7 @@ class TxnAnswer(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """What proves who asks, for a while."""
+    """A token that proves, for a while, who asks."""
 
     token: str
 

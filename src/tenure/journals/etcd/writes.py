@@ -1,4 +1,4 @@
-"""What a leader writes to an etcd journal: appends, and snapshots in the place of records."""
+"""The writes of a leader to an etcd journal: appends, and snapshots that replace records."""
 
 from collections.abc import Sequence
 

@@ -1,11 +1,11 @@
-"""What SQLite's errors mean for a journal, told once.
+"""What SQLite's errors mean for a journal, in one place.
 
-Three kinds. What is *damaged* cannot be mended by trying again, so the manager stops. What is *not
-writable* is an operator's to change, and may change while the manager runs: it tries again. What is
-*locked* passes by itself.
+There are three kinds. A *damaged* journal cannot be mended by trying again, so the manager stops.
+An operator must change one that is *not writable*, perhaps while the manager runs: it tries again.
+A *locked* one becomes free without help.
 
 A failed fsync counts as damage. The kernel reports it once, drops the pages, and the next fsync
-succeeds without them: after that, nothing that this process believes written can be relied on.
+succeeds without them: after that, this process can rely on none of its writes.
 """
 
 import sqlite3

@@ -1,14 +1,15 @@
 """The file of an SQLite journal: made whole or not at all, and read through before it is used.
 
 A new journal is written in a directory of its own, synced, and only then linked to its name, which
-fails if another manager was first. So a manager that is killed while it makes one leaves none, two
-that start together use the same one, and a file that is there and empty is damage, not a beginning.
+fails if another manager was first. So a manager that is killed while it makes a journal leaves none
+behind, two managers that start together use the same one, and an empty file is damage, not a
+beginning.
 
-An existing one is first opened for reading only. What is refused is refused before anything of it
+An existing journal is first opened for reading only, so that a refusal comes before anything of it
 has changed: opening it for writing could fold its write-ahead log into it.
 
-The file is never opened but through SQLite. Closing any other descriptor of it would drop the locks
-of all connections of this process: POSIX locks belong to the process, not to the descriptor.
+The file is opened only through SQLite. Closing any other descriptor of it would drop the locks of
+all connections of this process: POSIX locks belong to the process, not to the descriptor.
 """
 
 import os
@@ -47,10 +48,10 @@ shorter than a leader can afford to wait for its beat."""
 
 
 class FileWatch:
-    """Notices that the files of an open journal are no longer those under their names.
+    """Notices that other files now have the names of an open journal's files.
 
-    All three: without its write-ahead log a journal forgets what it acknowledged, and two managers
-    with different shared-memory files do not see each other.
+    It watches all three: without its write-ahead log a journal forgets what it acknowledged, and
+    two managers with different shared-memory files do not see each other.
     """
 
     def __init__(self, path: Path) -> None:

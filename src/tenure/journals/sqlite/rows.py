@@ -1,7 +1,7 @@
-"""What stands in the tables of an SQLite journal, and how it is read back.
+"""The tables of an SQLite journal, and how they are read back.
 
-SQLite keeps any value in any column, and somebody may have written some: what is read is checked
-before it is believed. `records` has one row for each LSN after that of `snapshot`; `seat` and
+SQLite keeps any value in any column, and somebody may have written one: values are checked before
+they are believed. `records` has one row for each LSN after that of `snapshot`; `seat` and
 `snapshot` have one row.
 """
 

@@ -1,17 +1,17 @@
 """The transactions of an SQLite journal, one method each, blocking.
 
 Every write is one `BEGIN IMMEDIATE`, which takes the write lock before it reads: what it then finds
-about the seat and the end of the log is so until it commits.
+about the seat and the end of the log holds until it commits.
 
-Two connections. The *main* one syncs each commit (`synchronous=FULL`). Beats go over one that does
-not (`NORMAL`): a beat that a power loss undoes was seen only by processes of the same host, which
-that power loss ended too. An unsynced beat does not endanger what comes after it: commits of both
-go to one write-ahead log in order, and a sync is of the whole file.
+There are two connections. The *main* one syncs each commit (`synchronous=FULL`). Beats go over one
+that does not (`NORMAL`): a beat that a power loss undoes was seen only by processes of the same
+host, which that power loss ended too. An unsynced beat does not endanger later commits: both
+connections commit to one write-ahead log in order, and a sync covers the whole file.
 
 Both copy the log back into the file (a checkpoint) once it has a thousand pages, and the next
-commit then writes over it: where an owner is idle there are beats only, and they would otherwise
-lengthen the log for ever. It costs a beat two syncs every few minutes. A write for which the disk
-has no room makes a checkpoint too, so that the next one can use the room that the log has already.
+commit then writes over it: if owners are idle there are only beats, which would otherwise lengthen
+the log for ever. This costs a beat two syncs every few minutes. A write for which the disk has no
+room makes a checkpoint too, so that the next one can use the room that the log already has.
 """
 
 import sqlite3

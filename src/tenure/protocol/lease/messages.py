@@ -374,7 +374,7 @@ class Attest(Message, frozen=True, kw_only=True):
 
 
 class Poke(Message, frozen=True, kw_only=True):
-    """Ask now. A hint that says nothing but why: if it is lost, late or doubled, it does no harm."""
+    """Ask now. A hint that says nothing but why: lost, late or doubled, it does no harm."""
 
     cause: Cause = ""
 

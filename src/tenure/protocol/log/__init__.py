@@ -1,1 +1,1 @@
-"""Who leads, and the log that the leader writes and everybody else follows; of no one protocol."""
+"""Who leads, and the log that the leader writes and all others follow, for any protocol."""

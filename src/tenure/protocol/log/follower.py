@@ -1,9 +1,9 @@
-"""What a manager that stands by has read of the journal, so that a takeover reads only what is new.
+"""The journal as a standby has read it so far, so that a takeover reads only new records.
 
-At each look at the seat it asks for the records after those that it knows, and applies them: a few,
-or none. Where they were replaced by a snapshot, or the journal is another, it is told all anew. All
-that is kept here was committed. A leader works on a history that runs ahead of what is durable: it
-takes this one away, and begins anew when it is deposed.
+At each look at the seat, a standby asks for the records after those that it knows, and applies
+them: a few, or none. If a snapshot has replaced them, or the journal is another, it reads
+everything again. This history has committed records only. A leader works on a history that runs
+ahead of what is durable: it takes this one over, and a new one begins when the leader is deposed.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ NO_JOURNAL = 0
 
 
 class History(Protocol[R_contra]):
-    """What a protocol's records come to."""
+    """The sum of a protocol's records."""
 
     lsn: int
     """That of the last record."""

@@ -1,7 +1,7 @@
-"""What the manager machine asks of a journal, and what it hears back.
+"""The requests of the manager machine to a journal, and the answers.
 
 The journal is the manager's durable, ordered log, and the place where managers compete to lead. The
-words here are all that the deciding code knows of it: a request is an action, its result an event.
+deciding code knows only these structs of it: a request is an action, its result an event.
 
 Whatever a leader writes is guarded by its mandate, and an append also by the LSN before it. So an
 append can be repeated after an `Unknown` (rule P18): a journal that finds the very records there
@@ -34,10 +34,10 @@ class Seat(msgspec.Struct, frozen=True):
 
 
 class Mandate(msgspec.Struct, frozen=True):
-    """What a leader shows with all that it writes: where it leads, and under which number.
+    """What a leader shows with each write: where it leads, and under which number.
 
-    The number alone would not do: leaderships are numbered within a journal, so under a journal
-    that was put in another's place, two leaders can have the same one.
+    The number alone would not suffice: leaderships are numbered within a journal, so if a journal
+    replaces another, two leaders can have the same number.
     """
 
     journal: JournalId = 0
@@ -52,7 +52,7 @@ class ReadSeat(msgspec.Struct, frozen=True):
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """Put `taken` in the place of `seen`, if the seat has not changed. Answered by Campaigned."""
+    """Replace `seen` by `taken`, if the seat has not changed. Answered by Campaigned."""
 
     seen: Seat
     taken: Seat
@@ -72,8 +72,8 @@ class Resign(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Read what was committed after `after_lsn` of `journal`: answered by Followed; or by Loaded,
-    where that is not known any more, or the journal is another.
+    """Read what was committed after `after_lsn` of `journal`. Answered by Followed; or by Loaded,
+    if those records are no longer kept, or the journal is another.
     """
 
     leadership: Number
@@ -92,7 +92,7 @@ class Append(msgspec.Struct, Generic[R], frozen=True):
 
 
 class Compact(msgspec.Struct, Generic[S], frozen=True):
-    """Put `state` in the place of all records up to `lsn`, if still leading. Not answered."""
+    """Replace all records up to `lsn` by `state`, if still leading. Not answered."""
 
     mandate: Mandate
     lsn: Number
@@ -177,7 +177,7 @@ AppendResult: TypeAlias = Committed | Deposed | Unknown
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """What came of the append after `after_lsn` under `leadership`."""
+    """The outcome of the append after `after_lsn` under `leadership`."""
 
     leadership: Number
     after_lsn: Number
@@ -185,7 +185,7 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class JournalFailed(msgspec.Struct, frozen=True):
-    """The journal could not be reached, or refused, for another call than an append."""
+    """A call other than an append did not reach the journal, or was refused."""
 
     action: LogAction[Any, Any]
     why: str

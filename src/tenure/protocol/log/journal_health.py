@@ -1,9 +1,8 @@
-"""Whether the journal does what it is asked, told when that changes and not at every call.
+"""Whether the journal carries out its calls, reported when that changes and not at every call.
 
-A leader beats several times a second, and a journal that is gone may be gone for an hour. Calls of
-each kind fail by themselves: where a disk is full the seat can still be read, and a beat may find
-room where a record does not. So a failure is over when a call of that kind is answered, or one that
-proves as much.
+A leader beats several times a second, and a journal may be away for an hour. Each kind of call
+fails on its own: on a full disk the seat can still be read, and a beat may find room when a record
+does not. So a failure is over when a call of the same kind is answered, or one that proves as much.
 """
 
 from collections.abc import Iterable
@@ -36,7 +35,7 @@ ALL_BUT_APPENDS: Final = ALL[:-1]
 
 
 class JournalHealth:
-    """What fails at the moment."""
+    """The calls that fail at the moment."""
 
     def __init__(self) -> None:
         self._failing: dict[type, None] = {}

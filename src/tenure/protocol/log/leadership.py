@@ -1,13 +1,13 @@
 """Which manager leads: a seat in the journal, taken and kept by compare-and-set (P19, P20, P23).
 
-A standby watches the seat's beat. If it sees none for as long as the leader may count on, on any
-clock within the bound, it campaigns: it puts itself in the seat under the next leadership, if the
-seat still is as it saw it. A leader counts on its leadership from when it *sent* its last confirmed
-beat, so it falls silent before anybody can have taken over by waiting.
+A standby watches the seat's beat. If it sees no beat for as long as the leader may count on, on any
+clock within the bound, it campaigns: it takes the seat under the next leadership, if the seat is
+still as the standby saw it. A leader counts on its leadership from when it *sent* its last
+confirmed beat, so it falls silent before anybody can have taken over by waiting.
 
-No safety rests on this: not that there is one leader at a time (every append is guarded by the
-leadership's number), nor on the journal's sense of time. A leadership that is revoked early costs a
-failover, and that a successor waits out what its predecessor may yet promise (P19).
+Safety rests neither on there being one leader at a time (the leadership's number guards every
+append), nor on the journal's sense of time. A leadership that is revoked early costs a failover,
+and the successor waits out what its predecessor may yet promise (P19).
 """
 
 from typing import Literal, Protocol, TypeAlias

@@ -1,10 +1,10 @@
 """What a leader has decided and the journal has not yet confirmed (rule P18).
 
-A decision is applied at once, so that the next one builds on it, but nothing that was said since
-leaves before the journal has it: messages wait here behind the last record at the time they were
-said. One append is under way at a time and the next takes all that gathered meanwhile, so a busy
-manager writes many changes with one fsync. An append whose fate is unknown is repeated as it was;
-the journal tells a repetition from a second record by the LSN before it.
+A decision is applied at once, so that the next one builds on it, but no later message leaves before
+the journal has the decision: messages wait here behind the record that was the last when they were
+made. One append is under way at a time, and the next takes all records that gathered meanwhile, so
+a busy manager writes many changes with one fsync. An append whose fate is unknown is repeated as it
+was; the journal tells a repetition from a second record by the LSN before it.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a manager of any protocol tells of its leadership and its journal."""
+"""What a manager of any protocol notes about its leadership and its journal."""
 
 from enum import unique
 

@@ -1,20 +1,20 @@
 """Admission: what a replica does with a mutation of one row. Read, decide, write, in one step.
 
-The replica reads what the mutation touches, this decides, and the replica writes the outcome as one
-batch, with nothing between. So what is kept is merged already, the newest entry of a name is the
-only one, and a reader may stop at the first that it finds.
+The replica reads what the mutation touches, this module decides, and the replica writes the outcome
+as one batch; nothing happens in between. So kept entries are already merged, the newest entry of a
+name is the only one, and a reader may stop at the first that it finds.
 
 A mutation that would not count is refused rather than swallowed (R4, R11). Times are drawn by
 clocks, and clocks differ: without the refusal a write that was acknowledged later could lie below
 one that was acknowledged earlier, and be hidden by it. The replica says what it has, and the writer
-begins anew above that. This holds for *first attempts*, and for repeats of those that have never
-been here: a repeat keeps its version, because it may have been applied and seen already, and where
-it has been it is merged wherever it lies. A time that the user gave is a decision of the user's,
-and is merged likewise.
+begins anew above that. This holds for *first attempts*, and for repeats of attempts that this
+replica has never seen. A repeat keeps its version, because it may have been applied and seen
+already; a replica that has seen the attempt merges the repeat wherever it lies. A time that the
+user gave is the user's decision, and is merged likewise.
 
 The rule is one comparison: a first attempt must be above the newest version that the row ever had.
-That is more than needed where the newest is in another column; it costs one more attempt where two
-writers' clocks differ, and in return no delete needs to look at all that it covers.
+That is stricter than needed if the newest version is in another column. It costs one more attempt
+if two writers' clocks differ, and in return no delete needs to look at all that it covers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Attempt(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Outrun(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Refused: the row has something that is not older. Begin anew above it."""
+    """Refused: the row has a version that is not older. Begin anew above it."""
 
     newest: Version
 
@@ -69,7 +69,7 @@ class Ahead(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Outranked(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Refused: a higher lease number was promised the row, or the same of another history."""
+    """Refused: the row has promised a higher lease number, or the same one of another history."""
 
     fence: int
     journal: int
@@ -82,7 +82,7 @@ Put: TypeAlias = tuple[str, bytes, bytes | None]
 
 
 class Doomed(NamedTuple):
-    """What goes when the horizon has passed it: a tombstone, or a marker with what it covers."""
+    """What goes once the horizon has passed it: a tombstone, or a marker with what it covers."""
 
     time: bytes
     family: str
@@ -145,7 +145,7 @@ class _Section:
 
 
 class Mutation:
-    """A mutation of one row on its way into a replica: what it must see, and what comes of it."""
+    """A mutation of one row on its way into a replica: what it must read, and its outcome."""
 
     def __init__(self, shapes: Mapping[str, FamilyShape], at: bytes, edits: Sequence[Edit]) -> None:
         self._at = at

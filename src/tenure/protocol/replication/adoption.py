@@ -3,12 +3,12 @@
 First the fence is raised on all replicas: from then on they refuse what former owners write, and
 say what they have. If all have answered, and all have the same, the row is settled: this is the
 short way, and the usual one. Otherwise what a quorum has is merged, and a quorum keeps it *as the
-state of this adoption*. Whatever else a former owner wrote, at a replica that was not reached, is
-of an earlier adoption then, and never counts again.
+state of this adoption*. Anything else that a former owner wrote, at a replica that was not reached,
+then belongs to an earlier adoption, and never counts again.
 
 The short way is for the first try only. A second try cannot know whether the first one settled
-something at a replica that answers it no more. Nor is there a short way while a node fills: that
-node has made no promise, and what a former owner still writes could reach it.
+something at a replica that no longer answers. Nor is there a short way while a node fills: that
+node has made no promise, and late writes of a former owner could reach it.
 """
 
 import msgspec

@@ -1,10 +1,10 @@
 """Catching up: the second step of a change, in which a node gets what it missed (R15).
 
-While the node was filled, requests went by the old lists without it. Now it takes part, and what is
-written from here on it gets as everybody does. What was acknowledged before, a majority of the old
-list has; so it compares itself with a majority of each old list, row by row, and takes the rows
-that are not the same. Each of them answers in the version of this step or a later one: what such a
-replica acknowledged under an earlier one is in its answer, and there will be no more of it (R16).
+While the node was filled, requests went by the old lists without it. Now it takes part, and gets
+new writes as all others do. A majority of the old list has every write that was acknowledged
+before; so the node compares itself with a majority of each old list, row by row, and takes the rows
+that differ. Each replica answers in the version of this step or a later one: its answer has
+everything that it acknowledged under an earlier version, and no more can follow (R16).
 """
 
 from collections.abc import Callable, Sequence

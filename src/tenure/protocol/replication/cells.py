@@ -2,9 +2,9 @@
 
 A cell is its version, a byte that says whether it is a value or a tombstone, and the value. Of two
 cells the greater version wins. Two writes may have the same version, because users may give the
-time. Then a delete beats a value, and the larger value the smaller: any rule will do, as long as
-every replica follows the same one. Since all three stand in the cell in this order, the greater
-bytes win, and merging is `max`: it commutes, associates, and does nothing the second time (R1).
+time. Then a delete beats a value, and the larger value beats the smaller: any rule will do, as long
+as every replica follows the same one. Since the cell has all three in this order, the greater bytes
+win, and merging is `max`: it commutes, associates, and does nothing the second time (R1).
 
 A marker is a version alone: it stands for a deleted super column, family or row, and hides every
 cell and tombstone below it whose version is not greater (R2).

@@ -6,9 +6,9 @@ from tenure.protocol.replication.versions import Version
 class WriteClock:
     """Draws times in microseconds: each above all that it drew or saw before.
 
-    So the writes of one handle are ordered as they were made, also where the wall clock goes back.
-    Where it went back so far that a replica takes no such time, they begin anew with it: each row
-    refuses what it would hide (R4), so that only writes of different rows lose their order.
+    So the writes of one handle are ordered as they were made, even if the wall clock goes back. If
+    it went back so far that a replica refuses such times, they begin anew with it: each row refuses
+    writes that it would hide (R4), so only writes of different rows lose their order.
     """
 
     def __init__(self) -> None:

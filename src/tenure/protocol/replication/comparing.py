@@ -1,11 +1,11 @@
-"""Comparing: two replicas of a range find what one of them lacks, and give it to each other (R27).
+"""Comparing: two replicas of a range find what either of them lacks, and exchange it (R27).
 
-First a digest of all sums is sent, and nothing more where it is the same. Otherwise the sums, the
-inner ones of those that differ, the prints of their rows, and the rows that differ. These are
-merged, and whoever lacks something takes it. When that is over, each of the two has all that
-either of them had when it began, and has it durably; what is written meanwhile comes on its own.
+First they compare a digest of all sums, and stop if it is the same. Otherwise they send the sums,
+the inner sums of those that differ, the prints of their rows, and the rows that differ. These are
+merged, and each replica takes what it lacks. Afterwards, each of the two durably has all that
+either of them had at the beginning; new writes reach both in the usual way.
 
-What is sent follows the difference (D7). It goes in a few parts at once, and no faster than it may,
+The amount sent grows with the difference (D7). A few parts go at once, and no faster than allowed,
 because requests need the same disks.
 """
 
@@ -44,7 +44,7 @@ Heard: TypeAlias = Callable[[Instant, NodeId, Any], None]
 
 class Comparing:
     """See above: one range of one table, with one other replica. `then` is called once, and is told
-    whether it came to its end.
+    whether the comparison was completed.
     """
 
     def __init__(

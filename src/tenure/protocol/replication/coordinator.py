@@ -35,7 +35,7 @@ ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
 
 
 class Coordinator:
-    """See above. What is too much at once is refused before it begins."""
+    """See above. If too many requests run at once, more are refused before they begin."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context

@@ -1,11 +1,11 @@
-"""Copies: rows as one replica keeps them, on their way to a node that fills (R17, R28).
+"""Copies: rows as one replica keeps them, on their way to a node that is being filled (R17, R28).
 
-A node that fills was wiped, and nobody else writes to it. So nothing is merged there: it takes
-entries as they are kept, with the row's record, which has their digest. For that a row must be of
-one instant: a piece has whole rows.
+Such a node was wiped, and nobody else writes to it. So it merges nothing: it takes entries as they
+are kept, with the row's record, which has their digest. For that, a row must be of one instant, so
+a piece consists of whole rows.
 
-What is gained is copied in *parts*, which are ranges of positions: several at once, from several
-replicas. How far each part is, is kept in the batch that brings it there, so a copy that was killed
+The node copies the ranges that it gains in *parts*, which are ranges of positions: several at once,
+from several replicas. Each batch also stores how far its part has come, so a copy that was killed
 goes on with the piece that was on its way.
 """
 
@@ -36,7 +36,7 @@ class CopiedRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RangeHorizon(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica has promised, and knows, in a part of the ring (R24, R25)."""
+    """What a replica has promised and knows in a part of the ring (R24, R25)."""
 
     range: KeyRange
     promised: int

@@ -1,11 +1,11 @@
-"""Copying: the first step of a change, in which a node gets what there is (R17, R28).
+"""Copying: the first step of a change, in which a node gets the existing rows (R17, R28).
 
-What the node had of these ranges is wiped first: it may be of an earlier attempt, and lack what was
-settled since. Then the ranges are copied in parts, several at once and from any replicas of the old
-lists. None of them must have everything, because the second step asks a majority.
+What the node has in these ranges is wiped first: it may come from an earlier attempt, and lack what
+was settled since. Then the ranges are copied in parts, several at once and from any replicas of the
+old lists. None of these needs to have everything, because the second step asks a majority.
 
-The copy goes no faster than it may, because requests need the same disks. A replica that does not
-answer in time is asked no more for this piece; another one goes on behind the same mark.
+The copy goes no faster than allowed, because requests need the same disks. A replica that does not
+answer in time is no longer asked for this piece; another one goes on behind the same mark.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """Delays: how soon other nodes answer reads. The nearest replica is asked first (paper 5.7).
 
 Of two nodes at the same distance, in racks and data centres, the nearer one is the one that answers
-sooner. Half as long again says nothing, so only the power of two counts. Who has not been asked
-for a while is forgotten little by little, and so is tried again.
+sooner. A difference of half as much again says nothing, so only the power of two counts. A node
+that has not been asked for a while is forgotten little by little, and so is tried again.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ MOST_ASKED = 10_000
 
 
 class Delays:
-    """Of all other nodes, as one of them sees it."""
+    """The delays of all other nodes, as one node measures them."""
 
     def __init__(self) -> None:
         self._asked: dict[int, tuple[NodeId, Instant]] = {}

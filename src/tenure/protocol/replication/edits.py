@@ -1,4 +1,4 @@
-"""Edits: what a row mutation consists of, with all names as bytes."""
+"""Edits: the parts of a row mutation, with all names as bytes."""
 
 import msgspec
 
@@ -7,10 +7,10 @@ from tenure.protocol.replication.limits import MUTATION_BYTES, MUTATION_EDITS
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One part of a mutation: a column with its value; or without one something deleted.
+    """One part of a mutation: a column with its value, or a deletion, which has no value.
 
-    What is None at the end says how much is deleted: a column; with `name` None a super column;
-    with `super` None as well a family; and with `family` None the row. Columns of simple families
+    The fields that are None say how much is deleted: none of them, a column; `name`, a super
+    column; `super` as well, a family; and `family` as well, the row. Columns of simple families
     have no `super`.
     """
 

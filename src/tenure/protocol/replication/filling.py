@@ -1,13 +1,13 @@
 """Filling: how a node gets what a change of the ring gives it (R15, R17).
 
 In the first step of a change it is wiped and copied, see `copying`; in the second it catches up
-with what was written meanwhile, see `catching_up`. When it is through with a step, and all of that
-is durable, it names the version with which the step began, and the managers go on.
+with what was written meanwhile, see `catching_up`. When it has completed a step, durably, it names
+the version with which the step began, and the managers go on.
 
-A node that comes again goes on where it was: what is copied is on its disk, with how far that is.
-In the second step it takes part in requests, so nothing is wiped there any more. Where its disk
-knows nothing of the first step, it has lost what it was counted on for, and is never through: the
-change must be taken back.
+A node that comes back goes on where it was: its disk has the copied rows, and how far the copy has
+come. In the second step it takes part in requests, so nothing is wiped there any longer. If its
+disk knows nothing of the first step, it has lost what others count on, and never completes the
+step: the change must be taken back.
 """
 
 from functools import partial

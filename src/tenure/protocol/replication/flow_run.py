@@ -1,4 +1,4 @@
-"""Running a flow: each of its questions is read at a level, and it goes on with what was found."""
+"""Running a flow: its questions are read at a level, and it goes on with each result."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar

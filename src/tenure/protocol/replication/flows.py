@@ -1,7 +1,7 @@
-"""Flows: what a client reads, as the questions that replicas are asked one after another.
+"""Flows: the reads of clients, as questions to replicas, one after another.
 
-A flow is a generator. It yields questions about one row, is sent what each of them came to at the
-level that the client wants, and returns a page.
+A flow is a generator. It yields questions about one row, is sent the result of each at the level
+that the client wants, and returns a page.
 """
 
 from collections.abc import Generator, Mapping, Sequence

@@ -1,11 +1,11 @@
 """Hints: writes for replicas that were silent, kept by their coordinator until they are back (R13).
 
-A hint is a late write. The replica admits it wherever it lies, and drops it where it comes too
-late: what a quorum has is there without hints. So hints only make replicas the same sooner, and
-they may be lost; repair finds what they do not bring. They are on the disk all the same, because a
-coordinator that ends has most of them when others are away, too.
+A hint is a late write. The replica admits it wherever it lies, and drops it if it comes too late: a
+quorum has the write without hints. So hints only make replicas the same sooner, and they may be
+lost; repair finds what they do not bring. They are kept on disk all the same, because a coordinator
+has most hints when other nodes are away, and may end just then.
 
-Hints are handed over a few at a time, and only as fast as the replica answers. Where there are too
+Hints are handed over a few at a time, and only as fast as the replica answers. If there are too
 many, in number or in bytes, no more are kept.
 """
 

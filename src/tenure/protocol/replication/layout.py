@@ -19,7 +19,7 @@ has deleted a column would list the same as one that never had it, and a quorum 
 that it is gone without either telling the other (D2). The entry has the lease number, so that key
 and entry together have the whole version.
 
-So a row is one range of keys, a super column one within it, and a page one within that.
+So a row is one range of keys, a super column is a range within it, and a page a range within that.
 """
 
 import msgspec

@@ -1,9 +1,9 @@
-"""Levels: how many replicas must answer before a request has.
+"""Levels: how many replicas must answer before a request is answered.
 
-A level is needed in each list of a range: in one list as a rule, and while a change of the ring is
-in its joint step in the old list and in the new (R15). In a list it asks for one or more *needs*:
-so many of these nodes. So two quorums of the same row share a node whatever the ring does between
-them: both lists hold in the joint step, and the step cannot be passed over.
+A level must be met in each list of a range: usually there is one list, but in the joint step of a
+change of the ring there are the old and the new (R15). In a list, a level asks for one or more
+*needs*: so many of these nodes. So two quorums of the same row share a node whatever the ring does
+between them: both lists count in the joint step, and no change can skip the step.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ _Section = tuple[str, bytes | None]
 
 
 class MemoryRow:
-    """What readers see of one row. Whoever keeps it applies every write, in order."""
+    """What readers see of one row. The keeper applies every write, in order."""
 
     def __init__(self, shapes: Mapping[str, FamilyShape]) -> None:
         self._shapes = shapes

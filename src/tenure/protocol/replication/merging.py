@@ -1,10 +1,10 @@
-"""Merging: what a replica does with a state that it is told. Read, decide, write, in one step.
+"""Merging: what a replica does with a state that it receives. Read, decide, write, in one step.
 
-Beside `admission`, which is for writes. Of each entry the greater counts, and that is all, wherever
-the state comes from and however often it comes: so states may be doubled, late, and out of order.
+(`admission` is for writes.) Of two entries the greater counts, wherever the state comes from and
+however often it comes: so states may be doubled, late, and out of order.
 
-It takes what a marker hides as well, though nobody sees it. Replicas then end with the same entries
-whatever came first, and their digests say so (R27).
+A replica also takes entries that a marker hides, though nobody sees them. Replicas then end with
+the same entries, whatever came first, and their digests say so (R27).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ Found = tuple[str, bytes, bytes]
 
 
 class WantsWhole(msgspec.Struct, frozen=True):
-    """Nothing can be taken: all of the row is needed."""
+    """The replica can take nothing: it needs the whole row."""
 
 
 class StateMerge:

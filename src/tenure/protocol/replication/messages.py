@@ -1,8 +1,8 @@
 """What clients, coordinators and replicas say to each other.
 
-A client asks any node, which coordinates: it asks the replicas, and answers. Each request repeats
-the number that its asker gave it. Between nodes every message says of which cluster it is, from
-whom to whom, and by which topology its sender acts (R10, R16); what it says is its *body*.
+A client asks any node, which coordinates: it asks the replicas, and answers. Each answer repeats
+the number that the asker gave to the request. A message between nodes names its cluster, its sender
+and receiver, and the topology by which the sender acts (R10, R16); its content is its *body*.
 
 Messages are made with keywords only. Fields are only ever added at the end, with defaults.
 """
@@ -112,24 +112,24 @@ class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=T
 
 
 class RowWritten(ToClient, frozen=True, kw_only=True):
-    """As many replicas have it as the level says."""
+    """As many replicas have the write as the level requires."""
 
 
 class NotWritten(ToClient, frozen=True, kw_only=True):
-    """The attempt is refused: begin anew above what the refusal says, if it can be."""
+    """The attempt is refused: begin anew above what the refusal says, if possible."""
 
     refused: Refused
 
 
 class Failed(ToClient, frozen=True, kw_only=True):
-    """It came to nothing, or nobody knows."""
+    """The request had no effect, or its outcome is not known."""
 
     why: FailedWhy
     detail: str = ""
 
 
 class PageFound(ToClient, frozen=True, kw_only=True):
-    """Columns; of one column none or one."""
+    """Columns; at most one for a question about one column."""
 
     page: CellPage
 
@@ -155,7 +155,7 @@ class RowFound(ToClient, frozen=True, kw_only=True):
 
 
 class RowsFound(ToClient, frozen=True, kw_only=True):
-    """Rows, and the key after which to go on; None behind the last."""
+    """Rows, and the key after which to go on; None after the last."""
 
     rows: tuple[WholeRow, ...]
     next: Key | None = None
@@ -189,7 +189,7 @@ class ApplyRow(BetweenNodes, frozen=True, kw_only=True):
 
 
 class RowApplied(BetweenNodes, frozen=True, kw_only=True):
-    """It is durable; or it was refused, and nothing of it is there."""
+    """The mutation is durable; or it was refused, and nothing of it was kept."""
 
     refused: Refused | None = None
 
@@ -222,7 +222,7 @@ class AskState(BetweenNodes, frozen=True, kw_only=True):
 
 
 class StateTold(BetweenNodes, frozen=True, kw_only=True):
-    """All that a replica has of a row, durable; or, promising was refused."""
+    """All that a replica has of a row, durable; or the replica refused to promise."""
 
     state: RowState
     refused: Outranked | None = None
@@ -288,7 +288,9 @@ class KeysTold(BetweenNodes, frozen=True, kw_only=True):
 
 
 class AskPiece(BetweenNodes, frozen=True, kw_only=True):
-    """Say all that you have of some rows in a range, as it is kept: to who fills it (R17)."""
+    """Say all that you have of some rows in a range, as it is kept, to the node that is filled
+    (R17).
+    """
 
     range: KeyRange
     mark: CopyMark = CopyMark()
@@ -320,7 +322,7 @@ class AskSums(BetweenNodes, frozen=True, kw_only=True):
 
 
 class SumsTold(BetweenNodes, frozen=True, kw_only=True):
-    """Packed sums; none where they are the same."""
+    """Packed sums; none if they are the same."""
 
     sums: bytes = b""
     is_known: bool = True
@@ -348,20 +350,20 @@ class DoomedTold(BetweenNodes, frozen=True, kw_only=True):
 
 
 class PromiseHorizon(BetweenNodes, frozen=True, kw_only=True):
-    """Take no write any more of this time or an earlier one (R24)."""
+    """Take no more writes of this time or an earlier one (R24)."""
 
     range: KeyRange
     time: Number
 
 
 class HorizonPromised(BetweenNodes, frozen=True, kw_only=True):
-    """It is durable, and so high."""
+    """The promise is durable, and this high."""
 
     time: Number
 
 
 class SealHorizon(BetweenNodes, frozen=True, kw_only=True):
-    """All replicas have all that is not above this time: what was deleted may go (R23)."""
+    """All replicas have everything up to this time: what was deleted may go (R23)."""
 
     range: KeyRange
     time: Number
@@ -384,7 +386,7 @@ class TopologySaid(BetweenNodes, frozen=True, kw_only=True):
 
 
 class MessagePart(BetweenNodes, frozen=True, kw_only=True):
-    """A part of a message that is larger than one may be: shells put it together."""
+    """A part of a message that is too large to be sent whole: shells put it together."""
 
     number: Number
     count: Number

@@ -4,9 +4,9 @@ Everything is kept sorted by bytes, so an encoding must keep the order of what i
 UTF-8, whose order is that of its characters; integers big-endian with the sign bit flipped; floats
 likewise, and with all bits flipped where they are negative.
 
-A row's key and a super column stand before other things in the key of an entry. For that they are
-*escaped*: 00 becomes 00 FF, and 00 01 ends it. So no escaped name begins another, and `a` with
-anything behind it sorts before `ab` with anything behind it.
+In the key of an entry, other parts follow a row's key and a super column. So these are *escaped*:
+00 becomes 00 FF, and 00 01 ends the name. Then no escaped name is a prefix of another, and `a` with
+any suffix sorts before `ab` with any suffix.
 """
 
 from collections.abc import Callable

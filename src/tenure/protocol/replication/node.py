@@ -1,10 +1,10 @@
 """The machine of a node of the store: coordinator, replica, hinter and filler behind one door.
 
-Every node does everything, and none is more than another. What comes from outside passes here
-first: a message counts only if it is of this cluster, for this very node, and from one that was not
-removed (R10); and only under the topology that this node acts by (R16). An older sender is told the
-newer one. From a newer sender it is learned first, and is kept on disk before it counts: a node
-that forgot it could answer again as it must not any more.
+Every node has all parts, and no node is special. Everything from outside passes here first: a
+message counts only if it belongs to this cluster, is for this very node, and comes from a node that
+was not removed (R10); and only under the topology that this node acts by (R16). A sender with an
+older topology is told the newer one. If the sender's is newer, this node learns it first, and keeps
+it on disk before it counts: a node that forgot it could answer again as it no longer may.
 """
 
 from random import Random

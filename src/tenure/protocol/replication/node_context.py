@@ -30,7 +30,7 @@ def _nothing() -> None:
 
 
 class Asker(Protocol):
-    """Who has asked a node something."""
+    """Somebody who has asked a node something."""
 
     def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked
         """A node has answered."""
@@ -42,7 +42,7 @@ class Asker(Protocol):
 
 
 class Wakes(Protocol):
-    """Who has something to do at some time."""
+    """The parts that have something to do at some time."""
 
     @property
     def wake_at(self) -> Instant:
@@ -63,7 +63,7 @@ class Waits(Protocol):
 
 
 class NodeContext:
-    """See above. Tickets begin anywhere, so that no answer to an earlier life counts."""
+    """See above. Tickets begin at a random number, so that no answer to an earlier life counts."""
 
     def __init__(self, config: NodeConfig, random: Random) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""What the machine of a node is told, and what it wants done."""
+"""The events and actions of a node's machine."""
 
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from tenure.protocol.topology.records import NodeId, Topology
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is told when it is made."""
+    """The configuration of a node's machine."""
 
     node: NodeId
     topology: Topology
@@ -72,7 +72,7 @@ class StepDone(msgspec.Struct, frozen=True):
 
 
 class StepFailed(msgspec.Struct, frozen=True):
-    """The store could not do a step, such as on a full disk: nothing was changed."""
+    """The store could not do a step, for example on a full disk: nothing was changed."""
 
     ticket: int
 
@@ -84,13 +84,13 @@ class Synced(msgspec.Struct, frozen=True):
 
 
 class TopologyLearned(msgspec.Struct, frozen=True):
-    """Gossip, or the manager, says so."""
+    """Gossip or the manager has told of this topology."""
 
     topology: Topology
 
 
 class TopologyKept(msgspec.Struct, frozen=True):
-    """It is on disk: now it counts (R16)."""
+    """The topology is on disk: now it counts (R16)."""
 
     topology: Topology
 
@@ -143,26 +143,26 @@ class AnswerClient(msgspec.Struct, frozen=True):
 
 
 class RunStep(msgspec.Struct, frozen=True):
-    """Have the store do it, at once, and say what came of it."""
+    """Have the store do the step, at once, and report its result."""
 
     ticket: int
     step: Step
 
 
 class SyncUpTo(msgspec.Struct, frozen=True):
-    """Make so many changes durable, with all that wait for it, and say so."""
+    """Make so many changes durable, at once for all that wait for them, and say so."""
 
     changes: int
 
 
 class KeepTopology(msgspec.Struct, frozen=True):
-    """Have it on disk, and say so."""
+    """Write the topology to disk, and say so."""
 
     topology: Topology
 
 
 class StepThrough(msgspec.Struct, frozen=True):
-    """This node is through with the step that began with this version: the managers wait for it."""
+    """This node has completed the step that began with this version: the managers wait for it."""
 
     version: int
 

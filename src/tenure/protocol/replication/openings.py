@@ -1,4 +1,4 @@
-"""How a client begins with a cluster: it says which tables it has, and is told who there is."""
+"""How a client begins with a cluster: it names its tables, and is told which nodes exist."""
 
 from typing import Annotated
 
@@ -14,14 +14,14 @@ DECLARED_TABLES = 1_000
 
 
 class OpenStore(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
-    """A client has these tables. Those that are missing are to be made."""
+    """A client has these tables; make those that are missing."""
 
     request: Number
     tables: Annotated[dict[str, TableRecord], msgspec.Meta(max_length=DECLARED_TABLES)] = {}
 
 
 class StoreOpened(ToClient, frozen=True, kw_only=True):
-    """All of them are there, as they are now."""
+    """All tables exist, as they are now."""
 
     cluster: ClusterName
     id: ClusterId

@@ -1,9 +1,9 @@
-"""Pages: what a reader is shown of a row, from cursors that stand at one instant.
+"""Pages: the part of a row that a reader sees, from cursors that stand at one instant.
 
 A page may have to look at a million tombstones for its first column. So reading is done in steps:
-these functions are generators that yield after some entries, and return the page. Whoever runs them
-lets others have their turn in between. A cursor goes on seeing the instant at which it was opened,
-so the page shows one instant all the same (D1), and nothing is collected but what it returns.
+these functions are generators that yield after some entries, and return the page. Their caller lets
+others have a turn in between. A cursor goes on seeing the instant at which it was opened, so the
+page shows one instant all the same (D1), and collects only what it returns.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -50,7 +50,7 @@ class Cursor(Protocol):
 
 
 class Cursors(msgspec.Struct, frozen=True):
-    """Two of one family, opened at the same instant: one to walk, and one to look up."""
+    """Two cursors of one family, opened at the same instant: one to walk, and one to look up."""
 
     walker: Cursor
     finder: Cursor
@@ -79,7 +79,7 @@ class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class CellPage(msgspec.Struct, frozen=True, array_like=True):
-    """Columns in their order, and where to go on; None where there is nothing more."""
+    """Columns in their order, and where to go on; None after the last."""
 
     cells: tuple[FoundCell, ...]
     next: bytes | None = None
@@ -93,7 +93,7 @@ class SuperPage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Pace:
-    """Says when a step is over: after so many entries, or so many bytes, or some of each."""
+    """Says when a step is over: after so many entries, so many bytes, or a mixture of both."""
 
     def __init__(self) -> None:
         self._spent = 0

@@ -1,6 +1,6 @@
-"""Parts: reading what a replica has of a section, tombstones included, from cursors of one instant.
+"""Parts: reading what a replica has of a section, with tombstones, from cursors of one instant.
 
-Beside `pages`, which reads what readers see. In steps, as that one.
+(`pages` reads what readers see.) Both read in steps.
 """
 
 from collections.abc import Iterator

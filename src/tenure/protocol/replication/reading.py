@@ -1,13 +1,14 @@
 """Reading parts of a row at a level (R7, R8).
 
-One replica says what it has, the nearest; the others that are needed say a digest of it. Where they
-are the same, that is the answer. Otherwise all say what they have, and what counts of it is merged.
+The nearest replica says what it has; the others that are needed say a digest of it. If the digests
+are the same, that is the answer. Otherwise all say what they have, and it is merged.
 
-What is returned must not be lost again: the next reader may ask other replicas. So those that lack
-something of it are mended, and it is returned *when as many have it as the level needs* (D2).
+A result that was returned must not be lost again: the next reader may ask other replicas. So
+replicas that lack a part of it are mended, and it is returned *when as many have it as the level
+needs* (D2).
 
-Replicas that know of different adoptions of the row must agree on that first: then the whole row is
-mended, and read anew.
+If replicas know of different adoptions of the row, they must agree on that first: the whole row is
+mended, and read again.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ Found = list[Resolved] | FailedWhy
 
 
 class Reading(ReplicaRequest):
-    """See above. `then` is called once, with what was found."""
+    """See above. `then` is called once, with the result."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ NOTHING = bytes(VERSION_BYTES)
 
 
 class RowRecord(msgspec.Struct, array_like=True, gc=False):
-    """One row, as the space `rows` has it: that it exists, and what concerns all of it."""
+    """One row, as the space `rows` has it: that the row exists, and what concerns all of it."""
 
     newest: bytes = NOTHING
     """The greatest version that was ever written to it. A first attempt must be above it (R4)."""

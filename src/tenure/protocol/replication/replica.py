@@ -1,8 +1,8 @@
 """The replica's part of a node: what it does for coordinators, of this node and of others.
 
 Everything is decided in the step that does it, under the topology that holds then, so nothing can
-come in between (R11). Nothing is answered that a power failure could still undo: what was changed
-is answered when it is durable, and so is what was read.
+come in between (R11). No answer says what a power failure could still undo: it leaves when all that
+it changed, or has read, is durable.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ ROW_REQUESTS = (ApplyRow, AskParts, AskState, MergeState, PromiseFence)
 
 
 class ReplicaPart:
-    """See above. Who asks has been found to act by the same topology."""
+    """See above. The caller has checked that the asker acts by the same topology."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context

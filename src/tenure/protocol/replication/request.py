@@ -1,7 +1,7 @@
 """A request on its way through its coordinator: the paper's five states (5).
 
-It *identifies* the replicas, *routes* to them and waits, *fails* at its deadline, *resolves* what
-they say, and *repairs* who lacks something. Each kind of request is a machine of its own.
+It *identifies* the replicas, *routes* to them and waits, *fails* at its deadline, *resolves* their
+answers, and *repairs* replicas that lack something. Each kind of request is a machine of its own.
 """
 
 from abc import abstractmethod
@@ -15,7 +15,7 @@ from tenure.protocol.topology.records import NodeId, Replicas
 
 
 class ReplicaRequest:
-    """One request; a part of one may be a request, too."""
+    """One request; a part of a request may be one, too."""
 
     def __init__(self, context: NodeContext, now: Instant, level: Level) -> None:
         self.context = context

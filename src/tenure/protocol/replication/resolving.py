@@ -1,9 +1,9 @@
-"""Resolving: what several replicas' parts of a row come to, and what each of them lacks of it.
+"""Resolving: the merged parts of a row from several replicas, and what each replica lacks of them.
 
-For each question that is a list of live columns in their order, and how far it is certain. A page
-in the order of time cannot be resolved from its parts alone: where a replica does not list a column
-that another does, it may have a later one of the name, or a tombstone. So its columns are
-*unconfirmed*, and are looked up by name (R8).
+Each question gets a list of live columns in their order, and how far it is certain. A page in the
+order of time cannot be resolved from its parts alone: a replica that does not list a column which
+another lists may have a later one of that name, or a tombstone. So its columns are *unconfirmed*,
+and are looked up by name (R8).
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ def agreed(part: SectionPart) -> Resolved:
 
 
 class Resolution:
-    """The outcome of all that was told, question by question."""
+    """The outcome of all answers, question by question."""
 
     def __init__(
         self,

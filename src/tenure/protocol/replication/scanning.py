@@ -1,10 +1,10 @@
-"""Scanning rows at a level: which there are, then each of them.
+"""Scanning rows at a level: first their positions, then each row.
 
-Replicas list the positions of the rows that they have in a piece of the ring, and what as many say
-as the level needs is put together: a row that such a level wrote is in one of the lists. Lists are
-cut, so that is certain up to where the first of them ends (R8). Then each row is read as any other,
-and those without columns are left out. So a scan shows each row as of some instant, not all of them
-as of one.
+Replicas list the positions of the rows that they have in a piece of the ring, and the lists of as
+many replicas as the level needs are combined: a row that was written at such a level is in one of
+the lists. Lists are cut, so the result is certain up to where the first of them ends (R8). Then
+each row is read as any other, and those without columns are left out. So a scan shows each row as
+of some instant, not all of them as of one.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,15 +1,15 @@
 """Looking after one range: its replicas are compared, and what was deleted is sealed (R23 to R27).
 
-A tombstone may go when all replicas have it, and nothing that it hides can come any more. So where
+A tombstone may go when all replicas have it, and nothing that it hides can still arrive. So if
 something was deleted some time ago, all replicas first *promise*, durably, to take no write of that
-time or an earlier one. What they have of it is all that there will ever be. They are then compared,
-until each has what all have. Then they are told so: the range is *sealed* up to there, and each
-replica sweeps on its own.
+time or an earlier one. So no more such writes come. The replicas are then compared, until each has
+what all have. Then they are told so: the range is *sealed* up to that time, and each replica sweeps
+on its own.
 
-All replicas must take part: one that is down holds seals back. All of it is in one version of the
-topology, and while a range gains a replica it is not sealed (R25).
+All replicas must take part: one that is down holds seals back. The whole exchange is in one version
+of the topology, and a range that gains a replica is not sealed meanwhile (R25).
 
-Where nothing is to be sealed, those that are up are compared all the same.
+If there is nothing to seal, the replicas that are up are compared all the same.
 """
 
 from collections.abc import Callable

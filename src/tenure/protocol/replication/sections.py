@@ -1,13 +1,13 @@
-"""Sections: what replicas say of a part of a row, and what all that they say comes to.
+"""Sections: what replicas say of a part of a row, and the sum of it.
 
-A replica cannot just send the page that readers would see: what it shows may be deleted elsewhere,
-and what it leaves out may be there. So it sends what it *has*, tombstones and markers included, of
-some columns or from one column to another, and says how far that goes. Two replicas with equal
-digests of this have the same. Otherwise all parts are merged (R7), which is certain up to the
-lowest place where one of them ends (R8).
+A replica cannot just send the page that readers would see: a column on it may be deleted elsewhere,
+and another replica may have one that it leaves out. So it sends what it *has*, tombstones and
+markers included, of some columns or from one column to another, and says how far that goes. Two
+replicas with equal digests of this have the same. Otherwise all parts are merged (R7), which is
+certain up to the lowest place where one of them ends (R8).
 
-What is not above a replica's sealed horizon is known to all. Tombstones of that time may be gone at
-one replica and still be there at another, so no part has them, and they change no digest.
+All replicas know everything up to the sealed horizon. Tombstones of that time may be gone at one
+replica and still exist at another, so no part has them, and they change no digest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 class SectionQuestion(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A simple family or a super column, and what of it: columns by name, or a page."""
+    """A simple family or a super column, and the columns wanted of it: by name, or as a page."""
 
     family: str
     super: bytes | None = None
@@ -75,14 +75,14 @@ def digest_of(parts: Sequence[SectionPart]) -> bytes:
 
 
 class SaidPart(NamedTuple):
-    """A part, and the sealed horizon of who says so."""
+    """A part, and the sealed horizon of the replica that said it."""
 
     part: SectionPart
     sealed: int
 
 
 class MergedSection(NamedTuple):
-    """What several parts come to."""
+    """The sum of several parts."""
 
     markers: tuple[bytes, bytes, bytes]
     cells: dict[bytes, bytes]

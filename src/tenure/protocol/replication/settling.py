@@ -1,7 +1,7 @@
-"""Settling a whole row: what a quorum has of it is merged, and given to whoever lacks something.
+"""Settling a whole row: what a quorum has of it is merged, and replicas are given what they lack.
 
-A mend of some columns is not enough where replicas know of different adoptions (R21): what a former
-owner wrote, and the adoption did not find, is still at some of them. `RowMend` brings them to the
+A mend of some columns is not enough if replicas know of different adoptions (R21): some of them
+still have writes of a former owner that the adoption did not find. `RowMend` brings them to the
 latest. An adoption does the same, and makes what it finds the latest: see `adoption`.
 """
 

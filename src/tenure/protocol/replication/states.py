@@ -1,17 +1,17 @@
 """States: what a replica has of a row, as one replica tells another (R12).
 
 Mends, repair, seals and adoption do not write: they carry what was written. So they carry entries
-as they are kept, tombstones and markers too, and whoever takes them keeps the greater of two. They
-draw no times, no fence stops them, and nothing outruns them.
+as they are kept, with tombstones and markers, and the receiver keeps the greater of two entries.
+They draw no times, no fence stops them, and nothing outruns them.
 
-Two things bound what may be taken. Below the *sealed* horizon a replica knows everything already:
-a state that says something else there was told before the seal, and the tombstone that it lacks may
-be gone by now. So that part is ignored. And a row that was *adopted* was settled by its owner: what
-former owners wrote, and adoption did not find, must never come up again (R21). So a state says by
-which adoption it is. Of an earlier one only what the present owner wrote itself counts; a later one
-replaces what former owners wrote, and for that it must be of the whole row. What an adoption has
-settled it says whatever the horizon: who adopted the row without knowing of a seal has all the
-same what was sealed, and nobody else may say so any more.
+Two things bound what may be taken. Up to the *sealed* horizon a replica knows everything already: a
+state that says something different there was made before the seal, and the tombstone that it lacks
+may be gone by now. So that part is ignored. And a row that was *adopted* was settled by its owner:
+writes of former owners that the adoption did not find must never reappear (R21). So a state names
+its adoption. From a state of an earlier adoption, only the writes of the present owner itself
+count. A state of a later one replaces what former owners wrote, and must therefore have the whole
+row. What an adoption has settled counts whatever the horizon: an owner that adopted the row without
+knowing of a seal has all the same what was sealed, and nobody else may say so any longer.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Steps: what a node's machine has its store do, each at one instant and with nothing in between.
+"""Steps: what a node's machine asks of its store. Each happens at one instant.
 
 The machine decides what is done and what it means; the engine has the entries. A step is read,
-decide, write, and its result comes back as an event. What it changed is not durable yet: results
-say how many changes the store had seen by then, and a sync makes all up to some number durable.
+decide, write, and its result comes back as an event. Its changes are not durable yet: results say
+how many changes the store had seen by then, and a sync makes all up to some number durable.
 """
 
 from typing import TypeAlias
@@ -67,7 +67,7 @@ class RaiseRowFence(msgspec.Struct, frozen=True):
 
 
 class ListRows(msgspec.Struct, frozen=True):
-    """Which rows there are in a range behind a position."""
+    """List the rows in a range after a position."""
 
     table: str
     range: KeyRange
@@ -75,7 +75,7 @@ class ListRows(msgspec.Struct, frozen=True):
 
 
 class ListKeys(msgspec.Struct, frozen=True):
-    """Which rows there are between two positions."""
+    """List the rows between two positions."""
 
     table: str
     lower: bytes
@@ -84,7 +84,7 @@ class ListKeys(msgspec.Struct, frozen=True):
 
 
 class FollowRanges(msgspec.Struct, frozen=True):
-    """Have the sums of these ranges, and of no others."""
+    """Keep the sums of these ranges, and of no others."""
 
     ranges: tuple[KeyRange, ...]
 
@@ -102,7 +102,7 @@ class ReadSums(msgspec.Struct, frozen=True):
 
 
 class ListPlaces(msgspec.Struct, frozen=True):
-    """Which rows there are in some inner sums of a range."""
+    """List the rows in some inner sums of a range."""
 
     table: str
     range: KeyRange
@@ -110,7 +110,7 @@ class ListPlaces(msgspec.Struct, frozen=True):
 
 
 class FindDoomed(msgspec.Struct, frozen=True):
-    """The newest thing in a range that was deleted so long ago, in microseconds, or earlier."""
+    """Find the newest thing in a range that was deleted at least `lag_us` ago."""
 
     range: KeyRange
     lag_us: int
@@ -138,20 +138,20 @@ class DropHint(msgspec.Struct, frozen=True):
 
 
 class ReadHints(msgspec.Struct, frozen=True):
-    """Some of those that are kept, behind a key."""
+    """Read some of the hints that are kept, after a key."""
 
     after: bytes
 
 
 class RaisePromised(msgspec.Struct, frozen=True):
-    """Take no writes any more in a range that are not above a time."""
+    """Take no more writes in a range that are not above a time."""
 
     range: KeyRange
     time: int
 
 
 class RaiseSealed(msgspec.Struct, frozen=True):
-    """Know that everything is known in a range that is not above a time."""
+    """Record that everything in a range up to a time is known."""
 
     range: KeyRange
     time: int
@@ -164,13 +164,13 @@ class WipeRange(msgspec.Struct, frozen=True):
 
 
 class BeginFilling(msgspec.Struct, frozen=True):
-    """Keep what is to be copied; all of it was wiped."""
+    """Record what is to be copied; all of it was wiped."""
 
     record: FillingRecord
 
 
 class ReadPiece(msgspec.Struct, frozen=True):
-    """Read rows of a range as they are kept, behind a mark."""
+    """Read rows of a range as they are kept, after a mark."""
 
     range: KeyRange
     mark: CopyMark
@@ -178,7 +178,7 @@ class ReadPiece(msgspec.Struct, frozen=True):
 
 
 class TakePiece(msgspec.Struct, frozen=True):
-    """Have rows as another replica keeps them, and how far the copy is with them."""
+    """Store rows as another replica keeps them, together with how far the copy has come."""
 
     rows: bytes
     horizons: tuple[RangeHorizon, ...]
@@ -189,7 +189,7 @@ class TakePiece(msgspec.Struct, frozen=True):
 
 
 class CompareRows(msgspec.Struct, frozen=True):
-    """Which of these rows are not the same here."""
+    """Find which of these rows are not the same here."""
 
     table: str
     rows: tuple[tuple[bytes, bytes], ...]
@@ -225,7 +225,7 @@ Step: TypeAlias = (
 
 
 class PartsRead(msgspec.Struct, frozen=True):
-    """What there is, and by which horizon and adoption."""
+    """What the replica has, and by which horizon and adoption."""
 
     parts: tuple[SectionPart, ...]
     sealed: int
@@ -241,13 +241,13 @@ class StateRead(msgspec.Struct, frozen=True):
 
 
 class MutationDone(msgspec.Struct, frozen=True):
-    """It was applied, or refused."""
+    """The mutation was applied, or refused."""
 
     refused: Refused | None = None
 
 
 class StateTaken(msgspec.Struct, frozen=True):
-    """It was merged, or all of the row is needed."""
+    """The state was merged, or the whole row is needed."""
 
     wants_whole: bool = False
 
@@ -268,7 +268,7 @@ class KeysListed(msgspec.Struct, frozen=True):
 
 
 class RangesFollowed(msgspec.Struct, frozen=True):
-    """These it is."""
+    """The ranges whose sums are kept now."""
 
 
 class SumsBuilt(msgspec.Struct, frozen=True):
@@ -278,13 +278,13 @@ class SumsBuilt(msgspec.Struct, frozen=True):
 
 
 class SumsRead(msgspec.Struct, frozen=True):
-    """Packed; None where they are not built."""
+    """Packed sums; None if they are not built."""
 
     sums: bytes | None
 
 
 class DoomedFound(msgspec.Struct, frozen=True):
-    """Its time; 0 where there is nothing."""
+    """Its time; 0 if there is nothing."""
 
     time: int
 
@@ -303,7 +303,7 @@ class RowsWeighed(msgspec.Struct, frozen=True):
 
 
 class HintKept(msgspec.Struct, frozen=True):
-    """It is kept, or forgotten."""
+    """The hint is kept, or forgotten."""
 
 
 class HintsRead(msgspec.Struct, frozen=True):
@@ -314,13 +314,13 @@ class HintsRead(msgspec.Struct, frozen=True):
 
 
 class HorizonRaised(msgspec.Struct, frozen=True):
-    """As high as this."""
+    """The horizon is as high as this."""
 
     time: int
 
 
 class RangeWiped(msgspec.Struct, frozen=True):
-    """Nothing is there any more, if that is all."""
+    """Nothing is left there, if that is all."""
 
     is_all: bool = True
 
@@ -339,7 +339,7 @@ class PieceRead(msgspec.Struct, frozen=True):
 
 
 class PieceTaken(msgspec.Struct, frozen=True):
-    """They are there."""
+    """The rows are stored."""
 
 
 class RowsCompared(msgspec.Struct, frozen=True):

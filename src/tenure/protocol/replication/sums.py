@@ -1,4 +1,4 @@
-"""Sums: how two replicas find what they have not in common without sending what they have (R27).
+"""Sums: how two replicas find their differences without sending all that they have (R27).
 
 A row has a *print*: the digest of its entries, together with its marker and its adoption, which are
 kept in its record. A range has 1,024 sums of prints, by a hash of the rows' positions, and each
@@ -6,7 +6,7 @@ of them consists of 64 inner ones. A sum is an xor, so a write changes it withou
 Replicas with the same sums have the same rows. Otherwise they look into the sums that differ, and
 then at the rows of the inner ones that differ.
 
-A row that is not there, or of which nothing is left, has a print of nothing.
+A row that does not exist, or of which nothing is left, has the print 0.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""Upkeep: what a node does by itself, round by round, so that replicas become and stay the same.
+"""Upkeep: work that a node does unasked, round by round, so that replicas become and stay the same.
 
-In each round it has the sums of its ranges, sweeps what may go, and weighs what it has: see
+In each round it builds the sums of its ranges, sweeps what may go, and weighs what it has: see
 `weighing`. Then it looks after the ranges of which it is the first replica that is up: see
-`RangeUpkeep`. One range comes after the other, and
-one comparison runs at a time: requests come first.
+`RangeUpkeep`. One range comes after the other, and one comparison runs at a time: requests come
+first.
 """
 
 from collections import deque
@@ -36,7 +36,7 @@ BUSY = 0.5
 
 
 class RangeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a range is that this node looks after: see `RangeTended`."""
+    """The state of a range that this node looks after: see `RangeTended`."""
 
     range: KeyRange
     compared_at: Instant | None = None

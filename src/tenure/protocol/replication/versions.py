@@ -1,8 +1,8 @@
 """Versions: which of two writes of the same thing counts.
 
 A version is a lease number and a time in microseconds. In a table that no lease fences the number
-is 0, and the time alone decides. In a fenced table the number comes first, so that nothing which a
-former owner writes late counts against what its successor wrote, whatever their clocks said.
+is 0, and the time alone decides. In a fenced table the number comes first, so that late writes of a
+former owner never beat those of its successor, whatever their clocks said.
 
 A version is kept as 16 bytes whose order is that of versions: to compare, nothing is decoded.
 """
@@ -15,7 +15,7 @@ _PAIR = Struct(">QQ")
 
 
 class Version(NamedTuple):
-    """When something was written, and under which lease number: 0 where no lease is needed."""
+    """When something was written, and under which lease number: 0 if no lease is needed."""
 
     number: int
     time: int

@@ -1,7 +1,7 @@
-"""Warming: what will be read soon is brought into the memory of all its replicas.
+"""Warming: all replicas bring what will be read soon into their memory.
 
-A replica that says a digest of a part of a row has read that part. So all replicas that are up are
-asked for digests, and nothing that they have goes over the network. Of a family with super columns
+A replica that sends a digest of a part of a row has read that part. So all replicas that are up are
+asked for digests, and none of their data goes over the network. For a family with super columns,
 one replica first says their names. A replica that is silent is not waited for longer than for any
 other answer, and nobody is told.
 """

@@ -1,11 +1,11 @@
 """Weighing: what a node carries of each part of the ring, from samples (Cassandra 5.1).
 
-Managers even out the load, so nodes tell them where their bytes are, and where they are asked. Both
-are samples. Rows are listed by a hash, for comparing, so the first of that list are drawn at
-random. Of the requests every n-th is kept.
+Managers even out the load, so nodes tell them where their bytes are, and where requests go. Both
+are samples. Rows are listed by a hash, for comparing, so the first rows of that list are a random
+sample. Of the requests, every n-th is kept.
 
-What is told is a list of parts that weigh about the same, so that a heavy stretch of the ring is
-told in fine parts. A row that weighs as much as a part is one of its own: it cannot be cut.
+Nodes report a list of parts that weigh about the same, so that a heavy stretch of the ring appears
+in fine parts. A row that weighs as much as a part is a part of its own: it cannot be cut.
 """
 
 from bisect import bisect_left
@@ -25,7 +25,7 @@ OWN_PART_BYTES = 256
 
 
 class RequestSample:
-    """Where a node was asked: every so-manieth position."""
+    """Where requests went: the position of every n-th."""
 
     def __init__(self) -> None:
         self._began = Instant(0)

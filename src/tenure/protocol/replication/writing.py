@@ -1,10 +1,11 @@
-"""RowWriting one row: to all replicas, until as many have it as the level says (R6).
+"""Writing one row: to all replicas, until as many have it as the level requires (R6).
 
-The replicas decide: each applies the attempt whole, or refuses it. Where so many refuse that the
-level cannot be met, the client begins anew above what they have (R4). Some may have applied the
-attempt by then, which harms nobody: the next attempt says the same, with a greater version.
+The replicas decide: each applies the attempt whole, or refuses it. If so many refuse that the level
+cannot be met, the client begins anew above what they have (R4). Some may have applied the attempt
+by then, which harms nobody: the next attempt says the same, with a greater version.
 
-Who says nothing until the deadline gets a hint, and so does who was down from the beginning.
+A replica that says nothing until the deadline gets a hint, and so does one that was down from the
+beginning.
 """
 
 import msgspec

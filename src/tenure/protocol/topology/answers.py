@@ -1,4 +1,4 @@
-"""What a manager answers about clusters: the JSON API is these structs, encoded.
+"""The answers of a manager about clusters: the JSON API is these structs, encoded.
 
 Nodes are named by their names; ids and tokens that are not text are spelled in hexadecimal. Other
 languages read this: fields keep their names, and new ones are added at the end.
@@ -31,7 +31,7 @@ class ClustersListed(msgspec.Struct, frozen=True):
 
 
 class ClusterMade(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster is there; `created` says whether it was not before."""
+    """The cluster exists; `created` says whether it is new."""
 
     name: str
     id: str
@@ -75,7 +75,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Who keeps a range."""
+    """The replicas of a range."""
 
     start: str
     end: str | None
@@ -88,7 +88,7 @@ class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RingRead(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster, and what runs there."""
+    """A cluster, and the change that runs there."""
 
     cluster: str
     id: str
@@ -111,7 +111,7 @@ class RingRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RangeUpkept(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done for a range, as says the first of its replicas that is up."""
+    """What was done for a range, according to the first of its replicas that is up."""
 
     start: str
     end: str | None
@@ -151,7 +151,7 @@ class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes do by themselves: comparing, sealing, handing over hints, watching each other."""
+    """What nodes do unasked: comparing, sealing, handing over hints, watching each other."""
 
     cluster: str
     ranges: tuple[RangeUpkept, ...]
@@ -193,7 +193,7 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RingSteered(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done, or with `dry_run` would be."""
+    """What was done, or would be done, with `dry_run`."""
 
     cluster: str
     done: str
@@ -207,7 +207,7 @@ class RingSteered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """It cannot be done, and what can be done instead."""
+    """The command cannot be carried out, and what can be done instead."""
 
     why: str
     way_out: str

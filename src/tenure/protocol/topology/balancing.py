@@ -1,6 +1,6 @@
-"""Moving tokens without being told: one at a time, within a budget of bytes a day.
+"""Moving tokens automatically: one at a time, within a budget of bytes a day.
 
-What was spent is known to this leader only: another one begins with the whole budget, so a cluster
+Only this leader knows how much was spent: the next one begins with the whole budget, so a cluster
 whose managers fail over ten times a day may copy ten times as much.
 """
 
@@ -18,7 +18,7 @@ DAY_NS = 86_400 * SECOND_NS
 
 
 class Balancing:
-    """Of one cluster, under one leadership."""
+    """The balancing of one cluster, under one leadership."""
 
     def __init__(self, now: Instant) -> None:
         self.wake_at = Instant(now + LOOK_NS)

@@ -1,11 +1,11 @@
 """Changing the ring: one change at a time, in two steps, and back (R14, R15, R18).
 
-Each function makes one topology of another. That is a record in the managers' journal before
-anybody is told of it, so the manager that takes over goes on from whichever step was the last.
+Each function makes a new topology from another. The result is a record in the managers' journal
+before anybody is told of it, so the manager that takes over goes on from the last step.
 
-While a change is *filling* nobody depends on it, and it can be taken back for nothing. While it is
-*joint* all that is acknowledged is kept by the old lists and by the new ones, so it can be finished
-and taken back, too. What a node that joins has copied is wiped when a change begins anew (R17).
+While a change is *filling*, nobody depends on it, and it can be taken back at no cost. While it is
+*joint*, the old lists and the new ones keep all that is acknowledged, so it can be finished, and
+taken back, too. What a node that joins has copied is wiped when a change begins anew (R17).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ Weigh: TypeAlias = Callable[[KeyRange], int]
 
 
 class ChangeRefused(Exception):
-    """A change cannot be made: why not, and what can be done instead."""
+    """A change cannot be made, for this reason; and what can be done instead."""
 
     def __init__(self, why: str, way_out: str, *, missing: bool = False) -> None:
         super().__init__(why)

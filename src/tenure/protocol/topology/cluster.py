@@ -1,9 +1,8 @@
-"""One cluster, as the leading manager has it: its nodes come, changes go on, nothing else moves.
+"""One cluster, as the leading manager has it: its nodes come, and changes go on.
 
-All that is decided here is in the topology, which is journaled before anybody is told. So whoever
-takes over goes on from the last step: nodes say again what they are through with, and that names
-the version with which the step began, so what was said of an attempt that was taken back counts for
-nothing.
+Every decision here is in the topology, which is journaled before anybody is told. So a manager that
+takes over goes on from the last step: nodes say again which step they have completed, by the
+version with which it began, so a report about an attempt that was taken back does not count.
 
 A node that is silent changes nothing, however long it is (R18).
 """
@@ -49,7 +48,7 @@ from tenure.protocol.topology.weights import Weights
 
 
 class ClusterDesk(Protocol):
-    """What a leader has at hand: records go in, messages come out, in order."""
+    """What a cluster needs of its leader: records go in, messages come out, in order."""
 
     @property
     def journal(self) -> JournalId:

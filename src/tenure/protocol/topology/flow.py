@@ -1,9 +1,9 @@
 """The cheapest way to send a flow through a network: all that placing replicas needs of a solver.
 
-Costs are counted as tuples are compared, as far as that can be had of integers: whoever gives them
-makes one thing dearer than all of the next together. Augmenting along cheapest paths (Dijkstra with
-potentials) finds the cheapest of all flows; a network of 64 nodes takes a second, and there is one
-such question for each change.
+Costs are compared like tuples, as far as integers allow: their caller makes one thing dearer than
+all of the next together. Augmenting along cheapest paths (Dijkstra with potentials) finds the
+cheapest of all flows; a network of 64 nodes takes a second, and there is one such question for each
+change.
 """
 
 from heapq import heappop, heappush

@@ -1,11 +1,11 @@
-"""Clusters in the managers' journal: records, what they come to, and what a restore makes of that.
+"""Clusters in the managers' journal: records, their sum, and what a restore makes of it.
 
-Each record has a cluster's whole topology. It is some kilobytes, and changes are rare; for that no
+Each record has a cluster's whole topology. It takes some kilobytes, but changes are rare, and no
 reader of a journal has to know what a change does.
 
-A topology's version is the LSN of its record, so it grows with the journal. An old copy of a
-journal that is restored knows less than nodes do, who may have seen later versions. So from there
-on versions are far above its LSNs, and the nodes are asked what the topology is (`restored`).
+A topology's version is the LSN of its record, so it grows with the journal. A journal that was
+restored from an old copy knows less than the nodes, which may have seen later versions. So from
+then on versions are far above its LSNs, and the nodes are asked what the topology is (`restored`).
 """
 
 from typing import TypeAlias
@@ -24,13 +24,13 @@ class ClusterRecord(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class TopologySet(ClusterRecord, frozen=True):
-    """From here on this is a cluster's topology; its version is made of this record's LSN."""
+    """From here on this is a cluster's topology; its version follows from this record's LSN."""
 
     topology: Topology
 
 
 class ClusterDeleted(ClusterRecord, frozen=True):
-    """There is no such cluster any more."""
+    """The cluster no longer exists."""
 
     cluster: ClusterName
 
@@ -47,7 +47,7 @@ class ClusterState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Clusters:
-    """What the records of clusters come to."""
+    """The sum of the records of clusters."""
 
     def __init__(self, states: tuple[ClusterState, ...], passed: int) -> None:
         self.states = {state.topology.cluster: state for state in states}

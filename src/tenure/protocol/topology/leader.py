@@ -1,7 +1,7 @@
-"""The clusters of a leading manager: whom nodes ask, and whom people tell what to change.
+"""The clusters of a leading manager, which answers nodes and carries out people's changes.
 
-It is a tenant of the manager beside the pools of leases: of the same journal, under the same
-leadership. A manager of no cluster has nothing of it but this object.
+The manager keeps them beside the pools of leases, in the same journal, under the same leadership. A
+manager without clusters has only this object.
 """
 
 from typing import Protocol
@@ -39,7 +39,7 @@ from tenure.protocol.topology.upkeep_read import upkeep_read
 
 
 class TopologyDesk(ClusterDesk, Protocol):
-    """What a leader of clusters has at hand."""
+    """What clusters need of their leader."""
 
     def reply(self, ticket: int, answer: ClusterAnswer) -> None:
         """Answer a question, once all that is decided is durable."""

@@ -1,9 +1,9 @@
 """What nodes and managers say to each other.
 
-A node asks, every few seconds and when it is poked, and is answered. Its request is complete: it
-says again all that counts, so that one that is lost, comes twice or comes late changes nothing. The
-manager hands out committed topologies only, so any that a node is told is true, whoever tells it;
-a node takes one of its own cluster (by id) with a higher version, and no other.
+A node asks every few seconds and when it is poked, and the manager answers. A request is complete:
+it repeats all that counts, so one that is lost, doubled or late changes nothing. The manager hands
+out committed topologies only, so any topology that a node is told is true, whoever tells it. A node
+takes a topology of its own cluster (by id) with a higher version, and no other.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -40,7 +40,9 @@ class RangeWeight(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
 
 
 class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
-    """How a range is, as says who looks after it: its first replica that is up (R23 to R27)."""
+    """The state of a range, from the node that looks after it: its first replica that is up (R23 to
+    R27).
+    """
 
     start: bytes
     end: bytes | None
@@ -56,7 +58,7 @@ class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
 
 
 class HintsFor(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
-    """What a node keeps for another one that was silent (R13)."""
+    """The hints that a node keeps for another one that was silent (R13)."""
 
     node: NodeId
     count: Number
@@ -73,7 +75,7 @@ class NodeSeen(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fa
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What a node does by itself, to be shown: nothing is decided by it."""
+    """What a node does unasked, for people to see: nothing is decided by it."""
 
     tended: tuple[RangeTended, ...] = ()
     hints: tuple[HintsFor, ...] = ()
@@ -82,7 +84,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
-    """What a node is, knows and has done: to whoever leads the managers."""
+    """What a node is, knows and has done: sent to the leading manager."""
 
     cluster: ClusterName
     cluster_id: ClusterId = 0
@@ -111,7 +113,7 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
 
 
 class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
-    """How things are; the answer to a request, or said because something changed."""
+    """The present topology: the answer to a request, or sent because it changed."""
 
     sequence: Number = 0
     """Of the request; 0 where there was none."""

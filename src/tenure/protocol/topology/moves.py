@@ -1,12 +1,13 @@
 """Which token should be where, so that all nodes carry about the same (Cassandra 5.1, 5.5).
 
 The paper has lightly loaded nodes move on the ring to relieve heavily loaded ones. A node that is
-added takes the token that halves the heaviest own range. A node that is there may jump there, too,
-or shift its token a little, so that its range and its neighbour's become alike. Of all that, a
-round takes the one move after which nodes are the most alike; the next round begins from there.
+added takes the token that halves the heaviest own range. A node that already takes part may jump
+there, too, or shift its token a little, so that its range and its neighbour's become alike. Of all
+these moves, a round takes the one after which nodes are the most alike; the next round begins from
+there.
 
 What a node carries is the load of every range that it replicates, so each move is placed before it
-is judged. A key cannot be cut: where one key is most of the load, no move helps, and none is made.
+is judged. A key cannot be cut: if one key is most of the load, no move helps, and none is made.
 """
 
 from collections.abc import Iterator

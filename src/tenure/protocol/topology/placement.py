@@ -1,16 +1,16 @@
 """Which nodes replicate which own range (Cassandra 5.2), with the least change.
 
-*Rack unaware*: the owner of a range and those that follow it on the ring. *Rack aware*: replicas
-lie in as many racks as there can be. *Datacentre aware*: so many in each data centre, and there in
-as many racks as there can be.
+*Rack unaware*: the owner of a range and the nodes that follow it on the ring. *Rack aware*:
+replicas lie in as many racks as possible. *Datacentre aware*: so many replicas in each data centre,
+and there in as many racks as possible.
 
-The paper has the leader see to it that no node replicates more than N - 1 ranges beside its own.
-Without racks that is always so. With racks it often cannot be: a rack of one node has a replica of
-nearly everything. Then racks come first, because a lost rack loses data and a full node only time;
-the excess is the least that there can be, and the short rack is named, so that somebody adds a node
+In the paper, the leader sees to it that no node replicates more than N - 1 ranges beside its own.
+Without racks that is always so. With racks it is often impossible: a rack of one node has a replica
+of nearly everything. Then racks come first, because a lost rack loses data and a full node only
+time; the excess is as small as possible, and the short rack is named, so that somebody adds a node
 there.
 
-All of it is one cheapest flow from own ranges, through racks, to nodes. What costs, in this order:
+All of it is one cheapest flow from own ranges, through racks, to nodes. The costs, in this order:
 two replicas in one rack; a range beyond N - 1, and more so on a node that has some already; a
 replica where there was none; an uneven share; and distance on the ring, which only breaks ties.
 """
@@ -36,7 +36,7 @@ _SAME_RACK = _STEP * _EXCESS
 
 
 class Former(NamedTuple):
-    """Who replicates a part of an own range now, and what that part weighs."""
+    """The nodes that replicate a part of an own range now, and the weight of that part."""
 
     weight: int
     """Of a thousand for the whole ring, and at least 1: what a new replica of it costs."""

@@ -1,4 +1,4 @@
-"""What people and tools ask of a manager about clusters, or tell it to do."""
+"""The questions and commands about clusters that people and tools give to a manager."""
 
 from typing import TypeAlias
 
@@ -9,14 +9,14 @@ from tenure.protocol.topology.tables import TableRecord, Word
 
 
 class ClusterCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of what changes something, or with `dry_run` says what would change."""
+    """The base of commands that change something, or with `dry_run` say what would change."""
 
     cluster: str
     dry_run: bool = False
 
 
 class CreateCluster(ClusterCommand, frozen=True, kw_only=True):
-    """Make a cluster; its ring is formed when its first nodes are there."""
+    """Make a cluster; its ring is formed when its first nodes have come."""
 
     id: ClusterId
     """Drawn by whoever asks; kept where there is such a cluster already."""
@@ -61,13 +61,13 @@ class TakeBackChange(ClusterCommand, frozen=True, kw_only=True):
 
 
 class SetBalance(ClusterCommand, frozen=True, kw_only=True):
-    """Let the manager move tokens by itself, copying so many bytes a day; 0 ends that."""
+    """Let the manager move tokens automatically, copying so many bytes a day; 0 ends that."""
 
     bytes_a_day: int
 
 
 class CompareNow(ClusterCommand, frozen=True, kw_only=True):
-    """Let replicas be compared at once, and not only in the next minute."""
+    """Compare replicas at once, and not only in the next minute."""
 
 
 class MakeTable(ClusterCommand, frozen=True, kw_only=True):
@@ -78,11 +78,11 @@ class MakeTable(ClusterCommand, frozen=True, kw_only=True):
 
 
 class ListClusters(msgspec.Struct, frozen=True):
-    """Which clusters are there?"""
+    """Which clusters exist?"""
 
 
 class ReadRing(msgspec.Struct, frozen=True, kw_only=True):
-    """How is the ring, and what runs?"""
+    """What does the ring look like, and which change runs?"""
 
     cluster: str
 
@@ -95,7 +95,7 @@ class ReadMoves(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadUpkeep(msgspec.Struct, frozen=True, kw_only=True):
-    """What do nodes do by themselves?"""
+    """What do nodes do unasked?"""
 
     cluster: str
 

@@ -1,13 +1,13 @@
 """The topology of a cluster: its nodes, their places on the ring, and who keeps which range.
 
 One value says all of it, and it never changes: a change makes another value with a higher version.
-Nodes keep it on disk, and tell each other (R14). Who has seen a version has seen all before it,
-because changes are made one after the other by whoever leads the managers, in their journal.
+Nodes keep it on disk, and tell each other (R14). A version contains all changes before it, because
+the leading manager makes changes one after the other, in the journal.
 
 The replicas of a range are listed, not computed: nodes of another release, or with another idea of
 racks, agree on them nevertheless. While a change runs, a range whose replicas change has two lists
 (R15). While the change is *filling*, requests go by the old list, and nodes that are new copy what
-there is. While it is *joint*, what a request needs it needs in both lists.
+there is. While it is *joint*, a request must meet its level in both lists.
 """
 
 from bisect import bisect_right
@@ -43,7 +43,7 @@ PLACEMENT_FORMS = "3; racks=3; or so many in each data centre, as in east=2,west
 
 
 class Placement(msgspec.Struct, frozen=True, array_like=True):
-    """How many replicas a range has, and what they must have different."""
+    """How many replicas a range has, and in what they must differ."""
 
     kind: PlacementKind = "rack_unaware"
     replicas: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
@@ -135,7 +135,7 @@ class RingChange(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Replicas(NamedTuple):
-    """Who keeps a range."""
+    """The nodes that keep a range."""
 
     range: KeyRange
     old: tuple[NodeId, ...]

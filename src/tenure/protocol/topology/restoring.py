@@ -1,10 +1,10 @@
-"""Which topology a cluster goes on with whose journal was restored from an old copy.
+"""The topology with which a cluster goes on after its journal was restored from an old copy.
 
-Nodes have the topologies that the lost part of the journal made. The latest that any node tells is
-taken, once so many have told that there can be no later one by which anything was done: a majority
-of all nodes, and of each list of replicas that counts in it. For a step is over only when a
-majority of each old list has answered in its version (R15), and any request needs a majority, too;
-so had a later topology counted, one of these would have it.
+Nodes have the topologies that the lost part of the journal made. The leader takes the latest one
+that any node reports, once enough nodes have reported to rule out that anybody acted by a later
+one: a majority of all nodes, and of each list of replicas that counts in it. A step is over only
+when a majority of each old list has answered in its version (R15), and any request needs a
+majority, too; so if a later topology had counted, one of these nodes would have it.
 """
 
 from collections.abc import Collection, Iterable

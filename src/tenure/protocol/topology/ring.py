@@ -1,12 +1,12 @@
 """The ring: where rows and nodes stand on it (Cassandra 5.1).
 
-A row of an ordered table stands where its key is among all keys; that of a hashed table where the
-hash of its key is, and its key behind that. Tables of both kinds share one ring, because what a
-node carries is the sum, and it is the sum that moves of tokens even out.
+A row of an ordered table stands at its key; a row of a hashed table stands at the hash of its key,
+followed by the key. Tables of both kinds share one ring, because a node carries their sum, and
+moves of tokens even out that sum.
 
-A node's token is the end of its own range, which begins, included, at the token before. What is at
-the highest token or above it, and what is below the lowest, is the own range of the node with the
-lowest token: that is what makes it a ring.
+A node's token is the end of its own range, which begins, included, at the token before. All
+positions at or above the highest token, and all below the lowest, are the own range of the node
+with the lowest token: that makes it a ring.
 """
 
 from collections.abc import Iterable, Sequence

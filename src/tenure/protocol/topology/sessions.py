@@ -1,7 +1,7 @@
 """What a leader knows of each node beyond the journal: what it said last, and when.
 
-Requests are complete, so the last one is all that there is to keep, and a leader that has just
-taken over knows as much after each node has asked once.
+Requests are complete, so the leader keeps only the last one of each node, and a new leader knows as
+much once each node has asked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def _convicted(request: NodeRequest) -> tuple[NodeId, ...]:
 
 
 class NodeSessions:
-    """Those of one cluster."""
+    """The sessions of one cluster."""
 
     def __init__(self) -> None:
         self._of: dict[NodeId, NodeSession] = {}

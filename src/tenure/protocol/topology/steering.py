@@ -1,4 +1,4 @@
-"""Steering a cluster: what an operator wants of its ring, its tables and its balance."""
+"""Steering a cluster: an operator's orders about its ring, its tables and its balance."""
 
 from collections.abc import Iterable
 from typing import assert_never

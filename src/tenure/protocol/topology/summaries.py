@@ -1,4 +1,4 @@
-"""What a leader says of a cluster to people and tools."""
+"""The summaries of a cluster that a leader gives to people and tools."""
 
 from collections.abc import Mapping
 

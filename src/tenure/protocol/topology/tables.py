@@ -1,4 +1,4 @@
-"""Tables and families as they are remembered: by one store, or by a whole cluster."""
+"""Tables and families, as a store or a whole cluster remembers them."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ class FamilyRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TableRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A table, as a store remembers it, so that nobody opens it as something else."""
+    """A table, as a store remembers it, so that nobody opens it as a different one."""
 
     kind: RowKind
     keys: Word

@@ -1,4 +1,4 @@
-"""What a leader says of what nodes do by themselves: as they have reported it last."""
+"""The answer of a leader to what nodes do unasked, from their latest reports."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,8 @@
-"""What the parts of the ring weigh: what is there, and what is asked of it.
+"""What the parts of the ring weigh: their bytes and their requests.
 
-Each replica says what it has, part by part; of a position that several speak of, the first of its
-list that has spoken is believed. Within a part the weight is taken to be spread evenly, as if bytes
-were digits of a number, which is as good as can be had without reading the rows.
+Each replica says what it has, part by part. If several report the same position, the first of its
+list that has reported is believed. Within a part the weight is taken to be spread evenly, as if
+bytes were digits of a number, which is as good as can be had without reading the rows.
 """
 
 from bisect import bisect_left, bisect_right
@@ -126,7 +126,7 @@ NOTHING_KNOWN = Weights(())
 
 
 class _Scale(NamedTuple):
-    """The positions of a range as numbers: the digits behind what its bounds have in common."""
+    """The positions of a range as numbers: the digits after the common prefix of its bounds."""
 
     prefix: bytes
     start: int

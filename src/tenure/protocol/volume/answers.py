@@ -1,4 +1,4 @@
-"""What a server says to those who read: leases, objects, and who is on record.
+"""The answers of a server to readers: leases, objects, and who is on record.
 
 Every message that gives a volume lease is made here, with all that its reader has not acknowledged
 (V4).

@@ -1,7 +1,7 @@
-"""What a client asks of servers, and when: fetches, renewals, and to be put on record.
+"""What a client asks of servers, and when: fetches, renewals, and a place on record.
 
 Every question has a number that rises. One that is not answered in time is asked again, under a new
-number, and then only that is waited for (V2).
+number, and only the newest counts (V2).
 """
 
 from random import Random

@@ -1,8 +1,8 @@
-"""What is known of the writes of ranges that are not served here, beside their state (V15).
+"""Knowledge of the writes of ranges that are not served here, kept beside their state (V15).
 
-It came with the state of a range that is on its way here; or it is left of a range that was handed
-over from here, and may come back. A grant that names the state takes it along. Where there is none,
-the range is granted without: entries of before are fetched again, and nothing else is lost.
+It came with the state of a range that is on its way here; or it remains from a range that was
+handed over, and may come back. A grant that names the state uses it. Without it, caches fetch their
+older entries again, and nothing more is lost.
 """
 
 from tenure.base.keys import Key
@@ -13,7 +13,7 @@ from tenure.protocol.volume.versions import KnownWrites, Version
 
 
 class Carried:
-    """Of one range, as the lease of a number left it."""
+    """The knowledge about one range, as the lease of a number left it."""
 
     def __init__(self, key_range: KeyRange, number: int) -> None:
         self.range = key_range
@@ -25,8 +25,8 @@ class Carried:
 
 
 class CarriedWrites:
-    """All that one owner's server has of this. It may be told too much, and keeps about twice what
-    that server could know by itself.
+    """All such knowledge of one owner's server. It may be told too much, and keeps about twice as
+    much as that server could know from its own writes.
     """
 
     def __init__(self, most: int = KNOWN_WRITES) -> None:

@@ -1,11 +1,11 @@
 """The client of volumes: what a cache may believe of its entries, and until when.
 
 It counts leases from when it asked for them (V3), and takes an answer only to its newest question
-(V2). An answer's items are applied first, then its lease is believed, then what it brings is kept,
-then the items are acknowledged (V1, V4). What is kept must be as of the mark that invalidations
+(V2). It first applies an answer's items, then believes its lease, then keeps its entries, then
+acknowledges the items (V1, V4). A kept entry must not be older than the mark that invalidations
 have left meanwhile (V7).
 
-A server that does not know it answers so, and then every entry of that server is suspect: one
+A server that does not know the client says so, and then every entry of that server is suspect: one
 exchange, `Reconnect`, says which of them are live (V8).
 """
 

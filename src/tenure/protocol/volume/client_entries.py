@@ -1,4 +1,4 @@
-"""What a client's machine knows of an entry; its value is with whoever runs the machine."""
+"""What a client's machine knows of an entry; the shell that runs the machine has its value."""
 
 from tenure.base.instants import Instant
 from tenure.protocol.volume.messages import AsOf

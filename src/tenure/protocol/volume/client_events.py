@@ -1,4 +1,4 @@
-"""What a cache is told, and what it wants done."""
+"""The events and actions of a cache."""
 
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,7 @@ WriteOutcome = Literal["written", "failed", "elsewhere", "unknown", "unreachable
 
 
 class CacheConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cache is told when it is made."""
+    """The configuration of a cache."""
 
     server: str = ""
     """Who serves every key; empty where `Routed` says who serves what."""
@@ -53,13 +53,13 @@ class WriteWanted(msgspec.Struct, frozen=True):
 
 
 class RoutesChanged(msgspec.Struct, frozen=True):
-    """Who serves what, from here on; None: nobody is known to."""
+    """Who serves which ranges, from here on; None if no server is known."""
 
     routes: tuple[tuple[KeyRange, str | None], ...]
 
 
 class WasUsed(msgspec.Struct, frozen=True):
-    """There were hits since the last time; `keys`: of entries whose object leases end soon."""
+    """There were hits since the last time; `keys` has the entries whose object leases end soon."""
 
     server: str
     keys: tuple[Key, ...] = ()
@@ -72,7 +72,7 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class Saw(msgspec.Struct, frozen=True):
-    """The application has seen the object as of then: it shall not be read older (C5)."""
+    """The application has seen the object as of then: it must not read an older one (C5)."""
 
     key: Key
     as_of: AsOf
@@ -145,7 +145,7 @@ class DoubtEntries(msgspec.Struct, frozen=True):
 
 
 class TellReaders(msgspec.Struct, frozen=True):
-    """What these asked for. A `hit` is to be read from the entry, which is live now."""
+    """The answer to these readers. A `hit` is read from the entry, which is live now."""
 
     tickets: tuple[int, ...]
     key: Key
@@ -156,7 +156,7 @@ class TellReaders(msgspec.Struct, frozen=True):
 
 
 class TellWriter(msgspec.Struct, frozen=True):
-    """What became of a write."""
+    """The outcome of a write."""
 
     ticket: int
     key: Key
@@ -176,7 +176,7 @@ class JudgeHit(msgspec.Struct, frozen=True):
 
 
 class AskWhetherUsed(msgspec.Struct, frozen=True):
-    """Were there hits by this server's leases? Say so, if there were."""
+    """Were there hits under this server's leases? Say so if there were."""
 
     server: str
     ending_before: Instant
@@ -198,7 +198,7 @@ CacheAction: TypeAlias = (
 
 
 class CacheView(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever runs a cache may read of it."""
+    """What the shell that runs a cache may read of it."""
 
     entries: int
     live: int

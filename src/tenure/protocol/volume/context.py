@@ -1,4 +1,4 @@
-"""What all parts of a server share: what it knows, and the one way to say something."""
+"""What all parts of a server share: its records, and the only way to send something."""
 
 from random import Random
 

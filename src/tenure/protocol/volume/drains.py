@@ -1,7 +1,7 @@
 """Ranges that are withdrawn before they go (V12).
 
-A range that goes to another server leaves no lease behind: its holders are told once each, and
-waited for as for a write. Where its state moves along, it is served meanwhile.
+A range that goes to another server leaves no lease behind: each holder is told once, and the server
+waits for them as for a write. If the state moves too, the range is served meanwhile.
 """
 
 from tenure.base.instants import FAR_FUTURE

@@ -2,12 +2,13 @@
 
 A reader may be stopped between any two of its steps, for as long as it likes, and the library's
 thread goes on meanwhile. So the order of the steps is the rule: first the entry, then the end of
-its reader's volume lease, then whether the entry is live, then the clock. Whoever sees the entry
-live after it has read that end, and the clock before it, has seen a value that was current when it
-looked: an invalidation makes entries dead first, moves the end next, and is acknowledged last.
+its reader's volume lease, then whether the entry is live, then the clock. A reader that sees the
+entry live after it has read that end, and then a clock before that end, has seen a value that was
+current when it looked: an invalidation makes entries dead first, moves the end next, and is
+acknowledged last.
 
-What was dead never becomes live: it becomes a new entry. Otherwise a reader that was stopped could
-take one life of an entry for another.
+A dead entry never becomes live again: a new entry replaces it. Otherwise a reader that was stopped
+could take one life of an entry for another.
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ class CachedObject:
 
 
 class MakesEntries(Protocol):
-    """What makes the two, where readers are to be watched."""
+    """What makes the two; a replacement lets readers be watched."""
 
     def lease(self) -> ReadersLease:
         """A volume lease."""

@@ -1,13 +1,13 @@
 """How a server without owners begins: after whom, and how long it is quiet (V14, V16).
 
-What a server knew of its readers dies with it, and their leases do not. So before it answers
-anybody, the next one writes down that it lives, under a higher number; it makes the store refuse
-what its predecessor may still be writing; and it writes nothing until every volume lease that its
-predecessor may have given has ended. There are two ways to know when that is (section 3.1.2): the
-longest volume lease that was ever given, or the latest end of any, written ahead.
+A server's knowledge of its readers dies with it, but their leases do not. So before it answers
+anybody, the next server records that it lives, under a higher number; it makes the store refuse
+late writes of its predecessor; and it writes nothing until every volume lease that its predecessor
+may have given has ended. There are two ways to know when that is (section 3.1.2): the longest
+volume lease that was ever given, or the latest end of any, written ahead.
 
 Its epoch is drawn anew each time. A number that is only counted up would come again if the memory
-were put back from a copy; then leases and entries of another life would pass for present ones.
+were restored from a copy; then leases and entries of another life would pass for present ones.
 """
 
 from random import Random
@@ -25,7 +25,7 @@ Phase = Literal["persisting", "fencing", "open", "stopping", "stopped"]
 
 
 class Opening:
-    """The way from nothing to an open volume, and what is kept for the next one."""
+    """The steps from nothing to an open volume, and what is kept for the next server."""
 
     def __init__(self, config: ServerConfig, random: Random) -> None:
         self.config = config

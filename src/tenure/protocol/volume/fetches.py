@@ -2,12 +2,12 @@
 
 A request leaves a mark for each object that it asks about. An invalidation of the object that
 arrives meanwhile raises the mark, so that an answer which the server gave before it is not kept,
-however late it comes. Whoever waits gets the answer anyway: its value was current when the server
+however late it comes. Those who wait get the answer anyway: its value was current when the server
 read it, and that was after they asked.
 
-Whoever joins a fetch that is under way did not ask before it was sent. A write may have come
-between, of which a client without a volume lease is not told; so they take the answer only where it
-was kept, and otherwise share one more fetch.
+A reader that joins a fetch under way asked after the fetch was sent. A write may have come between,
+which a client without a volume lease is not told of; so such readers take the answer only if it was
+kept, and otherwise share one more fetch.
 """
 
 from collections.abc import Iterator
@@ -119,7 +119,7 @@ class OwnWrite:
 
 
 class Fetches:
-    """All that is on its way."""
+    """All fetches and writes on their way."""
 
     def __init__(self) -> None:
         self.flights: dict[Key, Flight] = {}

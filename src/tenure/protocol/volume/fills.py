@@ -1,7 +1,7 @@
 """What a client takes from an answer: items first, then the lease, then the entry (V1, V4, V7).
 
-In this order, and carried out in this order, because a reader may look at any time: what is dead
-must be seen dead before the lease goes on under which it was live.
+The actions are carried out in this order too, because a reader may look at any time: an entry must
+be seen dead before the lease under which it was live goes on.
 """
 
 from tenure.base.instants import Instant
@@ -29,7 +29,7 @@ from tenure.protocol.volume.noted import CacheKind
 
 
 class Fills(Asks):
-    """How entries come, and go."""
+    """How entries come and go."""
 
     # --- what is taken from an answer ---
 

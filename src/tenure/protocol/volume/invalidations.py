@@ -1,12 +1,12 @@
 """Invalidations: what must be acknowledged before an object is written, or a range goes (V5, V12).
 
 Both take the object leases away and put an item in their place; both wait for those readers that
-may still hit, and for nobody longer than was fixed when the item was made (V6). And since leases
-that were taken away are on record no more, whoever comes next for the same keys waits with the one
-before.
+may still hit, and for none of them longer than was fixed when the item was made (V6). And since
+leases that were taken away are no longer on record, the next write or drain of the same keys waits
+together with the one before.
 
-What has nothing left to wait for goes on once the event that brought this about is taken as a
-whole: so nothing here needs to know how a write or a drain goes on.
+A write or drain that has nothing left to wait for goes on once the present event has been handled
+completely: so nothing here needs to know how it goes on.
 """
 
 from tenure.base.instants import Instant

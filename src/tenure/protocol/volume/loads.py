@@ -1,7 +1,7 @@
 """Loads on their way: one for all who ask for an object at the same time, unless it was overtaken.
 
-A load that a write's body overtook may have read either value. Whoever asked before gets what it
-read, and may not keep it; whoever asks later needs a load of its own (V10).
+A load that a write's body overtook may have read either value. Those who asked before get the
+value, but may not keep it; those who ask later need a load of their own (V10).
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """What caches and servers say to each other.
 
 A request carries the client's nonce, the server's epoch, the reader number that the server drew for
-this client, and a number that rises; its answer repeats that number (V2). Whatever gives a volume
-lease carries every item that its reader has not acknowledged (V4). Values are bytes that nobody
-here looks into.
+this client, and a number that rises; its answer repeats that number (V2). A message that gives a
+volume lease carries every item that its reader has not acknowledged (V4). Values are bytes that the
+protocol does not look into.
 
 Messages are made with keywords only. Fields are only ever added at the end, with defaults.
 """
@@ -27,7 +27,7 @@ class VolumeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """Up to where something is known to be current: comparable within one history only."""
+    """Up to which write something is known to be current: comparable within one history only."""
 
     history: Nonce
     number: Number
@@ -46,7 +46,7 @@ class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
 
 
 class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """An entry that a client asks about, or that is live by the answer."""
+    """An entry that a client asks about, or that the answer declares live."""
 
     key: Key
     number: Number
@@ -109,7 +109,7 @@ class Renew(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Fetch(VolumeMessage, frozen=True, kw_only=True):
-    """An object, with leases; only word of it where what the client has is current."""
+    """An object, with leases; if the client's value is current, only word of that."""
 
     client: Nonce
     epoch: Nonce
@@ -121,7 +121,7 @@ class Fetch(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Acknowledge(VolumeMessage, frozen=True, kw_only=True):
-    """What these items are about is dead here."""
+    """The entries that these items are about are dead here."""
 
     client: Nonce
     epoch: Nonce
@@ -141,7 +141,7 @@ class Write(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Bye(VolumeMessage, frozen=True, kw_only=True):
-    """Nobody reads here any more."""
+    """Nobody reads here any longer."""
 
     client: Nonce
     epoch: Nonce

@@ -1,4 +1,4 @@
-"""What a volume's server and its clients tell of themselves."""
+"""What a volume's server and its clients note about themselves."""
 
 from enum import unique
 

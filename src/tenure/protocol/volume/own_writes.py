@@ -1,8 +1,8 @@
 """A client's own writes: by writing it acknowledges (V9).
 
 A write is sent once, and only while there is a volume lease, or when the server has just said that
-it gives none (V20): whoever has just been answered is on record, so the write is not refused for
-want of that. If no answer comes, nobody knows what became of it, and the application is told so.
+it gives none (V20): a client that has just been answered is on record, so the write is not refused
+for lack of that. If no answer comes, the outcome is unknown, and the application is told so.
 """
 
 from tenure.base.instants import Instant

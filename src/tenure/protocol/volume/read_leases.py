@@ -1,7 +1,7 @@
-"""Read leases: what a reader is given, and until when.
+"""Read leases: which a reader is given, and until when.
 
-Every object lease is given here, where no write and no drain stands against it (V5, V12); and every
-volume lease, within the owner's term (V11).
+Every object lease is given here, if no write and no drain forbids it (V5, V12); and every volume
+lease, within the owner's term (V11).
 """
 
 from tenure.base.instants import Instant

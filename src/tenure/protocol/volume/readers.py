@@ -1,4 +1,4 @@
-"""Who may read what without asking, as the server has it on record (V4 to V9, V17, V20).
+"""The server's record of who may read which objects without asking (V4 to V9, V17, V20).
 
 A reader is a client under a number that the server drew when the client reconnected. Its volume
 lease and its object leases are counted from when their requests arrived, and for longer than the
@@ -7,8 +7,8 @@ client was told, so that the client always stops first (V3).
 An item is kept until it is acknowledged: each message that gives a volume lease carries all of them
 (V4). One object, or one range, has at most one item: a later one says all that the earlier said.
 
-Who is not on record reconnects. So forgetting a reader, the paper's unreachable set, costs nothing
-but one exchange; only readers whose volume lease has ended may be forgotten (V17).
+A client that is not on record reconnects. So forgetting a reader, the paper's unreachable set,
+costs only one exchange; only readers whose volume lease has ended may be forgotten (V17).
 """
 
 from collections.abc import Iterable, Iterator
@@ -99,7 +99,7 @@ class ReaderRecord:
 
 
 class Readers:
-    """All readers of one server, the one that was silent for longest first."""
+    """All readers of one server, the one that has been silent for longest first."""
 
     def __init__(self, terms: Terms, random: Random, most_leases: int = OBJECT_LEASES) -> None:
         self.terms = terms

@@ -1,4 +1,4 @@
-"""What a volume's server shows of itself to people: how much there is, and which writes wait."""
+"""What a volume's server shows of itself to people: how much it holds, and which writes wait."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What a server serves: under which number, and from when on it may be read and written."""
+"""The ranges of a server: under which number, and from when on they may be read and written."""
 
 import msgspec
 

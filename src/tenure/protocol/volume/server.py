@@ -1,13 +1,13 @@
 """The server of a volume: it gives read leases, and writes when nobody can read the old value.
 
-What it decides is small. An object lease is given while no write of the object has its turn, and no
-range with it is withdrawn. A write's body runs once every reader that may hit the old value has
-acknowledged, or can hit no more (V5). Everything else keeps these two true: what a volume lease
-carries (V4), from when leases count (V3), who is forgotten (V8, V17), and what a server must wait
-for that knows nothing of its predecessor's readers (V13, V16).
+It decides two things. It gives an object lease only while no write of the object has its turn, and
+no range with the object is withdrawn. It runs a write's body once every reader that may hit the old
+value has acknowledged, or can no longer hit (V5). All other rules keep these two true: what a
+volume lease carries (V4), from when leases count (V3), which readers are forgotten (V8, V17), and
+how long a server waits that knows nothing of its predecessor's readers (V13, V16).
 
 The server of an owner serves ranges that come and go, under the owner's term (V11, V12). A server
-without owners is *alone*: it serves everything, from when it has opened.
+without owners is *alone*: it serves everything once it has opened.
 """
 
 from random import Random

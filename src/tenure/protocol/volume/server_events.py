@@ -1,4 +1,4 @@
-"""What a volume's server is told, and what it wants done."""
+"""The events and actions of a volume's server."""
 
 from typing import Literal, TypeAlias
 
@@ -36,7 +36,7 @@ class VolumeMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server is told when it is made."""
+    """The configuration of a volume's server."""
 
     terms: Terms = Terms()
     alone: bool = True
@@ -70,7 +70,7 @@ class WriteAsked(msgspec.Struct, frozen=True):
 
 
 class WriteGivenUp(msgspec.Struct, frozen=True):
-    """The application does not want to write any more; of no effect once the body runs."""
+    """The application no longer wants to write; this has no effect once the body runs."""
 
     ticket: int
 
@@ -115,8 +115,8 @@ class RangeGranted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DrainAsked(msgspec.Struct, frozen=True):
-    """A range is to go. `served`: with its state, so that it is served until this is said again
-    without it; otherwise the belief in it has ended.
+    """A range is about to go. `served` says that its state goes too, so that the range is served
+    until this event comes again without it; otherwise the belief in the range has ended.
     """
 
     range: KeyRange
@@ -130,7 +130,9 @@ class MemoryPersisted(msgspec.Struct, frozen=True):
 
 
 class FenceRaised(msgspec.Struct, frozen=True):
-    """The store refuses writes below `number`; or it refused, because it has seen `refused_by`."""
+    """The store refuses writes below `number`; or it has refused the fence, since it has seen
+    `refused_by`.
+    """
 
     number: int
     refused_by: int = 0
@@ -200,7 +202,7 @@ class FailWrite(msgspec.Struct, frozen=True):
 
 
 class Drained(msgspec.Struct, frozen=True):
-    """Nobody holds a lease on the range, and it is given no more of them."""
+    """Nobody holds a lease on the range, and no more leases on it are given."""
 
     range: KeyRange
     known: KnownWrites | None = None
@@ -241,7 +243,7 @@ ServerAction: TypeAlias = (
 
 
 class ReaderView(msgspec.Struct, frozen=True):
-    """What may be read of a reader."""
+    """What a server shows of a reader."""
 
     client: int
     heard_at: Instant
@@ -251,7 +253,7 @@ class ReaderView(msgspec.Struct, frozen=True):
 
 
 class VolumeServerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever runs a server may read of it."""
+    """What the shell that runs a server may read of it."""
 
     epoch: int
     is_open: bool

@@ -1,4 +1,4 @@
-"""How long read leases last, and how clocks that run at different rates are allowed for."""
+"""How long read leases last, and the allowance for clocks that run at different rates."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ Invalidation = Literal["delayed", "at once"]
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The durations that a server gives leases for; the client is told, never configured.
 
-    Raises ConfigurationError where they do not fit each other.
+    Raises ConfigurationError if they do not fit together.
     """
 
     term_ns: int = seconds(3)

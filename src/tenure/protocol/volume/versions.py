@@ -1,9 +1,8 @@
 """What a server knows of the writes of its objects (V15).
 
-It counts its writes, and of the last of them it remembers which object each was of. An entry is
-current if it is as of the last known write of its object or later, and as of the floor of its range
-or later: the floor stands for all writes that are not known, be it that they were forgotten, or
-that another owner did them.
+It counts its writes, and remembers the object of each of the last ones. An entry is current if it
+is as of the last known write of its object or later, and as of the floor of its range or later: the
+floor stands for all unknown writes, whether they were forgotten or made by another owner.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Ranges that are withdrawn before they go (V12).
 
-A range whose state moves along is served until the belief in it ends: with leases until it is
-withdrawn, without from then on. What is known of its writes is told when both are over.
+A range that goes with its state is served until the belief in it ends: with leases until it is
+withdrawn, without them from then on. What is known of its writes is told when both are over.
 """
 
 from tenure.base.instants import FAR_FUTURE, Instant

@@ -1,4 +1,4 @@
-"""Writes, each in its turn: who is told, what is waited for, and when the body runs (V5, V9)."""
+"""Writes, each in its turn: who is told, what it waits for, and when its body runs (V5, V9)."""
 
 from collections.abc import Sequence
 

@@ -1,10 +1,10 @@
 """Writes on their way: who waits for whom, and for how long (V5).
 
-Writes of a key go one by one, in the order in which they were asked; a write of several keys goes
-when it is the first for each of them. When its turn comes, each holder of an object lease gets an
-item, and those who may still hit are waited for: until they acknowledge, or the earlier of their
-two leases ends. How long is fixed then, so that a reader which renews and never acknowledges
-cannot hold a write up (V6).
+Writes of a key go one by one, in the order of their requests; a write of several keys goes when it
+is the first for each of them. When its turn comes, each holder of an object lease gets an item, and
+the write waits for the holders that may still hit: until they acknowledge, or the earlier of their
+two leases ends. The longest wait is fixed then, so that a reader which renews and never
+acknowledges cannot hold a write up (V6).
 """
 
 from typing import Literal
@@ -83,7 +83,7 @@ class Writing:
 
 
 class Writes:
-    """All that are on their way, in the order in which they were asked."""
+    """All writes on their way, in the order of their requests."""
 
     def __init__(self) -> None:
         self._by_number: dict[int, Writing] = {}

@@ -1,5 +1,4 @@
-"""Owners that announce the same address: workers behind one port, where a client reaches any of
-them.
+"""Owners that announce the same address: workers behind one port, of which clients reach any.
 
 The leader refuses nothing for that reason: a proxy that knows where each key belongs may stand at
 that address. But mostly it is a mistake, so the log, `owners` and the owners themselves report it.

@@ -1,4 +1,4 @@
-"""Receipts: a leader's sealed word on how far its journal went, which clients show to the next one.
+"""Receipts: a leader's sealed word on how far its journal went. Clients show it to the next leader.
 
 An owner or a lookup may have seen more of a journal's history than the journal holds: then the
 journal is an old copy, and leading on it would give keys to two owners (P22). But a client can also

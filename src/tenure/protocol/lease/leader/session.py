@@ -22,7 +22,7 @@ NOT_ORDERED = Instant(0)
 
 
 class Session:
-    """What a leader knows of an incarnation beside the journaled table. It is lost with the leader."""
+    """What a leader knows of an incarnation beside the journaled table; lost with the leader."""
 
     __slots__ = (
         "cause",

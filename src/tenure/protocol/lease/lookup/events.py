@@ -46,7 +46,7 @@ LookupEvent: TypeAlias = ManagerSaid[ToLookup] | ManagerLost | ManagersNamed
 
 
 class RoutingTable(msgspec.Struct, frozen=True):
-    """Where each range is served. A lookup out of contact has one range, which nobody serves (P17)."""
+    """Where each range is served. Out of contact, it is one range, which nobody serves (P17)."""
 
     starts: tuple[Key, ...]
     addresses: tuple[str | None, ...]

@@ -113,7 +113,7 @@ class Revoked(msgspec.Struct, frozen=True):
 
 
 class ReadsEnded(msgspec.Struct, frozen=True):
-    """No cache can hit the revoked ranges any longer: said by owners that give read leases (V12)."""
+    """No cache can still hit the revoked ranges: said by owners that give read leases (V12)."""
 
     revocation: int
 

@@ -71,7 +71,7 @@ class ChunkMade(msgspec.Struct, frozen=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """All that had begun in the range has finished, and nothing new begins there that must finish."""
+    """What had begun in the range has finished, and nothing new begins there that must finish."""
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
