@@ -1,7 +1,6 @@
-"""What the JSON API says of a manager itself, and of what is wrong with a request.
+"""Answers of the JSON API about a manager itself, and about faulty requests.
 
-Everything more is the manager machine's answers, encoded as they are
-(`tenure.protocol.lease.answers`).
+All other answers are the manager machine's, encoded as they are (`tenure.protocol.lease.answers`).
 """
 
 import msgspec
@@ -11,7 +10,7 @@ from tenure.protocol.log.journal_health import MemberHealth
 
 
 class JournalAnswer(msgspec.Struct, frozen=True):
-    """How the journal is: what there is to know of its kind, and what is wrong with it."""
+    """The state of the journal: facts that its kind knows, and what is wrong with it."""
 
     file_bytes: int | None = None
     members: tuple[MemberHealth, ...] = ()

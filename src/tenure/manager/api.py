@@ -1,7 +1,7 @@
-"""The JSON API: pools, tables, who has a key, who the owners are, how the manager is.
+"""The JSON API: pools, tables, who has a key, who the owners are, and the manager's state.
 
-What needs the table is answered by the leader; a standby says who leads, with status 503. (421 is
-an owner's word: only who owns keys may say that a key was misdirected.)
+Only the leader answers questions that need the table; a standby says who leads, with status 503.
+(421 is an owner's answer: only an owner may say that a request for a key was misdirected.)
 """
 
 import importlib.metadata

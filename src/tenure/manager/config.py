@@ -1,8 +1,8 @@
-"""What a manager is told at its start: one frozen value, checked at birth.
+"""The settings of a manager: one frozen value, checked when it is made.
 
-Values come from three places, the later ones winning: what is built in, the configuration file
+Values come from three places, of which the later ones win: the defaults, the configuration file
 (`config_file`), the command line. None means "not said", so that a default can depend on other
-values: pools may be created by their first owner where only this machine's processes can be owners.
+values: a first owner may create its pool if only this machine's processes can be owners.
 """
 
 import os
@@ -25,7 +25,7 @@ STATE_VARIABLE = "TENURE_STATE"
 
 
 class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a manager is told. Raises ConfigurationError where it cannot be so."""
+    """All settings of a manager. Raises ConfigurationError if they do not fit together."""
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT

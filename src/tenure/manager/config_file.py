@@ -8,8 +8,8 @@
     kind = "ordered"
     split_points = ["g", "n", { hex = "74ff" }]
 
-A misspelt key that is passed over is a setting that somebody believes in: unknown ones are refused,
-and the nearest that there is is named.
+Somebody believes in the setting of a misspelt key: so unknown keys are refused, and the error names
+the nearest known one.
 """
 
 import difflib

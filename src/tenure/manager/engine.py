@@ -1,16 +1,16 @@
 """The manager machine at work: its driver, its journal, its clients.
 
-Everything happens in one event loop. What the machine asks of the journal is begun in the order in
-which it asks, and not waited for: a beat must not wait behind an append, and the machine itself
+Everything happens in one event loop. The engine begins the machine's calls to the journal in their
+order, and does not wait for them: a beat must not wait behind an append, and the machine itself
 sees to it that one append is under way at a time.
 
 Three things end it. The journal contradicts itself or what was seen of it; the machine contradicts
-itself, or raises when nobody asked for anything, which is a bug; and whoever runs it says so. In
-the first two `failed` tells why, and the process is to end: a manager that goes on without its
-journal, or after a broken invariant, may give a key to two owners, and one that is gone is replaced
-by a standby. What others ask ends nothing, or they could end one manager after the other. A bug in
-the answer to a question costs the answer: see `Leader.on_asked`. One in what changes something
-costs the leadership: see `Manager.handle` and `LeaderBroke`.
+itself, or raises when nobody asked for anything, which is a bug; or its caller stops it. In the
+first two cases `failed` says why, and the process must end: a manager that goes on without its
+journal, or after a broken invariant, may give a key to two owners, while a standby replaces one
+that is gone. No request of others ends the engine, or they could end one manager after the other. A
+bug in the answer to a question costs the answer: see `Leader.on_asked`. A bug in a command costs
+the leadership: see `Manager.handle` and `LeaderBroke`.
 """
 
 import asyncio
@@ -77,8 +77,8 @@ class Clients(Protocol):
 class ManagerEngine:
     """A manager machine that runs, in the running event loop.
 
-    With `plans_beside`, policies are asked in a thread of their own. It has the interpreter's lock
-    for 5 ms at a time, and the loop goes on beside it.
+    With `plans_beside`, policies run in a thread of their own. It has the interpreter's lock for 5
+    ms at a time, and the loop goes on beside it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How a journal is, for `tenure status`: how large, and which of its members answer."""
+"""The health of a journal, for `tenure status`: its size, and which of its members answer."""
 
 import asyncio
 

@@ -1,8 +1,9 @@
-"""What a manager lets others take of it. Each limit can be set in the table [limits] of its file.
+"""How much others may use of a manager. The table [limits] of its file can set each limit.
 
-Over a limit a peer is told so and let go; the others notice nothing. Lengths of names, messages and
-tables are not here: they are the same for all, since a manager that takes more than another cannot
-be replaced by it. They stand in `wire.limits`, `protocol.lease.limits` and `base.names`.
+A peer that exceeds a limit is told so and disconnected; the others notice nothing. Lengths of
+names, messages and tables are not here: they are the same for all, since a manager that takes more
+than another cannot be replaced by it. They are in `wire.limits`, `protocol.lease.limits` and
+`base.names`.
 """
 
 import msgspec
@@ -28,7 +29,7 @@ once, and a connection costs more than a message."""
 
 
 class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Raises ConfigurationError for what is no limit."""
+    """The limits of one manager. Raises ConfigurationError if a value cannot be a limit."""
 
     connections: int | None = None
     """In all; None is what this process may open, within bounds."""

@@ -1,7 +1,7 @@
 """The address that a manager listens on, and the one that it tells others.
 
-It is bound first of all. A second manager on one port fails before a journal is
-opened, and nothing is left behind.
+The manager binds it first of all. So a second manager on one port fails before it opens a journal,
+and leaves nothing behind.
 """
 
 import errno
@@ -17,7 +17,7 @@ from tenure.transport.bounded_port import BACKLOG
 
 
 class Listening(NamedTuple):
-    """A bound socket, and the URL under which it is to be found."""
+    """A bound socket, and the URL under which it can be reached."""
 
     socket: socket.socket
     url: str

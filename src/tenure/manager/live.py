@@ -1,11 +1,13 @@
-"""What happens, as it happens: server-sent events for pages and commands that follow a manager.
+"""Live events: server-sent events for pages and commands that follow a manager.
 
-There are two kinds. `noted` is one thing that happened, with its number; whoever comes back says
-the last that it saw, and is given those after it, as far as they are remembered. Numbers begin anew
-with each start of the manager, so the id of an event has the start in it, too. `pulse` is how the
-manager is, sent when it has changed: the LSN of a pool's table in it says when to read that again.
+There are two kinds. `noted` is one thing that happened, with its number; a reader that comes back
+says the last number that it saw, and is given the later events, as far as they are remembered.
+Numbers begin anew with each start of the manager, so the id of an event has the start in it, too.
+`pulse` is the manager's state, sent when it has changed: it has the LSN of each pool's table, which
+says when to read that again.
 
-A reader that does not keep up is let go, and comes back: EventSource does so by itself.
+A reader that does not keep up is disconnected, and comes back: EventSource reconnects
+automatically.
 """
 
 import asyncio
@@ -68,7 +70,7 @@ class LiveEvent(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """How the manager is."""
+    """The manager's state."""
 
     role: ManagerRole
     proven: bool

@@ -26,7 +26,7 @@ WAITING_COMMITS = 10_000
 
 
 class JournalTimes:
-    """How long a journal takes, by what it was asked."""
+    """How long a journal takes, by kind of call."""
 
     def __init__(self) -> None:
         self.by_operation: dict[str, Histogram] = {}
@@ -38,9 +38,9 @@ class JournalTimes:
 
 
 class PushTimes:
-    """From the commit of a change until it is with the sockets of the lookups that follow it.
+    """The time from the commit of a change until the sockets of the lookups that follow it have it.
 
-    Of pools that change within the same milliseconds, the first push stands for all.
+    If several pools change within the same milliseconds, the first push stands for all.
     """
 
     def __init__(self, clock: Callable[[], Instant]) -> None:
@@ -64,7 +64,7 @@ class PushTimes:
 
 
 class ManagerMetrics:
-    """Counts what passes, and puts it together with what is known anyway."""
+    """Counts what passes, and combines it with values that are known anyway."""
 
     def __init__(self, clock: Callable[[], Instant]) -> None:
         self.journal = JournalTimes()

@@ -1,4 +1,4 @@
-"""What a manager's process tells, beside what its machine does."""
+"""What a manager's process notes, beside its machine."""
 
 from enum import unique
 

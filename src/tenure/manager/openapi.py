@@ -1,8 +1,8 @@
 """The OpenAPI document of the manager's JSON API, made from the types that its handlers use.
 
-What a handler takes and answers is a type already, so this is a table of which. What any request
-may be refused with stands once. A test holds the table to the routes, and schemathesis holds a
-manager to the document. WebSockets, the live feed and the pages are not in it: OpenAPI cannot say
+Handlers take and answer types already, so this is a table of them. Refusals that any request may
+get are listed once. A test compares the table with the routes, and schemathesis compares a manager
+with the document. WebSockets, the live feed and the pages are not in it: OpenAPI cannot describe
 them.
 """
 
@@ -49,7 +49,7 @@ COMMANDS = (*(each.command for each in VERBS.values()), *RING_COMMANDS.values())
 
 
 class ApiOperation(NamedTuple):
-    """What can be asked."""
+    """One operation of the API."""
 
     method: Literal["get", "post", "delete"]
     path: str
@@ -72,13 +72,13 @@ def _encoded() -> bytes:
 
 
 class UpAnswer(msgspec.Struct, frozen=True):
-    """How a manager is, in a word."""
+    """The state of a manager, in a word."""
 
     status: str
 
 
 class IndexAnswer(msgspec.Struct, frozen=True):
-    """What there is at a manager."""
+    """The index of a manager."""
 
     tenure: str
     role: str

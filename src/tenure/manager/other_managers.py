@@ -1,8 +1,8 @@
-"""How the managers beside this one are: for people to see; nothing rests on it.
+"""The state of the other managers, for people to see; nothing depends on it.
 
-A leader does not know who stands by, since standbys only read the journal. Its operator knows, and
-names them. They are asked when somebody asks, as anybody asks them: with the token of the
-environment, where they want one. A standby asks the leader, too, whether it was named or not.
+A leader does not know the standbys, since they only read the journal. The operator knows them, and
+names them. This manager asks them when somebody asks it, as any client would: with the token of the
+environment, if they want one. A standby asks the leader, too, whether it was named or not.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ WANTS_TOKEN = f"it wants a token: start this manager with a viewer's in {TOKEN}"
 
 
 class OtherManagers:
-    """Those that were named, and whoever leads."""
+    """The managers that were named, and the leader."""
 
     def __init__(self, engine: ManagerEngine, named: Sequence[str]) -> None:
         self._engine = engine

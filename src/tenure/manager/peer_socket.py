@@ -1,6 +1,6 @@
-"""Clients' WebSockets at a manager: who comes in, what each may say, and how much.
+"""Clients' WebSockets at a manager: who may connect, what each may say, and how much.
 
-A peer that says what cannot be understood is told why, in the reason with which its connection is
+A peer that sends something malformed is told why, in the reason with which its connection is
 closed, and is the only one to suffer.
 """
 
@@ -134,7 +134,7 @@ class PeerSocket(AcceptedSocket):
 
 
 class PeerSockets:
-    """All of a manager. `listener` is to be there before the first comes."""
+    """All peer sockets of a manager. Set `listener` before the first one comes."""
 
     listener: HttpListener
 

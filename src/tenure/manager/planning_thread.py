@@ -1,6 +1,6 @@
-"""The one thread in which a manager asks policies, in the order in which its machine wants to know.
+"""The one thread in which a manager runs policies, in the order in which its machine asks.
 
-No executor of the standard library: Python waits for the threads of those when it exits, and a
+It is not an executor of the standard library: Python waits for their threads when it exits, and a
 policy that never returns would keep a manager from stopping.
 """
 

@@ -1,4 +1,6 @@
-"""What a pool may be: the same rules for the configuration file, the API and the command line."""
+"""Specifications of pools: one set of rules for the configuration file, the API and the command
+line.
+"""
 
 from collections.abc import Sequence
 from itertools import zip_longest

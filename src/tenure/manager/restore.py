@@ -1,8 +1,8 @@
 """Restoring: an old copy of a journal goes on, as another journal, once no manager has it.
 
-What may be done and what it leads to is decided in `protocol.lease.restoration`; here it is carried
-out: the copy is read, its seat is watched, and the journal changes in one step that compares what
-was read and watched.
+`protocol.lease.restoration` decides what may be done and what follows; this module carries it out:
+it reads the copy, watches its seat, and changes the journal in one step that compares what was read
+and watched.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The one port of a manager: WebSockets for owners and lookups, JSON for everything else.
 
-What a page in somebody's browser sends is refused: browsers let any page speak to this machine, and
+The server refuses requests of other sites' pages: browsers let any page speak to this machine, and
 nobody has to log in here.
 """
 

@@ -1,7 +1,7 @@
 """A manager, put together: address, journal, machine, server. Enter it, wait, leave it.
 
-The order of starting is that of what can go wrong: the address is bound first, since nothing has
-been touched when that fails; then the journal is opened, which refuses without touching; then
+The order of starting follows what can go wrong: the address is bound first, since nothing has been
+touched when that fails; then the journal is opened, which refuses without changing anything; then
 clients are let in. Leaving goes the other way: resign, so that a standby need not wait, tell
 clients to look elsewhere, let go of the journal.
 """

@@ -1,4 +1,4 @@
-"""SignIns over HTTP: a page shows its token once, and has a cookie from then on."""
+"""Sign-ins over HTTP: a page shows its token once, and has a cookie from then on."""
 
 import msgspec
 from aiohttp import web
@@ -18,7 +18,7 @@ class ShownToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SignInAnswer(msgspec.Struct, frozen=True):
-    """As what a page is here."""
+    """The role in which a page is signed in."""
 
     who: str
     role: str

@@ -23,7 +23,7 @@ from tenure.protocol.lease.steering_events import (
 
 
 class Verb(NamedTuple):
-    """What the machine is told, and what people are told of it, in terms of what is given."""
+    """One verb: the machine's command, and the words for people, made from the given fields."""
 
     command: type[SteeringCommand]
     help: str

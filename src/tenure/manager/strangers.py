@@ -1,7 +1,7 @@
-"""What strangers cause is counted always, and told within bounds.
+"""Refusals of strangers are always counted, and reported within bounds.
 
-Whoever reaches a port can be refused as often as it likes. Without a bound the log would fill the
-disk, and the events that pages and commands show would be nothing but refusals.
+Anybody who reaches a port can be refused as often as they like. Without a bound, the log would fill
+the disk, and pages and commands would show only refusals.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ MOST_TOLD_OF_A_PEER = 10
 
 
 class StrangerNotes:
-    """Hands on what was refused to an observer, while that is news."""
+    """Passes refusals on to an observer, while they are news."""
 
     def __init__(self, observer: Observer, clock: Callable[[], Instant]) -> None:
         self._observer = observer

@@ -1,4 +1,4 @@
-"""What a leader shows at `/metrics` of the tiers beside leases: volumes, entities, the store."""
+"""What a leader shows at `/metrics` about the tiers beside leases: volumes, entities, the store."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple

@@ -1,7 +1,7 @@
-"""When something is to be done with which key, by wall time, in one order for all keys.
+"""When to do something with each key, by wall time, in one order for all keys.
 
-The wall may be set, and the clock by which the timers of a process go is not. So nobody sleeps for
-long, and whoever wakes up looks at the wall again: nothing rings early because a clock was set.
+The wall clock may be set; the clock of a process's timers may not. So the agenda never sleeps for
+long, and looks at the wall clock again when it wakes: nothing rings early because a clock was set.
 """
 
 import asyncio

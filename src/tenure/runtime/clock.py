@@ -1,12 +1,12 @@
 """The clocks that owners, lookups and managers count on, and alarms set by them.
 
-Whoever believes something for a time must count on a clock that does not stop when its machine
+A process that believes something for a time needs a clock that does not stop when its machine
 sleeps: a laptop that wakes after an hour must not think that its lease has just begun. On Linux
 that is CLOCK_BOOTTIME; Python's own `time.monotonic` stops in suspend there. On macOS
-CLOCK_MONOTONIC counts sleep, and is what is used where there is no CLOCK_BOOTTIME.
+CLOCK_MONOTONIC counts sleep; it is used on systems without CLOCK_BOOTTIME.
 
-An event loop sleeps on a clock that does stop in suspend. So an alarm that a loop rings looks at
-our clock at least every few seconds, and sleeps again where it is too early.
+An event loop sleeps by a clock that does stop in suspend. So an alarm looks at our clock at least
+every few seconds, and sleeps again if it is too early.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Timer(Protocol):
 
 
 class Timers(Protocol):
-    """Where alarms are set."""
+    """A place to set alarms."""
 
     def __call__(self, at: Instant, callback: Callable[[], None]) -> Timer:
         """Call `callback` in the running event loop at `at`, or as soon after as can be."""

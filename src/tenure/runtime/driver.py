@@ -4,9 +4,10 @@ It reads the clock when it has the event in hand (rule P6), passes both to the m
 the actions in order, and sets one alarm for the machine's next wake-up. Everything happens in the
 event loop's thread; an event that is posted while another is handled waits its turn.
 
-A machine that raises, or an action that cannot be carried out, is a bug. The driver then stops:
-what a machine says after that is worth nothing. Whoever runs it is told. A machine that can throw
-away what it may have half-changed is told instead, at once: `instead` makes the event for that.
+A machine that raises, or an action that cannot be carried out, is a bug. The driver then stops,
+since nothing that the machine says after that can be trusted, and tells its caller. If a machine
+can throw away what it may have half-changed, the driver tells the machine instead, at once:
+`instead` makes the event for that.
 """
 
 import asyncio
@@ -25,7 +26,8 @@ A = TypeVar("A")
 class Driver(Generic[E, A]):
     """Runs a machine in the running event loop, from `start` to `stop`.
 
-    `fail` is called, once, with what a machine or `perform` raised; without it, it is raised.
+    `fail` is called, once, with the exception of a machine or `perform`; without `fail`, it is
+    raised.
     """
 
     def __init__(

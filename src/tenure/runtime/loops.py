@@ -24,8 +24,8 @@ class Runner(Protocol):
 class OwnThread:
     """A new thread for each engine, which ends with it.
 
-    A daemon, because a process that ends without having left its pools must not hang for them: its
-    ranges come free when their hold runs out.
+    The thread is a daemon, because a process that ends without having left its pools must not hang:
+    its ranges become free when their hold runs out.
     """
 
     def run(self, main: Main, name: str) -> "Future[None]":
@@ -45,7 +45,7 @@ class OwnThread:
 
 
 class SharedLoop:
-    """A loop that runs already, in another thread than whoever waits for the engine."""
+    """A loop that runs already, in another thread than that which waits for the engine."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -56,7 +56,7 @@ class SharedLoop:
 
 
 class LoopThread:
-    """A loop in a thread of its own, for programs that have none; any thread may hand it work."""
+    """A loop in a thread of its own, for programs without a loop; any thread may hand it work."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -84,7 +84,7 @@ class LoopThread:
 
 
 class LoopCalls:
-    """Calls into a loop from any thread, also before there is one and when it is gone."""
+    """Calls into a loop from any thread, even before the loop exists and after it is gone."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,8 +1,8 @@
-"""How long a task may take for something, without a timer for each.
+"""Time limits within tasks, without a timer for each.
 
-`asyncio.timeout` makes an object and a timer each time, which costs more than all else of something
-short. Where all may take equally long, the one that began first is the next to be over its time: a
-timer for that one is enough, and most never see it.
+`asyncio.timeout` makes an object and a timer each time, which costs more than a short operation
+itself. If all operations may take equally long, the one that began first is the next to exceed its
+limit: one timer for that is enough, and it rarely rings.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class TaskLimit:
-    """`with`, around what is limited in its task: `end_it` ends that by TimeoutError."""
+    """For `with`, around the limited part of a task: `end_it` ends that part by TimeoutError."""
 
     __slots__ = ("_cancelling", "_loop", "_task", "has_ended_it")
 
@@ -51,7 +51,7 @@ class TaskLimit:
 
 
 class EqualLimit(TaskLimit, Generic[T]):
-    """One of `EqualLimits`: what it limits, and since when."""
+    """One of `EqualLimits`: the task that it limits, and since when."""
 
     __slots__ = ("began", "what")
 
@@ -62,7 +62,7 @@ class EqualLimit(TaskLimit, Generic[T]):
 
 
 class EqualLimits(Generic[T]):
-    """The limits of all that runs in one event loop and may take equally long, the oldest first."""
+    """The limits of all parts in one event loop that may take equally long, the oldest first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop

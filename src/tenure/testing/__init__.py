@@ -1,4 +1,4 @@
-"""What tenure is tested with, for your tests too."""
+"""The tools with which tenure is tested, for your tests too."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
 """A service of aiohttp in memory: its application, as an application of ASGI.
 
 Requests are made as aiohttp's own server makes them, and the handlers and middlewares run as they
-are. What they write becomes a message of ASGI in the very step in which they write it, so whoever
-watches what leaves a process sees it when it leaves.
+are. What they write becomes a message of ASGI in the very step in which they write it, so a watcher
+of a process's output sees each message when it leaves.
 """
 
 import asyncio
@@ -270,7 +270,7 @@ class LeavingWriter(AbstractStreamWriter):
 
 
 class LeavingFrames:
-    """What a WebSocket writes: of aiohttp's writer, what its response uses."""
+    """What a WebSocket writes: the part of aiohttp's writer that its response uses."""
 
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection

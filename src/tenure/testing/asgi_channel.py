@@ -22,7 +22,7 @@ INTERNAL = 1011
 
 
 class LeavingWatch(Protocol):
-    """Who wants to know what leaves an application."""
+    """A watcher of what leaves an application."""
 
     def leaves(self, message: Message) -> None:
         """It sends this."""
@@ -134,7 +134,7 @@ class ServedExchange:
 
 
 class MemoryServer:
-    """Serves an application to whoever opens a channel."""
+    """Serves an application to all that open a channel."""
 
     def __init__(self, app: App, watch: Watch) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """A clock that is turned by hand: tests of minutes take milliseconds, and come out the same.
 
-Time stands still until it is turned. Turning goes from alarm to alarm, in their order, and lets
-what each sets off come to rest before the next, so that nothing depends on how fast the machine is.
+Time stands still until it is turned. Turning goes from alarm to alarm, in their order, and lets the
+effects of each come to rest before the next, so that nothing depends on how fast the machine is.
 """
 
 import asyncio

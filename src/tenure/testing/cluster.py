@@ -5,8 +5,8 @@
             await owner.ready()
 
 The owners and lookups are the public ones, and their machines and the managers' are those of
-production. Only what they run on is different: messages pass in memory, though serialised, and all
-engines share one thread beside your test's. With the preset `test` a term is 1.2 s.
+production. Only their surroundings are different: messages pass in memory, though serialised, and
+all engines share one thread beside your test's. With the preset `test` a term is 1.2 s.
 
 With a clock that is turned by hand nothing waits, and nothing depends on the machine's speed:
 
@@ -98,8 +98,8 @@ class LookupOptions(TypedDict, total=False):
 class InProcessCluster:
     """Managers with one journal in memory, and the network to them. `async with`, or `with`.
 
-    `pools` are names, of hashed pools, or CreatePool for others; more are created by their first
-    owners. `faults` treats the messages of all clients badly. What is drawn is drawn from `seed`.
+    `pools` has names, for hashed pools, or CreatePool for others; first owners create further
+    pools. `faults` treats the messages of all clients badly. All random draws come from `seed`.
     """
 
     def __init__(
@@ -360,7 +360,7 @@ class InProcessCluster:
 
 
 class ClusterEnvironment:
-    """What the engines of one client have around them."""
+    """The environment of the engines of one client."""
 
     def __init__(self, cluster: InProcessCluster) -> None:
         self.clock = cluster.clock

@@ -1,10 +1,11 @@
 """The world outside, as code in simulated processes finds it: faked where that is natural, refused
 where it is not.
 
-Clocks of `time` show what the process's own clock shows, and what is drawn comes from the seed.
-`time.sleep`, sockets, threads and programs raise NotSimulated, which names what to use. All of it
-holds for simulated code only: it is told by the event loop that runs. `datetime.now()`, which
-cannot be replaced, and modules that took `time.time` by name before, show real time.
+Clocks of `time` show what the process's own clock shows, and random draws come from the seed.
+`time.sleep`, sockets, threads and programs raise NotSimulated, which names what to use instead. All
+this holds for simulated code only, which is recognised by the event loop that runs it.
+`datetime.now()`, which cannot be replaced, and modules that took `time.time` by name before, show
+real time.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Who judges a simulated service: nothing leaves a process for a key that it does not hold.
+"""The judge of a simulated service: nothing leaves a process for a key that it does not hold.
 
 An answer with a status below 400, and a frame of a WebSocket, says that this process owns the key
-of the path. It is looked at when it leaves, with what the process's owners believe at that instant.
-What a member has relayed is judged where it was answered.
+of the path. The judge looks at it when it leaves, and compares it with what the process's owners
+believe at that instant. An answer that a member has relayed is judged in the process that gave it.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""pytest's plugin: an option, and a fixture. Loaded by pytest in every project that has tenure, so
-it imports nothing of tenure until that is asked for.
+"""pytest's plugin: an option, and a fixture. Pytest loads it in every project that has tenure, so
+it imports nothing of tenure until it is used.
 """
 
 from collections.abc import Iterator

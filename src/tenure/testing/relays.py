@@ -1,7 +1,7 @@
-"""Relays in memory: what a Member has around it where there are no sockets.
+"""Relays in memory: the environment of a Member without sockets.
 
 `Relay` speaks to other members through a session of aiohttp's. Here it is given an object that has
-of that session what relays use, and that opens channels instead of connections.
+the part of that session which relays use, and that opens channels instead of connections.
 """
 
 import asyncio
@@ -180,7 +180,7 @@ class MemoryAnswer:
 
 
 class MemorySession:
-    """Of a `ClientSession` what members use."""
+    """The part of a `ClientSession` that members use."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -232,7 +232,7 @@ class MemorySession:
 
 
 class MemoryText:
-    """Of a `ClientResponse` what members use."""
+    """The part of a `ClientResponse` that members use."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -243,7 +243,7 @@ class MemoryText:
 
 
 class MemoryWebSocket:
-    """Of a `ClientWebSocketResponse` what relays use."""
+    """The part of a `ClientWebSocketResponse` that relays use."""
 
     def __init__(self, channel: Channel, protocol: str | None) -> None:
         self._channel = channel

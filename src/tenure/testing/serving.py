@@ -1,8 +1,8 @@
 """A site: an application served by several processes, in memory, with a test beside it.
 
 Nothing goes wrong unless the test says so. The processes run in a simulated world without faults;
-its clock goes on only while the test waits for something of the site, so nothing depends on how
-fast the machine is, and an hour takes no longer than what happens in it.
+its clock goes on only while the test waits for the site, so nothing depends on how fast the machine
+is, and an hour takes no longer than the events in it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ STEPS_AT_ONCE = 50
 
 
 class ServedSite:
-    """The processes that serve an application, and whoever uses it. See `serve`."""
+    """The processes that serve an application, and its user. See `serve`."""
 
     def __init__(self, world: AppWorld, program: Program) -> None:
         self._world = world

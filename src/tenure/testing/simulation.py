@@ -7,10 +7,10 @@
             await ann.send(str(n))
         assert bob.gaps_while_open == [] and bob.repeats == []
 
-The test itself runs in the simulated world, as whoever uses the service: nothing goes wrong with
-it, and its time is the world's. The kit judges by itself that nothing leaves a process for a key
-that it does not hold, and that there is one owner for each key. A seed that fails is told with what
-led to it, and is repeated with `pytest --tenure-seed`.
+The test itself runs in the simulated world, as the user of the service: nothing goes wrong with it,
+and its time is the world's. The kit always checks that nothing leaves a process for a key that it
+does not hold, and that there is one owner for each key. The report of a seed that fails has the
+events before the failure; `pytest --tenure-seed` repeats it.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ Test = Callable[..., Coroutine[Any, Any, object]]
 
 
 class SeedFailed(AssertionError):
-    """A seed under which a service does not do what it must."""
+    """A seed under which a service fails."""
 
 
 class ServiceWorld:

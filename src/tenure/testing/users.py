@@ -1,5 +1,5 @@
-"""Who uses a simulated service: requests and WebSockets, through whichever process the shared port
-leads to.
+"""The users of a simulated service: requests and WebSockets, through whichever process the shared
+port leads to.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ HANDSHAKE_SECONDS = 5.0
 
 
 class Answer(NamedTuple):
-    """What a request was answered."""
+    """The answer to a request."""
 
     status: int
     headers: dict[str, str]

@@ -1,1 +1,1 @@
-"""Messages and records as bytes: versions, limits, and what malformed bytes get."""
+"""Messages and records as bytes: versions, limits, and the treatment of malformed bytes."""

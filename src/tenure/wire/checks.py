@@ -1,7 +1,7 @@
-"""What types cannot say about messages and records: the same for both, and cheap.
+"""Checks of messages and records that types cannot express; they are cheap.
 
-Raises ValueError, as the decoder does; each codec makes its own error of it. One loop over each
-list, because it runs for every range of every renewal.
+Raises ValueError, as the decoder does; each codec makes its own error of it. There is one loop over
+each list, because it runs for every range of every renewal.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""The bytes of what clients and nodes of the store say to each other.
+"""The bytes of messages between clients and nodes of the store.
 
-Clients and nodes come to one door of a node, over connections of the same versions as all others.
-A node is a client of other nodes, too: what it says goes over the connection that it made, and the
-answer comes over the one that the other made.
+Clients and nodes come in at one door of a node, over connections of the same versions as all
+others. A node is a client of other nodes, too: its messages go over the connection that it made,
+and answers come over the connection that the other node made.
 """
 
 from collections.abc import Iterable, Mapping

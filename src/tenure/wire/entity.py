@@ -1,4 +1,4 @@
-"""The bytes of what members of a pool of entities say to each other."""
+"""The bytes of messages between members of a pool of entities."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
 """The frame that all messages share: one byte of protocol version, then msgpack.
 
-The version stands before everything else, so that a peer that speaks another one can be told so,
-and not that its message is malformed.
+The version comes first, so that a peer which speaks another one can be told so, and not that its
+message is malformed.
 
 Whatever the bytes, reading returns a message or raises RemoteProtocolError, and the peer that sent
-them is the only one to suffer. Bytes are counted before they are decoded. What types cannot say is
-checked after that, by the protocol whose message it is. Each protocol has a file of its own here.
+them is the only one to suffer. Bytes are counted before they are decoded. Afterwards the message's
+protocol checks what types cannot express. Each protocol has a file of its own here.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,8 +32,8 @@ def framed(message: msgspec.Struct, version: int) -> bytes:
 class MessageWriter(Generic[M]):
     """Writes the messages of one protocol.
 
-    `since` says which version brought each type, `limits` how many bytes of it a peer takes, and
-    `for_older` what is left of a message for a peer that does not speak the newest of them.
+    `since` says which version introduced each type, `limits` how many bytes of it a peer takes, and
+    `for_older` reduces a message for a peer that does not speak the newest version.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ def other_version(theirs: int, ours: int) -> str:
 class Reader(Generic[M]):
     """Reads the messages that one kind of receiver takes; any other message is malformed for it.
 
-    `check` raises ValueError for what types cannot say of a message in that version.
+    `check` raises ValueError if a message breaks a rule of that version which types cannot express.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The bytes of what nodes gossip: inside a datagram, which has a version of its own."""
+"""The bytes of gossip: they are inside a datagram, which has a version of its own."""
 
 from typing import Final
 

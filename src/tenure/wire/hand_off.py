@@ -1,7 +1,7 @@
-"""The bytes of what owners say to each other when state is handed over (rule P13).
+"""The bytes of messages between owners that hand state over (rule P13).
 
-A source or a taker of before there were secrets is spoken to in the same version: that source is
-refused, in words, and that taker asks for no secret.
+A source or a taker from before there were secrets is answered in its own version: such a source is
+refused, with a reason, and such a taker asks for no secret.
 """
 
 from typing import Final

@@ -1,16 +1,16 @@
 """Records and snapshots as bytes: a format version, a checksum, then msgpack.
 
-A disk may hand back something else than it was given, and a database page that is whole in its
-structure can still hold a flipped bit: a lease number that is off by 64 would be believed. So each
-record carries a CRC-32 of itself, and what does not match is damage, never a record.
+A disk may return other bytes than it was given, and a database page with a sound structure can
+still hold a flipped bit: a lease number that is off by 64 would be believed. So each record carries
+a CRC-32 of itself, and bytes that do not match it are damage, never a record.
 
-This is the frame; what the records and snapshots of a protocol are, each protocol says in a file of
-its own. A protocol's format rises with every new kind of record, and with every field without which
-an older manager would believe what is not so. A journal is more than a message of which one may
-ignore a part: who does not know a record does not know what is so. A field that is added at the
-end, with a default, and that an older manager may do without, leaves the format as it is, so that
-managers are upgraded one after the other on one journal. It may be gone after an older one has led,
-whose snapshots are without it.
+This is the frame; each protocol defines its records and snapshots in a file of its own. A
+protocol's format rises with every new kind of record, and with every field whose absence would make
+an older manager believe something false. One may ignore a part of a message, but not of a journal:
+a manager that does not know a record does not know the state. If a field is added at the end, with
+a default, and an older manager may do without it, the format stays as it is, so that managers can
+be upgraded one after the other on one journal. The field may be lost after an older manager has
+led, since its snapshots do not have it.
 """
 
 import zlib
@@ -39,11 +39,11 @@ _encoder = msgspec.msgpack.Encoder()
 class JournalCodec(Generic[R, S]):
     """The records of one protocol and the states that they come to, as bytes.
 
-    The checks raise ValueError for what types cannot say. Encoding raises LocalProtocolError for
-    what could not be read back: types and limits are checked when something is decoded, and a
-    record that passes nobody's decoder on its way here (a pool from a configuration file) must not
-    be the end of its journal. Decoding raises JournalDamaged, or JournalTooNew for a later format;
-    `where` is for the error, such as "LSN 12 of journal.sqlite".
+    The checks raise ValueError if a rule is broken that types cannot express. Encoding raises
+    LocalProtocolError for a record that could not be read back: types and limits are checked in
+    decoding, and a record that was never decoded on its way here (a pool from a configuration file)
+    must not be the end of its journal. Decoding raises JournalDamaged, or JournalTooNew for a later
+    format; `where` is for the error, such as "LSN 12 of journal.sqlite".
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""The bytes of what owners, lookups and managers say to each other.
+"""The bytes of messages between owners, lookups and managers.
 
-They are of the version of the connection (see `versions`). Ranges that are listed as a whole
-(`held`, `copies`, a snapshot) are sorted and do not overlap; changes are laid one over another, and
-may.
+Messages have the version of their connection (see `versions`). Complete lists of ranges (`held`,
+`copies`, a snapshot) are sorted and do not overlap; changes may, since each is laid over the ones
+before.
 """
 
 from collections.abc import Mapping
@@ -85,9 +85,10 @@ encode = MessageWriter(SINCE, _LIMITS, _for_older)
 
 
 class WholeTables:
-    """What is encoded once for all lookups that ask for it: tables, which are large.
+    """Tables, which are large, encoded once for all lookups that ask for them.
 
-    A table is told apart by being the very same object, which the leader keeps while it is so.
+    A table is recognised by being the very same object, which the leader keeps while nothing
+    changes.
     """
 
     KEPT = 4

@@ -1,4 +1,4 @@
-"""The bytes of what a manager's journal holds: leases, and clusters."""
+"""The bytes of a manager's journal: the records of leases and clusters."""
 
 from typing import Final
 

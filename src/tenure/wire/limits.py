@@ -1,8 +1,9 @@
 """Every length that a peer can choose, with a limit and its reason.
 
-Limits of single fields (names, addresses, texts) stand with the messages, that of a key with keys;
-these are the ones that a type cannot say. They bound what a peer can make this side allocate: bytes
-are counted before they are decoded, and what is decoded is a small multiple of its bytes.
+Limits of single fields (names, addresses, texts) are beside the messages, that of a key beside
+keys; here are those that a type cannot express. They bound how much a peer can make this side
+allocate: bytes are counted before they are decoded, and a decoded message is a small multiple of
+its bytes.
 """
 
 from tenure.protocol.lease.limits import OWNERS_PER_POOL, RANGES_PER_TABLE

@@ -1,11 +1,11 @@
-"""Messages of nodes that are larger than one may be, in parts.
+"""Messages of nodes that are too large to be sent whole, in parts.
 
-A row is told whole where it is copied, compared or adopted, because what is told of it must be of
-one instant. It may have grown larger than a message. Then its bytes go in parts, one behind the
-other on the same connection, and whoever receives the last one has the message.
+A row is sent whole when it is copied, compared or adopted, because all of it must be of one
+instant. It may have grown larger than a message. Then its bytes go in parts, one after the other on
+the same connection, and the receiver of the last part has the message.
 
-A sender is at one such message at a time, so what was begun by it before, and not finished, is gone
-with the connection on which it came.
+A sender sends one such message at a time, so an earlier message that it did not finish was lost
+with its connection.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The bytes of what nodes and managers say to each other, and of a topology on a node's disk."""
+"""The bytes of messages between nodes and managers, and of a topology on a node's disk."""
 
 import zlib
 from collections.abc import Iterable, Mapping

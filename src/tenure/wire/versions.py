@@ -1,15 +1,16 @@
-"""Versions of the protocol: which there are, what each knows, and what two sides agree on.
+"""Versions of the protocol: which ones exist, what each knows, and how two sides agree on one.
 
-Managers and libraries are upgraded one process after the other, so for a while both versions are
-about. A connection has one version, the highest that both ends speak, and every message on it is of
-that version. It is settled where WebSocket settles what is spoken: the client offers subprotocols,
-highest first, and the server names one of them. Whoever offers none, or names none, is of the
-tenure that was there before there was anything to choose, and speaks the first version.
+Managers and libraries are upgraded one process after the other, so for a while both versions are in
+use. A connection has one version, the highest that both ends speak, and every message on it is of
+that version. The two sides settle it in WebSocket's own way: the client offers subprotocols,
+highest first, and the server names one of them. A side that offers none, or names none, is from
+before there was a choice, and speaks the first version.
 
-A field added at the end of a message, with a default, is the same on every connection: older
-readers pass over it. A message type is not: who does not know it takes it for damage. So each type
-has the version that brought it, and is neither sent nor taken where an older one is spoken. The
-machines know nothing of this; they ask a peer only what it has shown that it understands.
+A field added at the end of a message, with a default, is sent on every connection: older readers
+skip it. A new message type is different: a peer that does not know it takes it for damage. So each
+type has the version that introduced it, and is neither sent nor taken on a connection with an older
+version. The machines know nothing of this; they ask a peer only what it has shown that it
+understands.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The bytes of what caches and servers of volumes say to each other.
+"""The bytes of messages between caches and servers of volumes.
 
-They go over connections of their own, of the same versions as all others. Where a version is spoken
-that knows no caches, there is nothing to say: the connection is closed with that reason.
+They go over connections of their own, of the same versions as all others. If both sides speak only
+a version that knows no caches, the connection is closed with that reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ encode_volume: MessageWriter[ToVolumeServer | ToCache] = MessageWriter(_SINCE, _
 
 
 class SharedItems:
-    """Encodes items once for all readers that are told of the same write, one after another."""
+    """Encodes items once for all readers that are told of the same write."""
 
     def __init__(self) -> None:
         self.count = 0

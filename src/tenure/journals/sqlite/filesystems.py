@@ -1,9 +1,9 @@
 """Which file system a directory is on, and whether a journal may lie there.
 
 SQLite's write-ahead log has its index in memory that all its processes map; two hosts cannot. And
-network file systems have been known to grant a lock twice. Both mean two leaders, so what is known
-not to be local is refused. What is not known is accepted: a list of what is forbidden is never
-complete, and this one is a guard rail, not the proof.
+network file systems have been known to grant a lock twice. Both mean two leaders, so file systems
+that are known not to be local are refused. Unknown ones are accepted: a list of forbidden ones is
+never complete, and this one is a guard rail, not a proof.
 """
 
 from pathlib import Path

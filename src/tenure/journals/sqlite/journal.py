@@ -2,8 +2,9 @@
 
 A second manager of the same host can stand by on the same file.
 
-SQLite blocks, for the time of an fsync at least, so each journal has a thread. One thread, because
-a file takes one write at a time anyway, and because calls are then carried out in the order made.
+SQLite blocks, at least for the time of an fsync, so each journal has a thread. It has only one,
+because a file takes one write at a time anyway, and because calls are then carried out in the order
+made.
 """
 
 import asyncio

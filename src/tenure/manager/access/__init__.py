@@ -1,1 +1,1 @@
-"""Who may do what with a manager: roles, the file of tokens, the gate at its port, the audit."""
+"""Access to a manager: roles, the file of tokens, the gate at its port, and the audit."""

@@ -1,7 +1,7 @@
-"""The audit: who changed what, from where, and what came of it.
+"""The audit: who changed what, from where, and with what result.
 
-A line is written before anything is done, and another with the answer. What cannot be written down
-is not done: a change that nobody can be asked about is what an audit is there to prevent.
+The audit writes a line before a change is made, and another with the answer. A change that cannot
+be written down is not made: an audit exists to prevent changes that nobody can be asked about.
 """
 
 import json
@@ -23,7 +23,7 @@ _log = logging.getLogger("tenure.audit")
 
 
 class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line: a change that is about to be done, or, with a status, what came of it."""
+    """One line: a change that is about to be made, or, with a status, its result."""
 
     at: str
     number: int
@@ -39,7 +39,7 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Audit:
-    """Writes to the log `tenure.audit`, and to a file where one is named."""
+    """Writes to the log `tenure.audit`, and to a file if one is named."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

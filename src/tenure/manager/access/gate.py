@@ -1,8 +1,8 @@
 """The gate: every request to a manager's port is asked for its token, once, here.
 
 Without a file of tokens everybody who reaches the port may do anything; then the manager listens
-for this machine's processes only, or was told to trust everybody. With one, this machine's
-processes need a token like all others: what comes from loopback may be a proxy's.
+for this machine's processes only, or was told to trust everybody. With such a file, this machine's
+processes need a token like all others: a request from loopback may be a proxy's.
 """
 
 from aiohttp import hdrs, web

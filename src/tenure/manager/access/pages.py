@@ -1,6 +1,6 @@
-"""What pages in somebody's browser may ask: nothing, unless they are our own.
+"""Requests of pages in somebody's browser: all are refused, unless the pages are our own.
 
-Browsers let any page speak to this machine, and where no token is asked for, nobody has to log in.
+Browsers let any page speak to this machine, and if no token is required, nobody has to log in.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ from tenure.manager.http_errors import HttpRefusal, cut
 
 
 class OwnNames(NamedTuple):
-    """By which names a port is reached."""
+    """The names under which a port is reached."""
 
     what: str
     """Listens there."""

@@ -10,10 +10,10 @@
 | viewer | yes | all | | | | |
 | admin | yes | all | all pools | all pools | yes | yes |
 
-At a port of `tenure serve` with a file of tokens, whoever has a role in the pool of the service, or
-is `admin`, may ask anything, and a `viewer` may read.
+At a port of `tenure serve` with a file of tokens, a bearer with a role in the pool of the service,
+or with `admin`, may ask anything, and a `viewer` may read.
 
-At a node of the store, who has the role `store`, `node` or `admin` reads and writes rows.
+At a node of the store, a bearer with the role `store`, `node` or `admin` reads and writes rows.
 """
 
 from enum import StrEnum
@@ -23,7 +23,7 @@ from tenure.protocol.lease.messages import Sync, ToManager
 
 
 class AccessRole(StrEnum):
-    """As what somebody comes."""
+    """The role in which somebody comes."""
 
     OWNER = "owner"
     LOOKUP = "lookup"
@@ -42,7 +42,7 @@ _OF_ROWS = (AccessRole.NODE, AccessRole.STORE)
 
 
 class Permit(NamedTuple):
-    """What whoever shows a token may do."""
+    """What the bearer of a token may do."""
 
     who: str
     """For the audit: the token's id."""

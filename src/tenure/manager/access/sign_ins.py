@@ -1,7 +1,7 @@
-"""Sign-ins of pages: a cookie in the place of a token, for the manager that it was given by.
+"""Sign-ins of pages: a cookie instead of a token, valid at the manager that issued it.
 
 A page shows its token once. Scripts cannot read the cookie, other sites' pages cannot have it sent
-(SameSite), and it is gone with the manager.
+(SameSite), and it ends with the manager.
 """
 
 import secrets
@@ -18,7 +18,7 @@ MOST_SIGN_INS = 1000
 
 
 class SignIns:
-    """Those of one manager."""
+    """The sign-ins of one manager."""
 
     def __init__(self, clock: Callable[[], Instant]) -> None:
         self._clock = clock

@@ -1,13 +1,12 @@
 """The file of tokens: a line of JSON for each, with a hash in place of the token.
 
-A token is 256 random bits, so one round of a fast hash is enough: nobody can guess what to hash.
-Whoever reads the file cannot use it. Several tokens of one role are valid at once, so that one can
-be replaced while the other is still in use; the file is read again when it changes.
+A token is 256 random bits, so one round of a fast hash is enough: nobody can guess what to hash. A
+reader of the file cannot use it. Several tokens of one role are valid at once, so that one can be
+replaced while the other is still in use; the file is read again when it changes.
 
-Commands replace the file as a whole, so a manager sees the one or the other. An editor may write it
-in place: for a moment it is empty, or its last lines are missing. Tokens that count would be taken
-away by that, so a file that was written in place is read only once it has stayed the same for a
-second.
+Commands replace the file as a whole, so a manager sees the old one or the new. An editor may write
+it in place: for a moment it is empty, or its last lines are missing. That would revoke valid
+tokens, so a file that was written in place is read only once it has stayed the same for a second.
 """
 
 import fcntl
@@ -61,7 +60,7 @@ class TokenEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class NewToken(NamedTuple):
-    """A token that was drawn: its text, which is nowhere else, and what the file has of it."""
+    """A new token: its text, which is stored nowhere, and its entry in the file."""
 
     text: str
     entry: TokenEntry
@@ -230,7 +229,7 @@ class TokenFile:
 
 
 class _Stamp(NamedTuple):
-    """By which a change of a file is seen."""
+    """The stamp by which a change of the file is noticed."""
 
     file: tuple[int, int]
     size: int

@@ -1,1 +1,1 @@
-"""Suites of tests that every implementation of an interface must pass, also one of your own."""
+"""Suites of tests that every implementation of an interface must pass, including your own."""

@@ -1,7 +1,8 @@
 """What every transport of datagrams must do, as tests: see `tenure.transport.datagram`.
 
-Subclass `DatagramContract`, give it fixtures `make`, which makes one of a node with a seal, and
-`throw`, which sends bytes as anybody could, and mark it for the plugin that runs your coroutines.
+Subclass `DatagramContract`, give it fixtures `make`, which makes the transport of a node with a
+seal, and `throw`, which sends bytes as anybody could, and mark it for the plugin that runs your
+coroutines.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ def seal_of(
 
 
 class Hearing:
-    """Somebody who hears, and what was heard."""
+    """A listener, and what it has heard."""
 
     def __init__(self, datagrams: Datagrams) -> None:
         self.datagrams = datagrams

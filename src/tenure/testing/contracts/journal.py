@@ -8,9 +8,9 @@ plugin that runs your coroutines:
         @pytest_asyncio.fixture
         async def make_journal(self): ...
 
-Each test asks for the fixture once. It begins a new history, and each call of what it yields opens
-another handle of that same history, as another manager would, or the same one after a restart. The
-fixture closes what is still open; closing twice does nothing.
+Each test asks for the fixture once. The fixture begins a new history and yields a function; each
+call of that opens another handle of the same history, as another manager would, or the same manager
+after a restart. The fixture closes what is still open; closing twice does nothing.
 """
 
 import asyncio

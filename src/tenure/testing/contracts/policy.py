@@ -7,8 +7,9 @@ Subclass `PolicyContract` in your test suite, and give it a fixture `policy`:
         def policy(self):
             return MyPolicy()
 
-A policy is a function of its situation: what differs from run to run, as the hash seed of a process
-does, must not show in its plans. That takes two processes to see; `digest` is what to compare.
+A policy is a function of its situation: things that differ from run to run, such as the hash seed
+of a process, must not show in its plans. It takes two processes to see that; compare their
+`digest`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
-"""What every journal must do that can be restored from an old copy, as tests.
+"""What every journal that can be restored from an old copy must do, as tests.
 
-Beside those of `JournalContract`; the fixture is the same.
+These tests come in addition to those of `JournalContract`; the fixture is the same.
 """
 
 import asyncio

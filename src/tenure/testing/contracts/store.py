@@ -1,4 +1,4 @@
-"""What every store must do, whatever stands behind it, as tests.
+"""What every store must do, whatever database it uses, as tests.
 
 Subclass `StoreContract`, give it a fixture `open_tables`, and mark it for the plugin that runs your
 coroutines:
@@ -446,7 +446,7 @@ class StoreContract:
 
 
 class raised:  # noqa: N801 - reads as what it checks
-    """What is within raises `kind`, with `text` in its message."""
+    """The block raises `kind`, with `text` in its message."""
 
     def __init__(self, kind: type[Exception], text: str) -> None:
         self._kind = kind

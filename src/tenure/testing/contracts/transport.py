@@ -61,7 +61,7 @@ class Arrived(NamedTuple):
 
 
 class Peer(Protocol):
-    """A manager's side, played by a test."""
+    """A manager's side, which a test plays."""
 
     @property
     def url(self) -> str: ...
