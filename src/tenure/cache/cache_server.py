@@ -335,7 +335,7 @@ def _checked_listen(listen: object, *, insecure: bool) -> str:
         )
     if not insecure and not is_loopback(host.strip("[]")):
         raise ConfigurationError(
-            f"listen={listen!r} is reached by other machines, and whoever reaches it reads every "
+            f"listen={listen!r} can be reached from other machines, and everybody there sees every "
             "object: listen on 127.0.0.1, ask callers for certificates with "
             "credentials=Credentials(ca=..., cert=..., key=..., mutual=True), or say with "
             "insecure=True that everybody on that network is trusted"

@@ -234,7 +234,7 @@ def backup(
             await asyncio.to_thread(backend.replica.engine.backup, str(directory))
 
     if directory.exists():
-        raise ConfigurationError(f"{directory} is there already: name a new directory")
+        raise ConfigurationError(f"{directory} already exists: name a new directory")
     asyncio.run(body())
     tell_done(f"backed up to {directory}", as_json=json_, directory=str(directory))
 
@@ -252,7 +252,7 @@ def restore(
     read_mark(directory)
     if path.exists():
         raise ConfigurationError(
-            f"{path} is there: move it away first, and delete it when all is well"
+            f"{path} exists: move it away first, and delete it once all is well"
         )
     draft = path.with_name(f".{path.name}.restoring")
     shutil.rmtree(draft, ignore_errors=True)

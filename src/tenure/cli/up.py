@@ -161,7 +161,9 @@ class HomeCluster:
 
         async def follow(name: str, process: asyncio.subprocess.Process) -> None:
             await process.wait()
-            say(f"{name} has ended ({self.last_words(name)}); the others go on. To start it again:")
+            say(
+                f"{name} has ended ({self.last_words(name)}); the others run on. To start it again:"
+            )
             say(f"  {shlex.join(self.command(name))}")
 
         await asyncio.gather(*(follow(*each) for each in self._running.items()))

@@ -142,7 +142,7 @@ class Entities(Generic[E]):
         method = station.kind.method(name)
         if not (method.is_coroutine or self._settings.in_threads):
             raise UsageError(
-                f"{method.label} is no coroutine function, and would hold up the event loop: write "
+                f"{method.label} is not a coroutine function, and would block the event loop: use "
                 f"`async def {name}`. In threads, with `with Entities(...)`, it may be a plain one"
             )
         data, taken = method.taken(arguments, named)

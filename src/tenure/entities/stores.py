@@ -27,7 +27,7 @@ class EntityStore(FencedRows):
         try:
             found = _envelope.decode(data) if data else Envelope()
         except ValueError as error:
-            raise StoreFailed(f"what is kept of {key!r:.100} cannot be read: {error}") from None
+            raise StoreFailed(f"the stored state of {key!r:.100} cannot be read: {error}") from None
         return msgspec.structs.replace(found, step=step)
 
     async def save(self, key: str | int, lease: Lease, envelope: Envelope) -> None:

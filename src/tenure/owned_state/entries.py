@@ -185,7 +185,7 @@ class StoredEntries(KeyedState[Stored]):
     def _decoded(self, chunk: bytes) -> "list[Leaf[Stored]]":
         if chunk[:1] != MARK:
             raise ValueError(
-                "this is no chunk of an OwnedState: both owners must keep their state in one"
+                "this is not a chunk of an OwnedState: both owners must keep their state in one"
             )
         start = len(MARK) + CLOCK_BYTES
         later = self._clock() - int.from_bytes(chunk[len(MARK) : start], "big")

@@ -154,7 +154,9 @@ def _checked(url: str) -> str:
             return str(found).rstrip("/")
     except ValueError:
         pass
-    raise ConfigurationError(f"{url!r:.200} is no URL of a service, such as http://127.0.0.1:8103")
+    raise ConfigurationError(
+        f"{url!r:.200} is not the URL of a service, such as http://127.0.0.1:8103"
+    )
 
 
 def _taken(reply: Reply) -> Reply:

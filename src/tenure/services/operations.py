@@ -105,9 +105,11 @@ def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the o
         found = msgspec.json.decode(data, type=of.body)
         check_readable(data)
     except msgspec.ValidationError as error:
-        raise ServiceRefusal(422, "shape", f"the body is not what is wanted: {error}") from None
+        raise ServiceRefusal(
+            422, "shape", f"the body does not have the expected form: {error}"
+        ) from None
     except MALFORMED as error:
-        raise ServiceRefusal(400, "json", f"the body is no JSON: {error}") from None
+        raise ServiceRefusal(400, "json", f"the body is not JSON: {error}") from None
     return found
 
 
@@ -134,4 +136,6 @@ def decoded_query(of: Operation, query: Mapping[str, str]) -> Any:  # noqa: ANN4
     try:
         return msgspec.convert(dict(query), of.query, strict=False)
     except msgspec.ValidationError as error:
-        raise ServiceRefusal(422, "query", f"the query is not what is wanted: {error}") from None
+        raise ServiceRefusal(
+            422, "query", f"the query does not have the expected form: {error}"
+        ) from None

@@ -54,7 +54,7 @@ class OutwardResolver(AbstractResolver):
         found = await self._resolver.resolve(host, port, family)
         for each in found:
             if not is_outward(each["host"]):
-                raise InwardAddress(f"{host} is {each['host']}, which is no global address")
+                raise InwardAddress(f"{host} is {each['host']}, which is not a global address")
         return found
 
     async def close(self) -> None:
@@ -98,7 +98,7 @@ class Outward:
         except ValueError:
             raise ServiceRefusal(422, "url", f"{url!r:.200} is no URL") from None
         if scheme not in ("http", "https") or not host:
-            raise ServiceRefusal(422, "url", f"{url!r:.200} is no URL of http or https")
+            raise ServiceRefusal(422, "url", f"{url!r:.200} is not an http or https URL")
         if found.user is not None or found.password is not None:
             raise ServiceRefusal(422, "url", "a URL with a password would be shown to others")
         if not self._inward and _is_literal(host) and not is_outward(host):

@@ -171,7 +171,7 @@ def checked_key(request: web.Request) -> str:
     try:
         unquote(request.raw_path, errors="strict")
     except UnicodeDecodeError:
-        raise ServiceRefusal(400, "key", "the path is no UTF-8") from None
+        raise ServiceRefusal(400, "key", "the path is not UTF-8") from None
     key = request.match_info["key"]
     KEY_BYTES.check(len(key.encode()))
     return key

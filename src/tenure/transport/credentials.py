@@ -140,7 +140,7 @@ def _checked_token(text: object, what: str) -> str:
     if isinstance(text, str) and text and text.isascii() and text.isprintable() and " " not in text:
         return text
     raise ConfigurationError(  # without its text: it stands in logs
-        f"{what} is no token: it is one word, as `tenure token new` prints it"
+        f"{what} is not a token: a token is one word, as `tenure token new` prints it"
     )
 
 

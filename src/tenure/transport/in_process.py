@@ -81,7 +81,7 @@ class MemoryNetwork:
         try:
             loop.call_soon_threadsafe(arrive, *what)
         except RuntimeError:  # the loop is closed, and whoever ran in it is gone
-            logger.debug("nobody is there any more for %s", arrive)
+            logger.debug("nobody is there any longer for %s", arrive)
 
 
 class _Listening(NamedTuple):

@@ -109,7 +109,7 @@ def check_report(report: TierReport) -> None:
     if report.entities:
         seconds.append(report.entities.longest_seconds)
     if not all(map(isfinite, seconds)):
-        raise ValueError("a report has what is no number")
+        raise ValueError("a report has a value that is not a finite number")
 
 
 def _complaint(start: Key, end: Key | None) -> str:

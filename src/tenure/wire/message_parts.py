@@ -59,5 +59,5 @@ class MessageJoiner:
             return None
         whole = decode_whole(bytes([FIRST_VERSION]) + b"".join(parts), FIRST_VERSION)
         if not isinstance(whole, NodeMessage) or isinstance(whole.body, MessagePart):
-            raise RemoteProtocolError("a message in parts is no message of a node")
+            raise RemoteProtocolError("a message in parts is not a message of a node")
         return whole

@@ -108,7 +108,7 @@ def _check_report(report: NodeReport) -> None:
     _check_bounds(bound for each in report.tended for bound in (each.start, each.end))
     ages = [of for each in report.tended for of in (each.compared_seconds, each.sealed_seconds)]
     if not all(isfinite(each) for each in (*ages, *(of.phi for of in report.seen)) if each):
-        raise ValueError("a report has what is no number")
+        raise ValueError("a report has a value that is not a finite number")
 
 
 def _check_to_node(message: ManagerToNode, version: int) -> None:

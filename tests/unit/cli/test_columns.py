@@ -96,7 +96,7 @@ def test_insert_and_delete(url: str, capsys: pytest.CaptureFixture[str]) -> None
         (["copy", "{url}", "{url}-new"], "nothing of its fences"),
         (["copy", "{url}", "{url}-new", "--after", "a"], "which with --table"),
         (["restore", "{path}", "{url}"], "move it away first"),
-        (["backup", "{url}", "{path}"], "is there already"),
+        (["backup", "{url}", "{path}"], "already exists"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(

@@ -254,7 +254,7 @@ async def test_a_reading_that_closing_interrupts_is_no_page(tmp_path: Path) -> N
         await store.insert(TABLE, "k", {"f": dict.fromkeys(range(5_000), b"")})
         reading = asyncio.create_task(store.get(TABLE, "k", "f", first=5_000))
         await asyncio.sleep(0)
-    with pytest.raises(ClosedError, match="closed meanwhile"):
+    with pytest.raises(ClosedError, match="closed in the meantime"):
         await reading
 
 

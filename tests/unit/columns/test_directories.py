@@ -269,7 +269,7 @@ def test_a_directory_that_is_taken_away_acknowledges_nothing_any_more(
             shutil.rmtree(tmp_path / "elsewhere")
         if how == "replaced":
             shutil.copytree(tmp_path / "elsewhere", taken)
-        with pytest.raises(WriteUnknown, match=f"{which} is not the directory any more"):
+        with pytest.raises(WriteUnknown, match=f"{which} is no longer the directory"):
             store.insert(TABLE, "k", {"f": {"x": b"2"}})
 
 

@@ -113,7 +113,7 @@ def test_who_does_not_want_to_wait_is_told() -> None:
 
 
 def test_a_chunk_of_another_kind_of_state_is_refused() -> None:
-    with pytest.raises(ValueError, match="no chunk of an OwnedState"):
+    with pytest.raises(ValueError, match="not a chunk of an OwnedState"):
         holder().state.import_chunk(WHOLE, b"\x91\x90")
 
 

@@ -118,7 +118,7 @@ def test_what_is_told_to_be_shown_is_of_numbers(strange: float) -> None:
     )
     for report in (TierReport(entities=entities), TierReport(volume=volume)):
         for asked in (replace(REQUEST, report=report), replace(SHORT, report=report)):
-            with pytest.raises(RemoteProtocolError, match="what is no number"):
+            with pytest.raises(RemoteProtocolError, match="a value that is not a finite number"):
                 codec.decode_to_manager(codec.encode(asked, NEWEST), NEWEST)
 
 

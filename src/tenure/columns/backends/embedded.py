@@ -131,7 +131,7 @@ class EmbeddedBackend:
             except EngineBusy:
                 await asyncio.sleep(BUSY_SECONDS)
         raise Overloaded(
-            "the disk has not kept up with what is written to the store for five seconds; this "
+            "the disk has not kept up with the writes to the store for five seconds; this "
             "write was not begun. Write less at once, or try again later"
         )
 
@@ -166,7 +166,7 @@ class EmbeddedBackend:
             except EngineBusy:
                 continue  # what is left is swept the next time
             except StoreError as error:
-                _log.warning("what was deleted is not swept any more: %s", error)
+                _log.warning("deleted data is no longer swept: %s", error)
                 return
 
     async def sweep(self) -> int:
@@ -185,7 +185,7 @@ class EmbeddedBackend:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise ClosedError("the store was closed meanwhile; nothing was written or read")
+            raise ClosedError("the store was closed in the meantime; nothing was written or read")
 
     async def _read(self, read: Callable[[A], Steps[P]], asked: A) -> P:
         """Read in steps. Closing ends all cursors, and what they show then is not all there is."""

@@ -201,7 +201,7 @@ class DirectoryWatch:
         for mark, before in self._marks.items():
             if before is None or _directory_with(mark) != before:
                 raise StoreUnwritable(
-                    f"{mark.parent} is not the directory any more that this store has open: it was "
+                    f"{mark.parent} is no longer the directory that this store has open: it was "
                     "removed, moved or replaced, and what was written since is not in it. Put it "
                     "back, and open the store again"
                 )

@@ -113,7 +113,7 @@ def refuse_nonsense(situation: Situation, plan: Plan) -> None:
     known = {NOBODY, *(each.incarnation for each in situation.candidates)}
     stranger = next((each for each in plan.owners.values() if each not in known), NOBODY)
     if stranger != NOBODY:
-        raise ValueError(f"it gives ranges to {stranger}, which is no candidate")
+        raise ValueError(f"it gives ranges to {stranger}, which is not a candidate")
     if plan.again_at <= situation.now:
         raise ValueError(f"it wants to be asked again at {plan.again_at}, which is not later")
 

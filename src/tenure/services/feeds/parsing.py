@@ -133,7 +133,7 @@ def check_xml(body: bytes) -> int:
     try:
         parser.Parse(body, True)  # noqa: FBT003  # expat's
     except (expat.ExpatError, ValueError, LookupError) as error:
-        raise ServiceRefusal(422, "no_feed", f"the body is no XML: {error}") from None
+        raise ServiceRefusal(422, "no_feed", f"the body is not XML: {error}") from None
     return root
 
 

@@ -317,7 +317,7 @@ class Queue(ExpiringEntity[QueueState]):
         number, _, life = reader.partition(".")
         if life != self.state.life:
             raise ServiceRefusal(
-                409, BEGAN_ANEW, "the queue has begun anew: drain it, and it says what was lost"
+                409, BEGAN_ANEW, "the queue has begun again: drain it, and it says what was lost"
             )
         if number != str(self.state.reader):
             raise _taken_over()
