@@ -52,7 +52,7 @@ class ManagerOptions:
     audit_log: Path | None = None
     "A file to which every change is written: who, what, from where."
     first_start: Annotated[bool, Parameter(negative="")] = False
-    "There was no earlier manager of these owners: with a new journal, grant after two seconds."
+    "There was no earlier manager of these owners: with a new journal, grant after 2 s at most."
 
 
 def manager(

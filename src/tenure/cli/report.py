@@ -16,6 +16,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.noted import Noted
 from tenure.cli.output import say
 from tenure.manager.service import ManagerService
+from tenure.protocol.lease.leader.first_start import listening_ns
 from tenure.protocol.lease.leader.view import JournalPast
 from tenure.protocol.log.noted import LogKind
 
@@ -108,7 +109,8 @@ class LineReport:
             self._waited = True
             self._told_at = in_seconds(service.engine.view.grants_in_ns)
             say(f"leading (leadership {view.leadership}); it waits before it grants anything:")
-            say(f"  {_why(self._told_at, service.engine.view.past)}")
+            listens = in_seconds(listening_ns(service.settings.timing))
+            say(f"  {_why(self._told_at, service.engine.view.past, listens)}")
         elif view.role == "leading":
             waited = ", and has waited long enough" if self._waited else ""
             say(f"leading (leadership {view.leadership}){waited}: it grants")
@@ -129,7 +131,7 @@ class LineReport:
         return
 
 
-def _why(seconds: float, past: JournalPast) -> str:
+def _why(seconds: float, past: JournalPast, listens: float) -> str:
     if past == "restored":
         return (
             "the journal was restored from an old copy, and what was promised since that was made "
@@ -143,7 +145,7 @@ def _why(seconds: float, past: JournalPast) -> str:
     return (
         "the journal knows of no earlier manager, and one that it does not know of may have "
         f"promised keys for up to {seconds:.1f} s. If there was no earlier manager, pass "
-        "--first-start, and it grants in 2 s"
+        f"--first-start, and it grants in {listens:g} s"
     )
 
 

@@ -61,6 +61,7 @@ async def test_lines_tell_the_wait_its_progress_and_its_end(
     assert "manager at http://127.0.0.1:" in lines[0]
     assert lines[4] == "leading (leadership 1); it waits before it grants anything:"
     assert "for up to 1.3 s" in lines[5]
+    assert lines[5].endswith("pass --first-start, and it grants in 0.3 s")
     assert lines[6].startswith("  grants begin in ")
     assert lines[-3:] == [
         "leading (leadership 1), and has waited long enough: it grants",

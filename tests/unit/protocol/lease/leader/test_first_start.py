@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tenure.base.instants import Instant
-from tenure.protocol.lease.leader.first_start import LISTENING_NS
+from tenure.protocol.lease.leader.first_start import listening_ns
 from tenure.protocol.lease.messages import (
     Entry,
     Hello,
@@ -15,9 +15,10 @@ from tenure.protocol.lease.messages import (
     ToManager,
 )
 from tenure.protocol.lease.records import PoolState, State
-from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.lease.search import HOLDERS_PAUSE_NS
+from tenure.protocol.lease.timing import DEFAULT, PAPER, TEST, Timing
 from tenure.sim.journal import LeaseContents
-from tests.unit.protocol.lease.driven_manager import T0, Driven
+from tests.unit.protocol.lease.driven_manager import T0, Driven, at
 
 OLDER = 4711
 BY_OWNER = Hello(pool="p", token=1, journal=OLDER, name="ann")
@@ -54,9 +55,13 @@ def grants_at(driven: Driven) -> Instant:
     return driven.machine.leader.grants_at
 
 
-def test_a_first_start_grants_when_it_has_listened() -> None:
-    driven = started()
-    assert T0 < grants_at(driven) <= T0 + LISTENING_NS
+@pytest.mark.parametrize(("timing", "listens"), [(PAPER, 2), (DEFAULT, 2), (TEST, 0.3)])
+def test_a_first_start_grants_when_it_has_listened(timing: Timing, listens: float) -> None:
+    """For as long as an owner of the same preset that holds something may take to ask again."""
+    driven = Driven(journal=LeaseContents(Random(1), State()), first_start=True, timing=timing)
+    assert grants_at(driven) == T0 + listening_ns(timing) == at(listens)
+    pause_ns = 1.5 * min(timing.renew_ns // 2, HOLDERS_PAUSE_NS)
+    assert listening_ns(timing) > timing.on_any_clock(round(pause_ns))
     driven.run(grants_at(driven))
     assert driven.machine.leader
     assert driven.machine.leader.context.may_grant
@@ -118,4 +123,4 @@ def test_who_has_met_no_journal_or_this_one_shows_nothing() -> None:
     assert leader
     driven.hear(Hello(pool="p", token=1))
     driven.hear(Hello(pool="p", token=2, journal=leader.context.seal.journal))
-    assert grants_at(driven) <= T0 + LISTENING_NS
+    assert grants_at(driven) <= T0 + listening_ns(DEFAULT)
