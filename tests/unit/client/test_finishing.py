@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import AsyncIterator
+from typing import Self
 
 import pytest
 import pytest_asyncio
@@ -35,6 +36,14 @@ class Jobs:
         self.go_on = asyncio.Event()
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """An owner would wait for them without end."""
+        self.go_on.set()
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+
     async def begin(self, *keys: str, finish: bool) -> None:
         for key in keys:
             self.tasks[key] = asyncio.create_task(self._run(key, finish=finish))
@@ -53,9 +62,8 @@ async def test_a_recalled_key_does_not_move_before_the_body_is_done(
     cluster: InProcessCluster,
 ) -> None:
     revoked: list[KeyRange] = []
-    async with cluster.owner(on_revoke=revoked.extend) as first:
+    async with cluster.owner(on_revoke=revoked.extend) as first, Jobs(first) as jobs:
         await cluster.turn(SOON)
-        jobs = Jobs(first)
         await jobs.begin(*KEYS, finish=True)
         async with cluster.owner() as second:
             await cluster.turn(2 * SOON)
@@ -79,33 +87,30 @@ async def test_a_recalled_key_does_not_move_before_the_body_is_done(
 async def test_others_are_cancelled_at_the_recall_and_those_that_finish_at_its_deadline(
     cluster: InProcessCluster,
 ) -> None:
-    async with cluster.owner() as first:
+    async with (
+        cluster.owner() as first,
+        Jobs(first) as plain,
+        Jobs(first) as finishing,
+    ):
         await cluster.turn(SOON)
-        plain, finishing = Jobs(first), Jobs(first)
         await plain.begin(*KEYS, finish=False)
         await finishing.begin(*KEYS, finish=True)
         async with cluster.owner() as second:
-            try:
-                await cluster.turn(2 * SOON)
-                moving = [key for key in KEYS if first.check(key) is None]
-                for key in moving:
-                    assert isinstance(plain.tasks[key].exception(), LeaseLost)
-                    assert not finishing.tasks[key].done()
-                await cluster.turn(2 * TERM)
-                for key in moving:
-                    assert isinstance(finishing.tasks[key].exception(), LeaseLost)
-                    assert second.check(key)
-            finally:  # a body that was not told would be waited for without end
-                for jobs in (plain, finishing):
-                    jobs.go_on.set()
-                    await asyncio.gather(*jobs.tasks.values(), return_exceptions=True)
+            await cluster.turn(2 * SOON)
+            moving = [key for key in KEYS if first.check(key) is None]
+            for key in moving:
+                assert isinstance(plain.tasks[key].exception(), LeaseLost)
+                assert not finishing.tasks[key].done()
+            await cluster.turn(2 * TERM)
+            for key in moving:
+                assert isinstance(finishing.tasks[key].exception(), LeaseLost)
+                assert second.check(key)
 
 
 @pytest.mark.asyncio
 async def test_a_term_that_runs_out_ends_them(cluster: InProcessCluster) -> None:
-    async with cluster.owner() as owner:
+    async with cluster.owner() as owner, Jobs(owner) as jobs:
         await cluster.turn(SOON)
-        jobs = Jobs(owner)
         await jobs.begin(KEY, finish=True)
         cluster.kill_manager()
         await cluster.turn(2 * TERM)
@@ -136,9 +141,8 @@ async def test_a_body_that_is_waited_for_beyond_the_term_has_lost_its_lease(
 
 @pytest.mark.asyncio
 async def test_leaving_goes_on_serving_until_they_are_done(cluster: InProcessCluster) -> None:
-    async with cluster.owner() as owner:
+    async with cluster.owner() as owner, Jobs(owner) as jobs:
         await cluster.turn(SOON)
-        jobs = Jobs(owner)
         await jobs.begin(KEY, finish=True)
         leaving = asyncio.ensure_future(owner.close(drain=4 * TERM))
         await cluster.turn(3 * TERM)
@@ -156,9 +160,8 @@ async def test_leaving_goes_on_serving_until_they_are_done(cluster: InProcessClu
 async def test_leaving_waits_for_them_for_as_long_as_it_drains(
     cluster: InProcessCluster, caplog: pytest.LogCaptureFixture, drain: float
 ) -> None:
-    async with cluster.owner() as owner:
+    async with cluster.owner() as owner, Jobs(owner) as jobs:
         await cluster.turn(SOON)
-        jobs = Jobs(owner)
         await jobs.begin(KEY, finish=True)
         leaving = asyncio.ensure_future(owner.close(drain=drain))
         await cluster.turn(SOON)

@@ -100,8 +100,12 @@ class Leave(msgspec.Struct, frozen=True):
     """Every server knows."""
 
 
+WHYS = "a toy name", "a toy pool"
+
+
 class ToyKind(NotedKind):
     LOST = "lost a server", Level.INFO, False
+    REFUSED = "refused", Level.WARNING, True
 
 
 ToyEvent: TypeAlias = Said | ServerLost | Wanted | LeaveAsked
@@ -355,6 +359,18 @@ async def test_a_lost_connection_reaches_the_machine_and_the_next_message_makes_
         await toy.fetch("a", HERE)
         assert f"a toy lost {HERE}" in caplog.text
         assert toy.stats()["connections lost"] == toy.stats()["lost a server"] == 1
+
+
+async def test_what_repeats_is_a_warning_once_until_something_else_is_said(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with stage.toy() as toy:
+        for why in ("name", "name", "pool", "name"):
+            toy._engine.shell.note(Noted(ToyKind.REFUSED, "", why))
+        levels = [each.levelname for each in caplog.records if each.message in WHYS]
+    assert levels == ["WARNING", "DEBUG", "WARNING", "WARNING"]
+    assert toy.stats()["refused"] == 4
 
 
 async def test_a_machine_that_cannot_be_prepared_is_an_error_of_entering(stage: Stage) -> None:

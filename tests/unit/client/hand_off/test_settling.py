@@ -17,7 +17,7 @@ from tenure.protocol.lease.steering_events import ChoosePolicy
 from tenure.protocol.lease.timing import TEST
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
-from tests.unit.client.hand_off.stage import Member, Stage, State
+from tests.unit.client.hand_off.stage import STEP, Member, Stage, State
 
 pytestmark = pytest.mark.asyncio
 KEYS = [f"user-{i}" for i in range(60)]
@@ -192,6 +192,43 @@ async def test_who_leaves_hands_over_when_its_bodies_are_done(
         await asyncio.gather(*bodies)
         await stage.until(leaving.done)
         assert all(taker.state[key] == -1 for key in held)
+        assert stage.lost == []
+
+
+async def test_what_does_not_end_leaves_a_part_of_the_drain_for_the_state() -> None:
+    async with settling_stage() as stage:
+        source, never = await stage.first(), asyncio.Event()
+        taker = await stage.join()
+        await stage.until(lambda: stage.has_settled() and stage.is_served())
+        held = [key for key in KEYS if source.owner.check(key)]
+        lasting = asyncio.create_task(body(source, held[0], never))
+        await come_to_rest()
+        leaving = asyncio.ensure_future(source.owner.close(drain=8))
+        await stage.until(leaving.done)
+        assert isinstance((await asyncio.gather(lasting, return_exceptions=True))[0], LeaseLost)
+        assert all(taker.owner.check(key) for key in held)
+        assert stage.lost == [], "with its state"
+
+
+async def test_who_leaves_does_not_wait_for_what_begins_meanwhile() -> None:
+    async with settling_stage() as stage:
+        source, ends, never = await stage.first(), asyncio.Event(), asyncio.Event()
+        await stage.join()
+        await stage.until(lambda: stage.has_settled() and stage.is_served())
+        held = [key for key in KEYS if source.owner.check(key)]
+        first = asyncio.create_task(body(source, held[0], ends))
+        await come_to_rest()
+        leaving = asyncio.ensure_future(source.owner.close(drain=40))
+        await stage.cluster.turn(STEP)
+        later = asyncio.create_task(body(source, held[1], never))
+        await come_to_rest()
+        assert not later.done(), "it may begin"
+        ends.set()
+        await first
+        began = stage.cluster.clock()
+        await stage.until(leaving.done)
+        assert stage.cluster.clock() < began + seconds(5)
+        assert isinstance((await asyncio.gather(later, return_exceptions=True))[0], LeaseLost)
         assert stage.lost == []
 
 

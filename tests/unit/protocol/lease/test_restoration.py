@@ -45,6 +45,7 @@ def test_pools_are_kept_and_owners_and_leases_are_not() -> None:
     seat, state = restored(copied(), SEAT, SECRET)
     again = LeaseHistory(state, 6)
     again.invariants()
+    assert state.promise_ns == seconds(15), "of the lost history's managers"
     assert (seat.manager, seat.beat, state.waited_out) == ("", 0, False)
     docs, empty = again.tables["docs"], again.tables["empty"]
     assert (docs.kind, docs.split_points, empty.kind) == ("ordered", (b"g",), "hashed")

@@ -17,8 +17,10 @@ from tenure.protocol.lease.leader.events import (
     ListPools,
     Question,
     QuestionAsked,
+    StopRequested,
 )
 from tenure.protocol.lease.leader.leader import Leader
+from tenure.protocol.lease.leader.manager import told_of_failure
 from tenure.protocol.lease.messages import Hello, LeaseRequest, LeaseResponse, Standby
 from tenure.protocol.lease.records import AnyRecord, TookOver
 from tenure.protocol.lease.steering_events import (
@@ -59,6 +61,18 @@ COMMANDS: tuple[Question, ...] = (
 )
 PLACES = 10
 """At about so many calls each command is made to fail."""
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, AssertionError])
+def test_what_contradicts_itself_or_nobody_asked_for_ends_the_manager(
+    kind: type[Exception],
+) -> None:
+    """A leader that began anew would come to it again."""
+    with pytest.raises(kind) as raised:
+        raise kind
+    assert told_of_failure(StopRequested(), raised.value) is None
+    told = told_of_failure(QuestionAsked(1, ListPools()), raised.value)
+    assert (told is None) == (kind is AssertionError)
 
 
 def ready() -> Driven:
