@@ -28,7 +28,7 @@ from tenure.protocol.log.journal import (
 
 
 async def perform(journal: Journal[R, S], action: LogAction[R, S]) -> LogEvent[R, S] | None:
-    """Carry out `action` and say what came of it, if it is answered.
+    """Carry out `action` and return its result, if it is answered.
 
     A passing failure becomes `Unknown` for an append, otherwise JournalFailed. Raises what does not
     pass: JournalDamaged, JournalTooNew or JournalWentBack, with which no manager can go on.

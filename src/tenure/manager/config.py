@@ -53,9 +53,9 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: Path | None = None
     """Its key."""
     tls_client_ca: Path | None = None
-    """Whoever connects must have a certificate of one of these authorities."""
+    """Every client must have a certificate of one of these authorities."""
     tokens: Path | None = None
-    """Whoever connects must show one of the tokens in this file."""
+    """Every client must show one of the tokens in this file."""
     audit_log: Path | None = None
     """Where every change is written down, beside the log."""
     limits: ManagerLimits = ManagerLimits()

@@ -143,7 +143,7 @@ class ManagerEngine:
     # --- questions ---
 
     async def ask(self, question: Question) -> Answer:
-        """Ask the machine. Raises TimeoutError where it cannot say, because it may lead no more."""
+        """Ask the machine. Raises TimeoutError if it cannot answer since it may no longer lead."""
         self._last_ticket = ticket = self._last_ticket + 1
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[ticket] = answer

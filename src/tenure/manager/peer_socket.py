@@ -217,7 +217,7 @@ class PeerSockets:
                 await watching
 
     async def _watch_tokens(self) -> None:
-        """Whoever came with a token that was taken away is to go, not only to stay out."""
+        """A peer whose token was revoked must go, and not only stay out."""
         while True:
             await asyncio.sleep(TOKEN_SECONDS)
             if self.gate.changed():

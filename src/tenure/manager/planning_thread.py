@@ -17,7 +17,7 @@ class PlanningThread:
 
     def __init__(self, tell: Callable[[PlanMade], None]) -> None:
         self._tell = tell
-        """What comes of it, told in the thread."""
+        """Is told the result, in the thread."""
         self._asked: SimpleQueue[Planning | None] = SimpleQueue()
         self._thread: Thread | None = None
 

@@ -125,7 +125,7 @@ class Server:
 
     @web.middleware
     async def _audited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Every change is written down before it is done, and with what came of it."""
+        """Every change is written down before it is made, and again with its result."""
         if request.method in READS or request.path == SIGN_IN_PATH:  # which has a token in it
             return await handler(request)
         permit = self.gate.let_in(request)
@@ -160,7 +160,7 @@ class Server:
 
     @web.middleware
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Whoever does not finish a body takes a connection, as whoever is silent does."""
+        """A client that does not finish a body takes a connection, as a silent one does."""
         try:
             async with asyncio.timeout(self._limits.silent_seconds):
                 await request.read()
@@ -177,7 +177,7 @@ class Server:
 
     @web.middleware
     async def _let_speak(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Whoever was refused before its body was read has made its request, too."""
+        """A client that was refused before its body was read has made its request, too."""
         try:
             return await handler(request)
         finally:

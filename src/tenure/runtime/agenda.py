@@ -89,7 +89,7 @@ class Agenda:
         self.arm(key, self._wall() + LATER)
 
     async def close(self) -> None:
-        """Ring no more."""
+        """Stop ringing."""
         self._armed.clear()
         self._sleep()
         for each in list(self._ringing.values()):

@@ -115,7 +115,7 @@ class LoopCalls:
         return True
 
     def shut(self) -> None:
-        """Make no more calls."""
+        """Stop making calls."""
         with self._lock:
             self._is_shut = True
 

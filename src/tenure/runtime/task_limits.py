@@ -88,7 +88,7 @@ class EqualLimits(Generic[T]):
         return limit
 
     def end(self, limit: EqualLimit[T]) -> None:
-        """It runs no more."""
+        """It no longer runs."""
         del self._under_way[limit]
 
     def _look(self) -> None:

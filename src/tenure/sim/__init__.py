@@ -1,6 +1,6 @@
 """The deterministic simulator: the very machines of the service, in virtual time, from one seed.
 
-Nothing here decides anything of the protocol. `kernel` has time, processes, the network, hosts and
+The simulator decides nothing of the protocol. `kernel` has time, processes, the network, hosts and
 faults for any set of machines, and knows none of them; `lease` brings the machines of leases, and
-the checkers of what they promise.
+the checkers of their promises.
 """

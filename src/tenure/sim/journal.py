@@ -1,6 +1,6 @@
-"""The journal of a simulated world, and what becomes of calls to it.
+"""The journal of a simulated world, and the fate of calls to it.
 
-What it holds is `JournalContents`, as a journal in memory has it. Every call takes time before it
+Its contents are a `JournalContents`, as in a journal in memory. Every call takes time before it
 takes effect and again before its answer arrives, so managers can be stopped, killed or overtaken in
 between; answers get lost, and then it is not known whether the call took effect.
 """

@@ -1,8 +1,8 @@
-"""The state that owners keep, how it moves between them, and who judges that none of it is missing.
+"""The state that owners keep, its moves between them, and the judge that none of it is missing.
 
 Every write to a key has a version. An owner that serves a key must have the last version that was
-acknowledged under the same unbroken state, `since` its lease says: else a write was forgotten and
-nobody was told. State moves by the machines of the library, one at each end of a channel
+acknowledged under the same unbroken state, `since` its lease says: otherwise a write was forgotten
+and nobody was told. State moves by the machines of the library, one at each end of a channel
 (`sim.transfers`).
 """
 
@@ -83,7 +83,7 @@ class States:
     def send_last(
         self, owner: OwnerProcess, order: HandOff, writes: tuple[bytes, ...] = ()
     ) -> None:
-        """It is not served any more: send what changed."""
+        """The range is no longer served: send what changed."""
         end = self._ends_of(owner).giving.get(order)
         if end is None:
             owner.post(owner_events.HandOffFailed(order))
@@ -123,19 +123,19 @@ class States:
                 end.post(TurnedAway(why))
 
     def withdrawn(self, owner: OwnerProcess, order: HandOff) -> None:
-        """No cache can hit it any more."""
+        """No cache can still hit it."""
         end = self._ends_of(owner).giving.get(order)
         if end is not None:
             end.post(Withdrawn())
 
     def stop_arriving(self, owner: OwnerProcess, key_range: KeyRange, number: int) -> None:
-        """The taker wants no more of it."""
+        """The taker no longer wants it."""
         for end in list(self._ends_of(owner).taking.values()):
             if end.is_of(key_range, number):
                 end.post(TurnedAway("it is not wanted any more"))
 
     def on_gone(self, owner: OwnerProcess) -> None:
-        """Whoever speaks with it sees the channel end."""
+        """The other side sees the channel end."""
         for giving in self._ends_of(owner).giving.values():
             giving.break_off()
         for taking in self._ends_of(owner).taking.values():

@@ -7,7 +7,7 @@ Values = dict[Key, int]
 
 
 class Store:
-    """What the application in one owner process has."""
+    """The state of the application in one owner process."""
 
     def __init__(self) -> None:
         self.values: Values = {}

@@ -1,11 +1,11 @@
-"""Channels between simulated owners: the machines that give and take, and what lies between them.
+"""Channels between simulated owners: the machines that give and take, and the way between them.
 
 A message takes a moment, and arrives after those before it. A channel may break, and an end whose
-process is stopped hears nothing until it goes on. What an application exports, imports and drops
-happens at once, in its dictionary; that it has happened is told a moment later.
+process is stopped hears nothing until it goes on. An application exports, imports and drops state
+at once, in its dictionary; the machine is told so a moment later.
 
-In some ranges something has begun when they are to move, which must finish before: it settles in
-its time, or never does. It is judged where serving ends (`SimBody.is_cut_short`).
+In some ranges an operation has begun that must finish before they move: it settles in its time, or
+never does. It is judged when serving ends (`SimBody.is_cut_short`).
 """
 
 from abc import ABC, abstractmethod
@@ -183,7 +183,7 @@ class End(ABC, Generic[M]):
 
 
 class SimBody:
-    """What has begun in a range that is to move, and writes there until it ends."""
+    """An operation that has begun in a range that is to move, and writes there until it ends."""
 
     def __init__(self, process: OwnerProcess, order: HandOff) -> None:
         # A source of its own: what is drawn here does not shift what the seed means elsewhere.
@@ -210,7 +210,7 @@ class SimBody:
 
 
 class Ends:
-    """Those that one process has."""
+    """The ends in one process."""
 
     def __init__(self) -> None:
         self.giving: dict[HandOff, GivingEnd] = {}
@@ -218,7 +218,7 @@ class Ends:
 
 
 class GivingEnd(End[giving.Giving]):
-    """The source's."""
+    """The source's end."""
 
     def __init__(
         self, process: OwnerProcess, order: HandOff, ends_of: Callable[[OwnerProcess], Ends]
@@ -299,7 +299,7 @@ class GivingEnd(End[giving.Giving]):
 
 
 class TakingEnd(End[taking.Taking]):
-    """The taker's."""
+    """The taker's end."""
 
     offer: Offer
 

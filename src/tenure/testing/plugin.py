@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """See pytest. Raises UsageError for what is no seed."""
+    """See pytest. Raises UsageError if the value is not a seed."""
     given: Any = config.getoption(OPTION)
     if given is None:
         return

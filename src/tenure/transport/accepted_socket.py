@@ -1,12 +1,12 @@
 """A WebSocket at the side that accepted it: a protocol of its own, without a task to read it.
 
-aiohttp reads the request that begins a WebSocket, so that whoever comes in is asked for everything
-that any other request is asked for. What it keeps for the socket after that is large: the request,
-the response, a task with all that is called in it, a parser, a queue, and two timers. At rest that
-is nearly all that a connection costs. So the connection is taken from aiohttp when it has agreed:
-one object is left, which is called with what has come.
+aiohttp reads the request that begins a WebSocket, so that this request passes all checks of any
+other request. What aiohttp keeps for the socket after that is large: the request, the response, a
+task with its call stack, a parser, a queue, and two timers. At rest that is nearly all that a
+connection costs. So the connection is taken from aiohttp after the handshake: one object is left,
+which is called with the bytes that come.
 
-Whoever sends much at once has one frame read at a time, and between two of them it is everybody
+If a client sends much at once, its frames are read one at a time, and in between it is everybody
 else's turn (`FairTurns`).
 """
 
@@ -45,8 +45,8 @@ _PING = frame(b"", PING)
 
 
 class FairTurns:
-    """One after another, and between two the event loop hears everybody else: a table for each
-    of a hundred connections would take a second, in which no owner is renewed.
+    """Takes one call after another, and lets the event loop hear everybody else in between: a table
+    for each of a hundred connections would take a second, in which no owner is renewed.
     """
 
     def __init__(self) -> None:
@@ -76,9 +76,9 @@ class FairTurns:
 
 
 class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
-    """One client's WebSocket. Who accepts them says what its messages mean.
+    """One client's WebSocket. The acceptor decides what its messages mean.
 
-    `turns` are those for whoever sends much at once; without them all that has come is read.
+    `turns` is for clients that send much at once; without it, all that has come is read at once.
     """
 
     __slots__ = (
@@ -269,7 +269,7 @@ class NoHandshake(ValueError):
 
 
 class _HandedOver(web.StreamResponse):
-    """What aiohttp is answered with when it has nothing more to do with a connection."""
+    """The response to aiohttp once it has nothing more to do with a connection."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """It was answered."""
@@ -279,7 +279,7 @@ class _HandedOver(web.StreamResponse):
 
 
 class _Rest:
-    """Takes what came behind the request."""
+    """Takes the bytes that came after the request."""
 
     def __init__(self, socket: AcceptedSocket) -> None:
         self._socket = socket

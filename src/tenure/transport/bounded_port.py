@@ -1,13 +1,13 @@
-"""A port that takes only so many connections, and only those on which something happens.
+"""A port that takes a limited number of connections, and only those on which something happens.
 
 asyncio's own server takes every connection, hundreds at a time, and tells nobody before TLS is
-agreed on. Whoever opens connections and says nothing would then take the files that this process
-may open, until nobody else can connect, nor this process to others; and then no owner is renewed.
-So connections are taken here one by one, with everything else that the process has to do in
-between, and are counted before anything is said on them. `newcomers` has those that say nothing.
+agreed on. A peer that opens connections and says nothing would then use up the files that this
+process may open, until nobody else can connect, nor this process to others; and then no owner is
+renewed. So connections are taken here one by one, with the other work of the process in between,
+and are counted before anything is said on them. `newcomers` has those that say nothing.
 
-What is said on them is not known here. Whoever listens makes the protocol of each connection, and
-tells when a whole request was read and when the connection has ended.
+The port does not know what is said on them. The listener makes the protocol of each connection, and
+says when a whole request was read and when the connection has ended.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 Refused: TypeAlias = Callable[[str, str], object]
 """Told who was refused, and why."""
 Unfinished: TypeAlias = tuple[object, int] | None
-"""A request that is not whole yet, and how many bytes have come; None where there is none."""
+"""A request that is not complete yet, and how many bytes have come; otherwise None."""
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
@@ -93,8 +93,8 @@ class TakenConnection:
 class BoundedPort(Generic[P]):
     """Takes connections, and gives each the protocol that `make` makes.
 
-    `unfinished` says what one of them waits for. `refused` is told of whoever is refused, and why;
-    `silent` of whoever said nothing.
+    `unfinished` says what one of them waits for. `refused` is told of each refused peer, and why;
+    `silent` is told of each peer that said nothing.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class BoundedPort(Generic[P]):
             task.cancel()
 
     async def close(self) -> None:
-        """Take none any more, and let go those that have said nothing yet. The others are ended by
-        whoever made their protocols.
+        """Stop taking connections, and close those that have said nothing yet. The others are ended
+        by whoever made their protocols.
         """
         self.take_no_more()
         if self._tasks:

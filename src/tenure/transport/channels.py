@@ -2,10 +2,11 @@
 
 - A message arrives whole, after those sent before it, or not at all: then the channel is lost, and
   both sides are told so by their next `send` or `receive`.
-- `send` waits while the other side does not read: what is under way is bounded.
+- `send` waits while the other side does not read: the amount under way is bounded.
 - Whatever ends a channel, `receive` and `send` raise `ChannelLost`, with why.
-- When `close` has returned, nothing of it is kept, also where the other side reads nothing.
-- `serve` is called for each channel that is opened; when it returns or raises, that is closed.
+- When `close` has returned, nothing of the channel is kept, even if the other side reads nothing.
+- `serve` is called for each channel that is opened; when it returns or raises, that channel is
+  closed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,11 +51,11 @@ class Channels(Protocol):
         ...
 
     async def connect(self, url: str) -> Channel:
-        """A channel to who listens at `url`. Raises ChannelLost where there is none, or these
+        """A channel to the listener at `url`. Raises ChannelLost if nobody listens, or these
         channels were closed.
         """
         ...
 
     async def close(self) -> None:
-        """Listen no more, and close every channel; also where it is cancelled."""
+        """Stop listening, and close every channel, even if cancelled."""
         ...

@@ -18,7 +18,7 @@ take apart in one go; on a line of 50 ms it still lets a megabyte through in a s
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one port."""
+    """The limits of one port."""
 
     connections: int | None = None
     """In all; None is three quarters of the files that this process may open, `MOST_CONNECTIONS` at

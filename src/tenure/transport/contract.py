@@ -1,20 +1,21 @@
 """What every transport promises: the client's end of the connections to managers.
 
-- `send` never waits, and raises nothing because of the network. It connects where there is no
-  connection; what is sent meanwhile goes out when there is one.
+- `send` never waits, and raises nothing because of the network. It connects if there is no
+  connection; messages sent meanwhile go out once there is one.
 - What is sent to one manager arrives in the order sent, or not at all: a connection that breaks
   takes with it what was not yet sent. Nothing is sent twice.
 - `lost` is called once for each connection that breaks, or cannot be made, with the reason; nothing
-  is delivered from that connection after. The next `send` connects anew.
+  is delivered from that connection afterwards. The next `send` connects anew.
 - A connection has a version of the protocol, the highest that both its ends speak. Every message on
-  it is of that version, also one that was sent before there was a connection. A message that the
-  version does not know is not sent, and that is logged: it is lost, as any message may be.
-- A message that cannot be decoded, or is of another version than its connection, closes that, with
-  a reason, and is logged.
-- Neither is called while `send` runs, nor after `close`; all is called in the loop of `start`.
+  it is of that version, even one that was sent before there was a connection. A message that the
+  version does not know is not sent, and the transport logs that: it is lost, as any message may be.
+- A message that cannot be decoded, or is of another version than its connection, closes the
+  connection, with a reason, and is logged.
+- Neither callback is called while `send` runs, nor after `close`; all calls come in the loop of
+  `start`.
 
-That a message arrives is not promised, nor that a manager that is gone is noticed at once.
-`tenure.testing.contracts.transport` is this page as tests.
+A transport does not promise that a message arrives, nor that it notices at once when a manager is
+gone. `tenure.testing.contracts.transport` tests all this.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,9 @@ all that they ask."""
 
 
 class Role(NamedTuple, Generic[M]):
-    """As what a client speaks to servers: where, what it takes, and how what it says is written."""
+    """The role in which a client speaks to servers: where, what it accepts, and how it writes
+    messages.
+    """
 
     path: str
     decode: Callable[[Bytes, int], M]
@@ -67,7 +70,7 @@ LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup, encode, ping_secon
 
 
 class Transport(Protocol[M_co]):
-    """Connections to managers, told apart by their URLs."""
+    """Connections to managers, distinguished by their URLs."""
 
     def start(self, deliver: Callable[[str, M_co], None], lost: Lost) -> None:
         """Begin, in the running event loop. `deliver` gets a manager's URL and message."""

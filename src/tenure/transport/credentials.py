@@ -1,4 +1,4 @@
-"""What a process shows to others, and whom it trusts: a token, certificates, an authority.
+"""The credentials of a process, and the peers that it trusts: a token, certificates, an authority.
 
 They are files and environment variables rather than arguments of every class: an operator gives
 them, and the application need not know. Files are read again when they change, so that neither a
@@ -24,21 +24,20 @@ TOKEN_BYTES = 4096
 
 
 class UnsafeAddressError(ConfigurationError):
-    """A token would have gone over the network as it is, for everybody on the way to read."""
+    """A token would have gone over the network in the clear, for everybody on the way to read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """What a client shows to managers and other owners, and what it wants to see of them.
+    """What a client shows to managers and other owners, and what it demands of them.
 
     `token` is what `tenure token new` printed; in `token_file` it may be replaced while the process
-    runs. `ca` is a file with the authorities whose certificates are believed, the system's without
-    it. `cert` and `key` are this process's own: it shows them when it is asked, and where it
-    listens itself, it listens with TLS. With `mutual`, whoever connects to it must have a
-    certificate of `ca`, too. A token is sent in the clear to other machines only if `insecure`
-    says so.
+    runs. `ca` is a file with the authorities whose certificates are trusted; without it, the
+    system's are. `cert` and `key` are this process's own: it shows them when it is asked, and if it
+    listens itself, it listens with TLS. With `mutual`, every client that connects to it must have a
+    certificate of `ca`, too. A token is sent in the clear to other machines only with `insecure`.
 
-    Raises ConfigurationError for what does not fit together or cannot be read.
+    Raises ConfigurationError if these do not fit together, or a file cannot be read.
     """
 
     token: str | None = field(default=None, repr=False)

@@ -1,15 +1,15 @@
 """Datagrams between the nodes of one cluster: short, sealed, and lost whenever the network likes.
 
 Anybody can send a datagram to an open port, under any address. So each carries a seal under the
-cluster's secret, and who sent it, in which life, and as the how manieth. What has no right seal,
-came before, or is of an earlier life of its sender, is dropped and counted. Nothing is answered,
-so nobody learns anything by sending, and a stranger costs no more than one hash.
+cluster's secret, its sender, the sender's life, and a number within that life. A datagram with a
+wrong seal, one that came before, or one from an earlier life of its sender, is dropped and counted.
+None of these is answered, so a stranger learns nothing by sending, and costs no more than one hash.
 
-- `send` never waits, and raises only where the datagram is too long. It may arrive once or never.
-- `heard` is called in the loop of `listen`, with what was sent, who did, and where that one hears.
-- After `close` nothing is called.
+- `send` never waits, and raises only if the datagram is too long. It may arrive once or never.
+- `heard` is called in the loop of `listen`, with the bytes, their sender, and the sender's address.
+- After `close`, `heard` is not called.
 
-`tenure.testing.contracts.datagrams` is this page as tests.
+`tenure.testing.contracts.datagrams` tests all this.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ SHORTEST_SECRET: Final = 16
 
 
 class Sealed(NamedTuple):
-    """What was in a datagram."""
+    """The contents of a datagram."""
 
     data: bytes
     ahead_us: int
@@ -46,7 +46,7 @@ class Sealed(NamedTuple):
 
 
 class _Numbers:
-    """Which datagrams of one life were received."""
+    """The numbers of the datagrams of one life that were received."""
 
     def __init__(self, life: int) -> None:
         self.life = life
@@ -71,8 +71,8 @@ class _Numbers:
 class DatagramSeal:
     """Seals what one life of a node sends, and opens what others do.
 
-    `wall` tells the wall clock in microseconds. Raises ConfigurationError for a secret that is too
-    short to be one.
+    `wall` returns the time of the wall clock in microseconds. Raises ConfigurationError if the
+    secret is too short.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ DatagramHeard: TypeAlias = Callable[[str, Sealed], None]
 
 
 class Datagrams(Protocol):
-    """Where one node sends and hears."""
+    """The place where one node sends and hears."""
 
     dropped: Counter[str]
 
@@ -161,7 +161,7 @@ class Datagrams(Protocol):
         ...
 
     async def close(self) -> None:
-        """Hear no more."""
+        """Stop hearing."""
         ...
 
 
@@ -249,7 +249,7 @@ class UdpDatagrams(asyncio.DatagramProtocol):
 
 
 class MemoryDatagramNetwork:
-    """Who hears where, within one process and one event loop."""
+    """The nodes of one process and one event loop, by the address where each hears."""
 
     def __init__(self) -> None:
         self.hearing: dict[str, MemoryDatagrams] = {}

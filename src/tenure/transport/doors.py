@@ -1,7 +1,7 @@
 """Where clients come in: connections of bytes, as the server's side has them.
 
-A door is opened in the event loop in which its listener is called. It knows no protocol: what
-cannot be read, the listener has closed, with the reason.
+A door is opened in the event loop in which its listener is called. It knows no protocol: the
+listener closes a connection whose bytes it cannot read, and gives the reason.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Connection(Protocol):
 
 
 class Listener(Protocol):
-    """The server's side. Everything is called in the loop in which it began to listen."""
+    """The server's side. All its methods are called in the loop in which it began to listen."""
 
     def connected(self, connection: Connection) -> None:
         """A client connected."""
@@ -50,7 +50,7 @@ class Listener(Protocol):
 
 
 class DoorGate(Protocol):
-    """Who may come in at a door."""
+    """Decides who may come in at a door."""
 
     def admits(self, shown: str) -> bool:
         """Whether a client that shows this token, as HTTP has it, may come in, and stay."""
@@ -74,5 +74,5 @@ class Door(Protocol):
         ...
 
     async def close(self, why: str) -> None:
-        """Listen no more, and close every connection with that reason."""
+        """Stop listening, and close every connection with that reason."""
         ...

@@ -1,7 +1,7 @@
 """The error that a call ended with, on its way to the caller.
 
-An error of tenure arrives as what it is. So does any other exception whose class the caller has
-imported too, made again from its arguments; otherwise it is an EntityError that says what it was.
+An error of tenure arrives unchanged. So does any other exception whose class the caller has
+imported too, made again from its arguments; otherwise an EntityError arrives that says what it was.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """A transport made unreliable: messages late, lost, doubled and out of order, from one seed.
 
 It wraps any other, and does to its messages in both directions what networks, proxies and stopped
-processes do. What a connection's end means stays as it was. The same seed draws the same faults for
-the same calls, and time is that of the timers: with a clock that is turned by hand, a test sees the
+processes do. The end of a connection keeps its meaning. The same seed draws the same faults for the
+same calls, and time is that of the timers: with a clock that is turned by hand, a test sees the
 same run each time.
 """
 
@@ -44,7 +44,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultyTransport(Generic[M]):
-    """A `Transport` over another, that it treats badly."""
+    """A `Transport` over another, whose messages it treats badly."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One port that speaks HTTP, by aiohttp, behind the bounds of `bounded_port`.
 
-aiohttp logs a stack trace of every request that is no HTTP. Anybody can send those, and fill a
-disk. Here they are told as what they are, in a line that whoever listens may leave out.
+aiohttp logs a stack trace of every request that is not HTTP. Anybody can send those, and fill a
+disk. Here each of them is reported in a line, which the caller may leave out.
 """
 
 import asyncio
@@ -32,11 +32,12 @@ PASSIVE = sockets.AI_PASSIVE
 
 
 class HttpListener:
-    """Serves an aiohttp application at one port; or what a runner runs that is made already.
+    """Serves an aiohttp application at one port; or the application of a runner that exists
+    already.
 
-    `refused` is told of whoever is refused, and why; `silent` of whoever said nothing. Sockets that
-    are handed over are asked whether they are there after `silent_ns` without a word. `cancels`
-    says that a request whose client has gone is carried out no further.
+    `refused` is told of each refused peer, and why; `silent` is told of each peer that said
+    nothing. A peer of a socket that was handed over is pinged after `silent_ns` without a word.
+    `cancels` says that a request whose client has gone is cancelled.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class HttpListener:
         self._port.take_no_more()
 
     async def close(self) -> None:
-        """Take none any more, and end those that there are."""
+        """Stop taking connections, and end the existing ones."""
         await self._port.close()
         if self._looking is not None:
             self._looking.cancel()

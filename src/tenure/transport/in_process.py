@@ -1,8 +1,8 @@
 """Messages within one process, for tests: no sockets, but every message is really serialised.
 
-A message handed over as an object would hide what the codec does to it, and let one side change
-what the other believes. So bytes are handed over, as by a network, and arrive later, never during
-`send`. Each side may have an event loop, and a thread, of its own.
+If a message were handed over as an object, the effects of the codec would be hidden, and one side
+could change what the other believes. So bytes are handed over, as by a network, and arrive later,
+never during `send`. Each side may have an event loop, and a thread, of its own.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ logger = logging.getLogger("tenure.transport")
 
 
 class MemoryNetwork:
-    """Who listens where."""
+    """The listeners, by address."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -43,7 +43,7 @@ class MemoryNetwork:
         return next(self._ports)
 
     def fall_silent(self, manager: str, why: str = "connection lost") -> None:
-        """Listen no more at `manager`: what it had to say is lost, its connections break."""
+        """Stop listening at `manager`: its unsent messages are lost, its connections break."""
         self._listening.pop(manager, None)
         with self._lock:
             broken = [each for each in self._connections if each.manager == manager]

@@ -1,8 +1,8 @@
 """Channels within one process, for tests: the contract of the real ones, without a socket.
 
-Each side may have an event loop of its own; what is under way is as bounded as over a socket. How
-a message, or the news of an end, gets from one side to the other is the network's to say: here it
-is there at once. The simulator has a network of its own, in which that takes time, or fails.
+Each side may have an event loop of its own; the amount under way is as bounded as over a socket.
+The network decides how a message, or the news of an end, gets from one side to the other: here it
+arrives at once. The simulator has a network of its own, in which that takes time, or fails.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ NEIGHBOUR = "this process"
 
 
 class MemoryChannelNetwork:
-    """Who listens where, and every channel that is open."""
+    """The listeners by address, and every open channel."""
 
     def __init__(self) -> None:
         self._listening: dict[str, _ListeningAt] = {}
@@ -56,7 +56,7 @@ class MemoryChannelNetwork:
         return url
 
     def fall_silent(self, url: str) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listening.pop(url, None)
 
     async def connect(self, url: str, place: object = None) -> "ChannelEnd":

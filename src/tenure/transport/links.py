@@ -1,7 +1,7 @@
 """Connections to the other members: one channel to each, on which both sides ask and answer.
 
-What may be said only while a lease is held carries a gate, which is asked at the last moment: when
-the message is handed to the channel, and not when it was put in line.
+A message that may be sent only while a lease is held carries a gate, which is asked at the last
+moment: when the message is handed to the channel, and not when it was put in line.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def always() -> bool:
 
 
 class Unconnected(TenureError):
-    """A member could not be connected to: nothing was sent."""
+    """No connection to the member could be made: nothing was sent."""
 
 
 class Link:
@@ -100,7 +100,7 @@ class Link:
                     return
 
     def _stopped(self, message: EntityMessage) -> None:
-        """The lease is not held any more under which it was to be said."""
+        """The lease under which the message was to be sent is no longer held."""
         lost = LeaseLost("the lease was lost before this could be said")
         if isinstance(message, EntityReply):
             self._put(failure_of(message.seq, lost), always)
@@ -135,7 +135,7 @@ class Link:
 
 
 class Links:
-    """To all other members."""
+    """The links to all other members."""
 
     def __init__(self, channels: Channels, serve: Serve, on_lost: Callable[[str], None]) -> None:
         self._channels = channels

@@ -1,9 +1,9 @@
-"""Connections that have not yet made a request, and how long and how many of them there may be.
+"""Connections that have not yet made a request: how many there may be, and for how long.
 
-A connection has a few seconds for TLS and its first request: whoever says nothing, or says it a
-byte at a time, takes a file as whoever works does. Of one peer only so many may be silent at once:
-the one that has been silent for longest gives way, so that the clients of a host that all come at
-once after a failover are let in, since theirs speak at once.
+A connection has a few seconds for TLS and its first request: a client that says nothing, or sends a
+byte at a time, takes as many files as one that works. Only a limited number of connections from one
+peer may be silent: the one that has been silent for longest gives way. So the clients of a host
+that all come at once after a failover are let in, since they speak at once.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def silent_of_a_peer() -> int:
 
 
 class Newcomers(Generic[N]):
-    """All of one port."""
+    """All newcomers of one port."""
 
     def __init__(self, let_go: Callable[[str, str], object], seconds: float, most: int) -> None:
         self._let_go = let_go
@@ -64,7 +64,7 @@ class Newcomers(Generic[N]):
             self._end(next(iter(silent)), f"more than {self._most} connections say nothing")
 
     def spoke(self, newcomer: N) -> None:
-        """A request has come, or the connection has ended: it is a newcomer no more."""
+        """A request has come, or the connection has ended: it is no longer a newcomer."""
         silent = self._silent.get(newcomer.peer, {})
         timer = silent.pop(newcomer, None)
         if timer is not None:
@@ -73,7 +73,7 @@ class Newcomers(Generic[N]):
                 del self._silent[newcomer.peer]
 
     def close(self) -> None:
-        """Wait for nobody any more."""
+        """Stop waiting for all."""
         for silent in self._silent.values():
             for timer in silent.values():
                 timer.cancel()

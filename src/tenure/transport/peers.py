@@ -1,12 +1,11 @@
 """Connections, by number, and sending to them without ever waiting.
 
-Nobody may wait for a slow peer when the machine says `TellClient` or `TellClients`, or it would
-hold up all others. So a frame is handed to the transport, which sends what the socket takes at
-once and keeps the rest. What it may keep has a bound: a peer that lags by more is cut off, and will
-ask for what it missed when it comes back (Centrifuge 2.2: a lookup too far behind gets the whole
-table).
+When the machine says `TellClient` or `TellClients`, nobody may wait for a slow peer, or it would
+hold up all others. So a frame is handed to the transport, which sends what the socket takes at once
+and keeps the rest, up to a bound: a peer that lags by more is cut off, and will ask for what it
+missed when it comes back (Centrifuge 2.2: a lookup too far behind gets the whole table).
 
-The bound counts beside the largest message that is still waiting. Otherwise a table that takes a
+The bound does not include the largest message that is still waiting. Otherwise a table that takes a
 minute to cross a thin line would be cut off by the first change after it, asked for again, and cut
 off again, for ever.
 

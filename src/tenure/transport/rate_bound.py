@@ -1,8 +1,8 @@
 """How often something may happen: so many times at once, and so many a second after that.
 
-Whoever is cut off for asking too often can connect again at once, and would have as much to spend
-as before. So an address from which a flood came is remembered for a while, and whatever connects
-from there has less. It is not refused: honest clients may share the address.
+A peer that is cut off for asking too often can connect again at once, and would have its whole
+allowance again. So an address from which a flood came is remembered for a while, and connections
+from there have a smaller allowance. They are not refused: honest clients may share the address.
 """
 
 from tenure.base.instants import SECOND_NS, Instant, seconds
@@ -24,7 +24,7 @@ def times(message: bytes) -> int:
 
 
 class RateBound:
-    """Counts for one that is bounded."""
+    """Counts for one bounded peer."""
 
     __slots__ = ("_at", "_at_once", "_each_ns", "_left_ns")
 

@@ -1,9 +1,9 @@
-"""TLS made of files, which are read again when they change.
+"""TLS from files, which are read again when they change.
 
-A certificate is replaced every few weeks, while connections live for months. Whoever listens looks
-at the files at each handshake, at most once a second, and the connections that there are keep what
-they began with. Files that cannot be used at such a moment, because one of two is written already
-and the other is not, change nothing.
+A certificate is replaced every few weeks, while connections live for months. A server looks at the
+files at each handshake, at most once a second; existing connections keep the certificate that they
+began with. If the files cannot be used at such a moment, because one of two is already written and
+the other is not, nothing changes.
 """
 
 import logging
@@ -63,7 +63,7 @@ def _state(file: File) -> tuple[int, int, int]:
 
 
 class ClientTls:
-    """How a client makes TLS connections. Raises ConfigurationError for files of no use."""
+    """How a client makes TLS connections. Raises ConfigurationError for unusable files."""
 
     def __init__(self, ca: File | None, cert: File | None, key: File | None) -> None:
         self._ca, self._cert, self._key = ca, cert, key
@@ -87,9 +87,9 @@ class ClientTls:
 
 
 class ServerTls:
-    """How a server takes TLS connections. Raises ConfigurationError for files of no use.
+    """How a server takes TLS connections. Raises ConfigurationError for unusable files.
 
-    With `client_ca`, whoever connects must have a certificate of it.
+    With `client_ca`, every client must have a certificate of that authority.
     """
 
     def __init__(self, cert: File, key: File, client_ca: File | None = None) -> None:
@@ -130,7 +130,7 @@ def _no_password() -> str:
 
 
 class _plain:  # noqa: N801  # it reads as a word
-    """Says in words which file is of no use, and why."""
+    """Says in words which file is unusable, and why."""
 
     def __init__(self, what: str, file: File | None) -> None:
         self._what = f"{what} {file}"

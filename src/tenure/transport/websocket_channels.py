@@ -1,8 +1,8 @@
 """Channels over WebSocket: one connection each, one binary frame a message.
 
 A quiet connection is pinged, as those to managers are: the other host may have vanished. Nothing is
-compressed: what is sent is packed already, and goes through a network that is faster than that.
-Whoever connects and opens no channel is let go after some seconds.
+compressed: messages are packed already, and the network is faster than compression. A peer that
+connects and opens no channel is disconnected after some seconds.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class WebSocketChannels:
         return _WebSocketChannel(socket, self._open, url)
 
     async def close(self) -> None:
-        """See `Channels.close`. Whoever cancels it cuts short how it waits, not what it closes."""
+        """See `Channels.close`. Cancelling it cuts short its waiting, not its closing."""
         self._is_closed = True
         async with AsyncExitStack() as stack:
             if self._session is not None:

@@ -1,7 +1,7 @@
 """A door over WebSocket: one connection for each client, one binary frame a message.
 
-Nobody waits for a slow client (see `peers`). Who connects and says nothing is let go, and so is who
-lags too far behind.
+Nobody waits for a slow client (see `peers`). A client that connects and says nothing is
+disconnected, and so is one that lags too far behind.
 """
 
 import asyncio
@@ -148,7 +148,7 @@ class WebSocketDoor:
         return answer
 
     async def _watch(self, gate: DoorGate) -> None:
-        """Whoever came with a token that was taken away is to go."""
+        """A client whose token was revoked must go."""
         while True:
             await asyncio.sleep(GATE_SECONDS)
             for connection in list(self._open):

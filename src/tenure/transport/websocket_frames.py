@@ -1,8 +1,8 @@
 """Frames of WebSocket (RFC 6455) as a server has them: made once for many, and read one at a time.
 
-A server's frames are not masked, so the bytes of one message are the same for all that it is for.
-A client's frames are read only when it is their turn: whoever sends thousands of them at once has
-one read, and the rest stay the bytes that they came as. A connection at rest keeps no buffer.
+A server's frames are not masked, so the bytes of one message are the same for all its receivers. A
+client's frames are read only when it is their turn: if a client sends thousands at once, one is
+read, and the rest stay in the buffer as they came. A connection at rest keeps no buffer.
 """
 
 from aiohttp import WSCloseCode
@@ -27,7 +27,7 @@ _EXCLUSIVE_OR = tuple(bytes(mask ^ byte for byte in range(256)) for mask in rang
 
 
 class FrameError(Exception):
-    """What a client sent is not what WebSocket has, or not what is taken here."""
+    """A client sent bytes that are not WebSocket, or a frame that is not accepted here."""
 
     def __init__(self, code: WSCloseCode, why: str) -> None:
         super().__init__(why)

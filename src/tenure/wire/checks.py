@@ -103,7 +103,7 @@ def check_load(load: LoadReport) -> None:
 
 
 def check_report(report: TierReport) -> None:
-    """What is told can be shown: JSON writes what is no number as null, which nobody reads."""
+    """A report can be shown: JSON writes NaN as null, which nobody can read."""
     writes = report.volume.waiting if report.volume else ()
     seconds = [each.seconds for each in writes]
     if report.entities:

@@ -17,7 +17,7 @@ def encode_gossip(message: GossipMessage) -> bytes:
 
 
 def _check(message: GossipMessage, version: int) -> None:
-    """Whoever has the cluster's secret is believed; types say the rest."""
+    """Every node with the cluster's secret is believed; types check the rest."""
 
 
 _read: Reader[GossipMessage] = Reader(msgspec.msgpack.Decoder(GossipMessage), MESSAGE_BYTES, _check)

@@ -114,8 +114,7 @@ class EtcdLog(Generic[R, S]):
 async def read_numbered(store: EtcdStore, lsn: int, up_to: int, revision: int) -> list[Numbered]:
     """The records after `lsn`, as they were at a revision, up to a LSN at least.
 
-    The first may be of before, where one append wrote them. Raises JournalDamaged,
-    RevisionCompacted.
+    The first may be older, if one append wrote them. Raises JournalDamaged, RevisionCompacted.
     """
     numbered: list[Numbered] = []
     async for kv in _appends(store, lsn, up_to, revision):

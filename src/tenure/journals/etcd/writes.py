@@ -39,7 +39,7 @@ class AppendCall:
         self._lsn = after_lsn + len(records)
 
     async def __call__(self) -> AppendResult:
-        """See `Journal.append`. Raises JournalError where it is not known what came of it."""
+        """See `Journal.append`. Raises JournalError if the outcome is not known."""
         if not self._records:
             return await self._write_nothing()
         body = packed(self._records)

@@ -87,7 +87,7 @@ class Audit:
             _log.error("the outcome %s of change %s: %s", status, entry.number, error)
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -67,7 +67,7 @@ class Gate:
         return self.tokens is None or self.tokens.has(permit)
 
     def changed(self) -> bool:
-        """Whether there may be tokens that counted once and count no more."""
+        """Whether there may be tokens that were valid once and no longer are."""
         if self.tokens is None:
             return False
         self.tokens.load_if_changed()

@@ -157,7 +157,7 @@ class TokenFile:
     # --- changing it ---
 
     def add(self, entry: TokenEntry) -> None:
-        """Add a token, making the file where there is none."""
+        """Add a token; make the file if it does not exist."""
         with self._alone():
             if self.path.exists():
                 self.load()

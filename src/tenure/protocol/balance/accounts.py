@@ -83,7 +83,7 @@ class Ranking:
             heappush(heap, (account.fill, account.incarnation, account))
 
     def least(self, zone: str | None = None) -> Account | None:
-        """Who carries least and is open to more, of all or of one zone."""
+        """The owner that carries least and is open to more, of all or of one zone."""
         heap = self._heaps.get(zone, [])
         while heap:
             fill, _, account = heap[0]
@@ -150,7 +150,7 @@ class Accounts:
             heappush(self._most, (-account.use, account.incarnation))
 
     def most(self) -> Account | None:
-        """Who carries most of those that were not set aside."""
+        """The owner that carries most, of those that were not set aside."""
         while self._most:
             use, incarnation = self._most[0]
             account = self.by_incarnation[incarnation]

@@ -15,7 +15,7 @@ from tenure.base.ranges import KeyRange
 
 SPACE = 1 << 64
 """The length of the key space. A key's place in it is its first 8 bytes, which in a hashed pool is
-all of it; in an ordered pool it is no more than a guess of what lies between two keys."""
+all of it; in an ordered pool it is only a guess of what lies between two keys."""
 
 
 def place(key: Key | None) -> int:

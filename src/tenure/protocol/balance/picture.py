@@ -24,7 +24,7 @@ FORGET = 1e-3
 """A hot key is forgotten below this part of the rate of what its owner reported: it is not hot."""
 
 FORGET_BELOW = 1e-3
-"""And whatever that was below this rate: where nothing is asked for any more, no key is hot."""
+"""It is also forgotten below this rate, whatever was reported: without requests, no key is hot."""
 
 
 class RangeRate(NamedTuple):
@@ -80,7 +80,7 @@ class LoadPicture:
     def _blend(
         self, start: Key, end: Key | None, told: dict[Key, float], weight: float, least: float
     ) -> None:
-        """Blend in the hot keys of a range; those that are hot no more are forgotten."""
+        """Blend in the hot keys of a range; those that are no longer hot are forgotten."""
         first = bisect_left(self._keys, start)
         if first == len(self._keys) or (end is not None and self._keys[first] >= end):
             return

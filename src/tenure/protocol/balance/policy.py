@@ -58,7 +58,8 @@ class Situation(NamedTuple):
     memory: object = None
     """What came with the policy's last plan. Another policy's is as none."""
     leavers: Sequence[Candidate] = ()
-    """Members that are to have nothing any more: for reasons, and for what was near to them."""
+    """Members that may no longer have anything: for reasons, and for ranges that were near to them.
+    """
 
 
 class Why(NamedTuple):

@@ -273,7 +273,7 @@ class _Phases(Joining):
                 self.accounts.set_aside(giver)
 
     def _have_too_little(self) -> set[int]:
-        """Who is to be filled up: it has carried too little for a while."""
+        """The owner to be filled: it has carried too little for a while."""
         now = self.situation.now
         self.low_since = {
             each.incarnation: self.low_since.get(each.incarnation, now)
@@ -316,7 +316,7 @@ class _Phases(Joining):
         return True
 
     def _taker_of(self, piece: Piece, giver: Account) -> Account | None:
-        """Who is to have it: near to the giver, if that is as good, and below it then."""
+        """The taker: near to the giver, if that is as good, and below it then."""
         near = self.accounts.open.nearest(giver.zone, self.slack)
         if near is None or near is giver or near.use_with(piece.weight) >= giver.use:
             others = [each for each in self.accounts.all if each.is_open and each is not giver]

@@ -133,7 +133,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """What the answers take."""
     step: int = 0
     """One more each time it is stored or loaded. A store keeps it only over the one before, so that
-    what it does late, for who has given that up, changes nothing any more."""
+    if it does late what its caller has given up, that no longer changes anything."""
 
     def answer_to(self, call: bytes) -> KeptAnswer | None:
         """What was answered to the call of this id."""

@@ -70,7 +70,7 @@ class KeyLine:
         return WAIT
 
     def leave(self, call: EntityCall) -> None:
-        """It waits no more. It has no turn."""
+        """It no longer waits. It has no turn."""
         if call in self._waiting:
             self._waiting.remove(call)
 
@@ -87,7 +87,7 @@ class KeyLine:
         self.running, self.began_at = call, now
 
     def holder(self, now: float) -> str:
-        """Who has the turn, in words."""
+        """The call that has the turn, in words."""
         call = self.running
         if call is None:
             return "nobody any more: the turn has just ended"

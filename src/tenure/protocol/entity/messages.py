@@ -24,7 +24,7 @@ class EntityAsk(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class EntityReply(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """What a call came to."""
+    """The result of a call."""
 
     seq: int
     data: bytes

@@ -99,7 +99,7 @@ class Gossiper:
         self.removed: frozenset[NodeId] = frozenset()
         self.ignored = 0
         self.vouching: set[NodeId] = set()
-        """Who knows of this life."""
+        """The nodes that know of this life."""
         self.is_vouched = False
         self._ring: frozenset[NodeId] = frozenset()
         self._addresses: dict[NodeId, str] = {}

@@ -7,7 +7,7 @@ DATAGRAM_BYTES: Final = 1_200
 is cut into pieces is lost with any of them.
 """
 ENVELOPE_BYTES: Final = 64
-"""What a transport adds: who sends, since when, the how manieth it is, and a seal."""
+"""What a transport adds: the sender, since when it lives, a number, and a seal."""
 MESSAGE_BYTES: Final = DATAGRAM_BYTES - ENVELOPE_BYTES
 FRAME_BYTES: Final = 40
 """What stands around the parts of a message."""
@@ -22,4 +22,5 @@ KEY_CHARACTERS: Final = 64
 KEYS: Final = 4_096
 """That a node may tell: some for each of its ranges."""
 NODES: Final = 1_024
-"""That are known at all. Whoever has the cluster's secret could name others without end."""
+"""The most nodes that are known. Anybody with the cluster's secret could name others without end.
+"""

@@ -100,7 +100,7 @@ class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     load: float = 0.0
     """What is asked of its ranges a second, as far as owners have told."""
     same_address: str = ""
-    """Another living owner that announces the same address; empty where there is none."""
+    """Another living owner that announces the same address; empty if no owner does."""
     volume: VolumeReport | None = None
     """The caches that read what it owns; None where it takes none."""
     entities: EntityReport | None = None

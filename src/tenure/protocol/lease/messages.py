@@ -114,7 +114,7 @@ class Expected(RangeItem, frozen=True, kw_only=True):
     source: Number
     """The incarnation that serves it."""
     secret: Nonce
-    """Whoever knows it was ordered to."""
+    """An owner that knows the secret was ordered to hand over."""
 
 
 class Entry(RangeItem, frozen=True, kw_only=True):
@@ -281,7 +281,7 @@ class Attested(Message, frozen=True, kw_only=True):
     process: Process
     """Of the dead, as the question named it."""
     witness: Process
-    """Who has looked, and from where."""
+    """The owner that has looked, and its place."""
     owner_nonce: Nonce
     """The witness's."""
     manager_nonce: Nonce
@@ -324,7 +324,7 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     expected: tuple[Expected, ...] = ()
     """All whose state may be on its way to this owner: it takes no other."""
     same_address: Text = ""
-    """The name of another living owner that announces the same address; empty if there is none."""
+    """The name of another living owner that announces the same address; otherwise empty."""
     reads_ns: Number = 0
     """What the journal has of `Join.reads_ns`; 0 from a manager that would not tell the next owner
     how long caches may hit. The owner gives no longer volume lease (V11, V13)."""

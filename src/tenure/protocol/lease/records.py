@@ -122,7 +122,7 @@ class Steering(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     drained: tuple[Name, ...] = ()
     """They are planned for nothing."""
     evicted: tuple[Number, ...] = ()
-    """Incarnations that are not renewed any more."""
+    """Incarnations that are no longer renewed."""
     pins: tuple[tuple[Key, Name], ...] = ()
     """Keys, sorted, that go to the owners of these names while those are there."""
     frozen: bool = False

@@ -58,7 +58,7 @@ class Unfreeze(Steer, frozen=True, kw_only=True):
 
 
 class Evict(Steer, frozen=True, kw_only=True):
-    """Do not renew this incarnation any more."""
+    """Stop renewing this incarnation."""
 
     incarnation: int
     confirmed_dead: bool = False

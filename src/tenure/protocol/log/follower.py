@@ -57,7 +57,7 @@ class Follower(Generic[R, S, H]):
         return [] if self._under_way else [self.read(NOBODY)]
 
     def read(self, leadership: int) -> Load:
-        """Ask for what is new. An answer to what was asked before is not taken any more."""
+        """Ask for new records. Answers to earlier questions are no longer taken."""
         self._under_way = Load(leadership, self.journal, self.lsn)
         return self._under_way
 

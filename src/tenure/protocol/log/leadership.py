@@ -211,14 +211,14 @@ class Leadership:
         self.proven_until, self.is_proven, self._doubted_at = LONG_AGO, False, None
 
     def resign(self) -> list[SeatAction]:
-        """Lead no more, for good."""
+        """Stop leading, for good."""
         was_leading = self.phase == "leading"
         self.phase = "resigned"
         self._believe_nothing()
         return [Resign(self.mandate)] if was_leading else []
 
     def let_go(self) -> list[SeatAction]:
-        """Lead no more under this leadership; the next may be this manager's, too."""
+        """Stop leading under this leadership; the next may be this manager's, too."""
         was_leading = self.phase == "leading"
         self.become_standby()
         return [Resign(self.mandate)] if was_leading else []

@@ -208,7 +208,7 @@ class Comparison:
         del now
 
     def forget(self) -> None:
-        """No answer counts any more."""
+        """Answers no longer count."""
         for ticket in self._asked:
             self._context.forget(ticket)
         self._asked.clear()

@@ -87,5 +87,5 @@ def packed_record(record: FillingRecord) -> bytes:
 
 
 def record_of_filling(kept: bytes | None) -> FillingRecord:
-    """The record that was kept; an empty one where there was none."""
+    """The record that was kept; otherwise an empty one."""
     return FillingRecord() if kept is None else _RECORD.decode(kept)

@@ -62,7 +62,7 @@ class ReadPage(FromClient, frozen=True, kw_only=True):
     super: bytes | None = None
     part: Slice
     warms: bool = False
-    """Nothing is told: the replicas are to have it in memory. A node of before this tells it."""
+    """The answer is empty: the replicas only bring it into memory. An older node sends it."""
 
 
 class ReadSupers(FromClient, frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ class NodeContext:
     # --- the ring ---
 
     def replicas(self, table: str, key: Key) -> Replicas | None:
-        """Who keeps a row; None without the table."""
+        """The replicas of a row; None without the table."""
         record = self.topology.tables.get(table)
         if record is None:
             return None
@@ -174,7 +174,7 @@ class NodeContext:
         self.actions.append(AnswerClient(client, message))
 
     def forget(self, ticket: int) -> None:
-        """No answer to this counts any more."""
+        """Answers to this no longer count."""
         self._askers.pop(ticket, None)
 
     def asker_of(self, body: BetweenNodes) -> Asker | None:

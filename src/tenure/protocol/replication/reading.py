@@ -57,7 +57,7 @@ class Reading(ReplicaRequest):
         self._asked_for_data: set[NodeId] = set()
         self._resolved: list[Resolved] = []
         self._have: set[NodeId] = set()
-        """Who has what is to be returned, once that is known."""
+        """The replicas that have the result, once that is known."""
         self._mend: RowMend | None = None
 
     # --- identify and route ---

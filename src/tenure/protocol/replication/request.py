@@ -74,7 +74,7 @@ class ReplicaRequest:
         self.context.ask(self, node, body)
 
     def forget(self) -> None:
-        """No answer counts any more."""
+        """Answers no longer count."""
         for ticket in self._tickets:
             self.context.forget(ticket)
         self._tickets.clear()
@@ -136,6 +136,6 @@ class ClientRequestUnderWay(ReplicaRequest):
             self.context.answer(self._client, message)
 
     def fail(self, why: FailedWhy, detail: str = "") -> None:
-        """Tell the client that it came to nothing, and end."""
+        """Tell the client that the request failed, and end."""
         self.answer(Failed(request=self.request, why=why, detail=detail))
         self.end()

@@ -79,7 +79,7 @@ class Settling(ReplicaRequest):
                 self._merge(now)
 
     def on_time(self, now: Instant) -> None:
-        """Who has not answered by now is not waited for."""
+        """Replicas that have not answered by now are not waited for."""
         self._waits_for_all = False
         self.wake_at = self.deadline
         if not self._is_merged:

@@ -120,7 +120,7 @@ class PartsWarming(ReplicaRequest):
             self.on_deadline(now)
 
     def on_deadline(self, now: Instant) -> None:
-        """Nobody is waited for any more."""
+        """Stop waiting."""
         if not self.is_over:
             self.end()
             self._then(now)

@@ -133,7 +133,7 @@ class LedCluster:
         self._tell(connection, request)
 
     def _note_down(self) -> None:
-        """Say which nodes are taken to be down, and which are so no more."""
+        """Note which nodes count as down, and which no longer do."""
         names = {node.id: node.name for node in self.topology.nodes}
         down = {node: names[node] for node in self.sessions.taken_down() if node in names}
         for node, name in down.items():

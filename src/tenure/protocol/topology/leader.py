@@ -107,7 +107,7 @@ class TopologyLeader:
     # --- questions ---
 
     def answer(self, now: Instant, question: ClusterQuestion) -> ClusterAnswer:
-        """What is asked for, or what came of what is told."""
+        """The answer to a question, or the result of a command."""
         try:
             return self._answer(now, question)
         except ChangeRefused as refused:

@@ -116,7 +116,7 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     """The present topology: the answer to a request, or sent because it changed."""
 
     sequence: Number = 0
-    """Of the request; 0 where there was none."""
+    """The number of the request; 0 without a request."""
     journal: JournalId
     leadership: Number
     topology: Topology | None = None
@@ -125,7 +125,7 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     wanted: bool = False
     """The journal was restored: the node is to say what topology it has, with its next request."""
     life: Number = 0
-    """That of the request; 0 where there was none."""
+    """The number of the request; 0 without a request."""
     compare: Number = 0
     """How often this leader was told to have replicas compared at once."""
 

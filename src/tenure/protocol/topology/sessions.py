@@ -83,7 +83,7 @@ class NodeSessions:
         return tuple(each.connection for each in self._of.values() if each.connection is not None)
 
     def taken_down(self) -> list[NodeId]:
-        """Who is taken to be down by any node that is connected here, in order."""
+        """The nodes that count as down for any node that is connected here, in order."""
         connected = (each for each in self._of.values() if each.connection is not None)
         return sorted(dict.fromkeys(node for each in connected for node in each.convicts))
 
@@ -102,5 +102,5 @@ class NodeSessions:
         return (session.request.version for session in self._of.values())
 
     def told(self) -> list[NodeId]:
-        """Who has said which topology it has."""
+        """The nodes that have said which topology they have."""
         return [node for node, each in self._of.items() if each.request.topology is not None]

@@ -51,7 +51,7 @@ class Answers:
         return self.context.readers.find(message.client, message.reader)
 
     def answer_unknown(self, message: Renew | Fetch | Acknowledge | Write | Bye) -> None:
-        """Whoever is not on record reconnects (V8)."""
+        """A client that is not on record reconnects (V8)."""
         if isinstance(message, Acknowledge | Bye):
             return
         self.context.note(VolumeServerKind.NOT_ON_RECORD, str(message.client))
@@ -139,7 +139,7 @@ class Answers:
         loading.asked.append(asked)
 
     def on_loaded(self, now: Instant, event: ObjectLoaded) -> None:
-        """Whoever waited gets what was read."""
+        """Those who waited get what was read."""
         loading = self.context.loads.end(event.load)
         if loading is None:
             self.context.note(VolumeServerKind.STRANGE_EVENT, f"load {event.load}")

@@ -95,7 +95,7 @@ class Asks:
             self._actions.append(DoubtEntries(keys))
 
     def doubt_all(self, contact: Contact) -> None:
-        """Nothing of this server is live any more, and its volume lease has ended (V8)."""
+        """No entry of this server is live any longer, and its volume lease has ended (V8)."""
         if contact.reader == NOBODY:
             return
         live = (each for each in self.entries.items() if each[1].is_live)
@@ -149,7 +149,7 @@ class Asks:
         return Instant(flight.asked_at + self.config.patience_ns)
 
     def send_fetch(self, now: Instant, flight: Flight) -> None:
-        """Ask for an object; for a place on record first, where there is none."""
+        """Ask for an object; first ask for a place on record, if needed."""
         server = self.routes[flight.key]
         flight.server = server or ""
         # Each time later: where a server is slow, asking again makes it slower, and whatever it has

@@ -116,7 +116,7 @@ class CacheMachine(OwnWriting):
             self._look_at_fetches(now)
 
     def _next_ask(self, now: Instant, contact: Contact) -> Instant:
-        """Whoever begins to read before the lease is over has it renewed in time."""
+        """If a reader begins before the lease is over, the lease is renewed in time."""
         at = Instant(now + max(contact.term_ns // 6, 1))
         return at if at < contact.until else FAR_FUTURE
 
@@ -302,7 +302,7 @@ class CacheMachine(OwnWriting):
         self.end_write(write, "written" if message.ok else "failed", as_of, message.detail)
 
     def _become_unknown(self, now: Instant, contact: Contact) -> None:
-        """The server has nobody of that number: nothing that it gave counts any more (V8)."""
+        """The server has no reader of that number: nothing that it gave counts any longer (V8)."""
         self.note(CacheKind.UNKNOWN_THERE, contact.server)
         contact.renewing = None
         self.doubt_all(contact)
@@ -431,7 +431,7 @@ class CacheMachine(OwnWriting):
                 self.renew(now, contact)
 
     def _leave_servers(self, serving: frozenset[str]) -> None:
-        """Those that serve nothing: nothing of theirs is live any more."""
+        """Servers that serve nothing: no entry of theirs is live any longer."""
         for server in [each for each in self.contacts if each not in serving]:
             self._say_bye(self.contacts.pop(server))
 

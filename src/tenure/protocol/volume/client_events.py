@@ -85,7 +85,7 @@ class AuditWanted(msgspec.Struct, frozen=True):
 
 
 class LeaveAsked(msgspec.Struct, frozen=True):
-    """Nobody will read here any more."""
+    """Nobody will read here any longer."""
 
 
 CacheEvent: TypeAlias = (

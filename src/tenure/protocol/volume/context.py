@@ -35,7 +35,7 @@ class VolumeContext:
         """0: nothing is served, nobody is on record."""
         self.history = 0
         self.term_until = FAR_FUTURE if config.alone else Instant(0)
-        """The owner's; without owners there is none to end."""
+        """The owner's term; without owners it never ends."""
         self.longest_ns = NO_BOUND
         """Of the volume leases that may be given, by the owner's manager."""
         self.is_stopping = False

@@ -21,7 +21,7 @@ class Draining:
         self.served = served
         """Objects are still read and written here until the belief in the range ends."""
         self.is_over = False
-        """Nobody can hit anything of it any more; no leases are given on it."""
+        """Nobody can still hit anything of it; no leases are given on it."""
         self.to_come = Acknowledgements()
         self.taken_back = False
         """The range stays; those who were told are still waited for by whoever writes there."""
@@ -55,7 +55,7 @@ class Drains:
         del self._by_number[drain.number]
 
     def is_draining(self, key: Key) -> bool:
-        """Whether the key is in a range that goes: it is given no more object leases."""
+        """Whether the key is in a range that goes: then no more object leases on it are given."""
         return any(
             key in drain.range and not drain.taken_back for drain in self._by_number.values()
         )

@@ -97,7 +97,7 @@ class Flight:
         (self.starters if self.asking is None else self.joiners).append(ticket)
 
     def void(self) -> None:
-        """Its answer counts no more; all who wait have asked before it is sent again."""
+        """Its answer no longer counts; all who wait have asked before it is sent again."""
         self.asking = None
         self.starters += self.joiners
         self.joiners = []

@@ -73,7 +73,7 @@ class Fills(Asks):
         self.doubt(doubted)
 
     def acknowledge(self, contact: Contact, items: Items) -> None:
-        """What they are about is dead, and no reader takes it any more."""
+        """The entries that they are about are dead, and no reader takes them any longer."""
         if items:
             numbers = tuple(item.item for item in items)
             message = Acknowledge(

@@ -84,7 +84,7 @@ class Invalidations:
         self._came(reader, self.context.readers.acknowledged(reader, numbers))
 
     def forget(self, reader: ReaderRecord, why: VolumeServerKind) -> None:
-        """Know nothing of a reader: it has nothing any more that anybody could wait for."""
+        """Forget a reader: it no longer has anything that anybody could wait for."""
         self.context.note(why, str(reader.client))
         self._came(reader, self.context.readers.forget(reader))
 
@@ -109,7 +109,7 @@ class Invalidations:
             self.forget(reader, VolumeServerKind.DISPLACED)
 
     def count_missed(self, now: Instant, wait: int, to_come: Acknowledgements) -> None:
-        """Their deadlines have passed. Nobody waits for these any more (V20)."""
+        """Their deadlines have passed. Nobody waits for these any longer (V20)."""
         readers = self.context.readers
         for number, item in to_come.missing:
             reader = readers.get(number)

@@ -73,7 +73,7 @@ class LoadsUnderWay:
                 self._to_join.pop(loading.key, None)
 
     def end(self, number: int) -> Loading | None:
-        """A load has ended; None for one that nobody waits for any more."""
+        """A load has ended; None for one that nobody waits for any longer."""
         loading = self._by_number.pop(number, None)
         if loading is not None and self._to_join.get(loading.key) == number:
             del self._to_join[loading.key]

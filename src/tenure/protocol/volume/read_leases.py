@@ -38,7 +38,7 @@ class ReadLeases:
         return min(left_ns, self.context.longest_ns)
 
     def give_volume(self, now: Instant, reader: ReaderRecord, received_at: Instant) -> int:
-        """A volume lease; 0 where there is none."""
+        """Give a volume lease, and return its length; 0 if none can be given."""
         told_ns = self.term_for(now, reader, received_at)
         if told_ns:
             self.context.readers.give_volume(reader, received_at, told_ns)
@@ -65,7 +65,9 @@ class ReadLeases:
         received_at: Instant,
         as_of: Version,
     ) -> int:
-        """An object lease, on what is current as of then; 0 where there is none."""
+        """Give an object lease on what is current as of then, and return its length; 0 if none can
+        be given.
+        """
         if not self.may_lease(now, key):
             return 0
         right = reader.leases.get(key)

@@ -152,7 +152,7 @@ class Readers:
         self._by_number[reader.number] = self._by_number.pop(reader.number)
 
     def forget(self, reader: ReaderRecord) -> list[tuple[int, int]]:
-        """Know nothing of it any more. Returns its items that something waits for."""
+        """Forget it. Returns its items that something waits for."""
         for key in list(reader.leases):
             self.drop_lease(reader, key)
         del self._by_number[reader.number]
@@ -195,7 +195,7 @@ class Readers:
             del self._holders[key]
 
     def holders(self, key: Key) -> list[ReaderRecord]:
-        """Who has an object lease on a key."""
+        """The readers that have an object lease on a key."""
         return [self._by_number[number] for number in self._holders.get(key, ())]
 
     def held_in(self, key_range: KeyRange) -> list[Key]:
@@ -214,7 +214,7 @@ class Readers:
         return self.leases < self.most_leases
 
     def longest_inactive(self, now: Instant, spared: ReaderRecord) -> ReaderRecord | None:
-        """Who goes first where there are too many object leases (V17)."""
+        """The reader that goes first if there are too many object leases (V17)."""
         others = (each for each in self if each.leases and each is not spared)
         return next((each for each in others if self.may_forget(now, each)), None)
 
@@ -258,7 +258,7 @@ class Readers:
         return not reader.is_active(now)
 
     def forgettable(self, now: Instant) -> list[ReaderRecord]:
-        """Who was silent for so long that the server shall know nothing of it (C6)."""
+        """The readers that were silent for so long that the server must forget them (C6)."""
         found = []
         for reader in self:
             if now < reader.heard_at + self.terms.known_ns:

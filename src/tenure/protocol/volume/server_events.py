@@ -32,7 +32,7 @@ class VolumeMemory(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str = ""
     """Of the start of the host that `until` counts from."""
     drained: bool = False
-    """The server closed when nobody held a lease any more."""
+    """The server closed when nobody held a lease any longer."""
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Without owners: it serves every key, once it has opened. Otherwise ranges come and go."""
     remembers: Remembers = "longest"
     memory: VolumeMemory | None = None
-    """As it was found; None where there is none."""
+    """The memory as it was found; None if there was no memory."""
     longest_ns: int = 0
     """The longest term that any earlier server may have had, where no memory says so; at least the
     present one."""

@@ -117,7 +117,7 @@ class Withdrawals:
             self.context.act(Drained(drain.range, known, drain.served))
 
     def _go(self, key_range: KeyRange) -> None:
-        """Nothing of the range is here any more, nor waits for it to go."""
+        """Nothing of the range is left here, and nothing waits for it to go."""
         self.context.versions.end(key_range)
         self._end_belief(key_range)
         for drain in self.context.drains.all():
@@ -125,5 +125,5 @@ class Withdrawals:
                 self.context.drains.end(drain)
 
     def is_drained(self, now: Instant, drain: Draining) -> bool:
-        """Whether nobody can hit anything of it any more (V12)."""
+        """Whether nobody can still hit anything of it (V12)."""
         return drain.to_come.are_over(now)

@@ -166,7 +166,7 @@ class WriteTurns:
         )
 
     def has_moved(self, writing: Writing) -> bool:
-        """Whether some of it is not served here any more: its body will not run."""
+        """Whether some of it is no longer served here: then its body will not run."""
         return any(self.context.served[key] is None for key in writing.keys)
 
     def on_body_ended(self, now: Instant, event: BodyEnded) -> None:

@@ -32,7 +32,7 @@ class Acknowledgements:
         self.latest = max(self.latest, deadline)
 
     def came(self, reader: int, item: int) -> None:
-        """It was applied, or its reader has nothing any more."""
+        """It was applied, or its reader no longer has anything."""
         self.missing.pop((reader, item), None)
 
     def are_over(self, now: Instant) -> bool:

@@ -1,8 +1,8 @@
 """The world of leases with users' own programs in it: the library runs in them, as it is.
 
-Managers, their journal, the network and everything that goes wrong are those of `sim/lease`. In the
-place of simulated owners and lookups there are processes that run coroutines
-(`kernel/loop_process`), in which the real `Owner`, `Lookup` and `Member` live.
+Managers, their journal, the network and the faults are those of `sim/lease`. Instead of simulated
+owners and lookups there are processes that run coroutines (`kernel/loop_process`), in which the
+real `Owner`, `Lookup` and `Member` live.
 
 - `links`: channels between processes, by which state is handed over and requests are relayed;
 - `site`: what programs and their clients need of the world;

@@ -1,9 +1,9 @@
-"""Owners and lookups of the library in a simulated process: what they have around them there, and
-what the world's checkers see of them.
+"""Owners and lookups of the library in a simulated process: their environment there, and what the
+world's checkers see of them.
 
-A client of the library is not a process of its own. To the network, the managers and the checkers
-it looks like one all the same: like an owner whose readers see what the library's readers see, at
-the end of every callback.
+A client of the library is not a process of its own. But to the network, the managers and the
+checkers it looks like one: like an owner whose readers see what the library's readers see, at the
+end of every callback.
 """
 
 from collections.abc import Callable
@@ -146,7 +146,7 @@ class LibraryLookup(LookupProcess):
 
 
 class AppEnvironment:
-    """What one client of the library has around it in a simulated process: an `Environment`."""
+    """The `Environment` of one client of the library in a simulated process."""
 
     def __init__(self, process: ClientHost) -> None:
         self._process = process

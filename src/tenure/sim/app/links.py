@@ -1,8 +1,7 @@
-"""Channels between simulated processes: in order, in time, and broken where a process is gone.
+"""Channels between simulated processes: in order, in time, and broken when a process is gone.
 
-A channel is a TCP connection. What it carries is neither lost nor doubled nor reordered; what goes
-wrong delays it. Where nothing passes between two slots, what was sent waits to be sent again, until
-that has taken so long that both sides give up.
+A channel is a TCP connection. Its messages are neither lost nor doubled nor reordered; faults delay
+them. If nothing passes between two slots, messages wait to be sent again, until both sides give up.
 """
 
 from collections import deque
@@ -20,7 +19,7 @@ BREAK_SEEN_NS = 50 * MILLISECOND_NS
 
 
 class LinkSite(Protocol):
-    """A world in which there are channels."""
+    """A world that has channels."""
 
     faults: FaultDice
     network: Network

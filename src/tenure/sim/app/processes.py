@@ -22,8 +22,8 @@ MOST_CALLBACKS = 100_000
 
 
 class AppProcess(ClientHost):
-    """Runs `main`. When that returns, the process is gone; if it is asked to end, `leave` is called
-    in its loop.
+    """Runs `main`. When that returns, the process is gone; if the process is asked to end, `leave`
+    is called in its loop.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class AppProcess(ClientHost):
 
 
 class UserProcess(AppProcess):
-    """Whoever uses the programs: it is never stopped or killed. The run ends when it has ended."""
+    """The user of the programs: it is never stopped or killed. The run ends when it has ended."""
 
     stops_before: ClassVar[tuple[type, ...]] = ()
 
@@ -134,7 +134,7 @@ class UserProcess(AppProcess):
 
 
 class RunOver(Exception):
-    """Whoever used the programs is done."""
+    """The user of the programs is done."""
 
 
 def _is_of_the_world(error: Exception) -> bool:

@@ -1,8 +1,8 @@
-"""What goes wrong with processes that run users' programs: all that does with owners and lookups.
+"""The faults of processes that run users' programs: all those of owners and lookups.
 
-A program that is asked to leave does so by itself, as at SIGTERM, and is killed where that takes
-too long. What only a simulated owner can do is left out: to start under another's name, and to go
-on without its first thread.
+A program that is asked to leave does so on its own, as at SIGTERM, and is killed if that takes too
+long. Two faults that only a simulated owner can have are left out: starting under another's name,
+and going on without its first thread.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ KILLED_AFTER_TERMS = 3.0
 
 
 class AppStrikes(LeaseStrikes):
-    """What goes wrong with managers and programs."""
+    """The faults of managers and programs."""
 
     site: AppSite
 

@@ -1,6 +1,6 @@
 """A world of leases in which users' programs run, and somebody who uses them.
 
-It is the world of `sim/lease`, with programs in the place of simulated owners and lookups: the same
+It is the world of `sim/lease`, with programs instead of simulated owners and lookups: the same
 managers, journal, operator and faults, and the same checkers, which see what the programs' owners
 believe. The pools are those that the programs name.
 """
@@ -70,7 +70,7 @@ class AppWorld(LeaseWorld, AppSite):
             raise self.failure
 
     def abandon(self) -> None:
-        """The run is over: nothing of any program runs any more."""
+        """The run is over: no program runs any longer."""
         for process in self.past:
             process.alive = False
         # What is left of them in circles ends now too, and what it says at its end concerns nobody.

@@ -39,7 +39,7 @@ Ended = Callable[[str], None]
 
 
 class ClientsOfRows(Protocol):
-    """What an attempt needs of everybody who reads and writes in its world."""
+    """What an attempt needs of the readers and writers in its world."""
 
     site: StoreSite
     random: Random

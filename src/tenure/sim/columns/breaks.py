@@ -1,4 +1,4 @@
-"""How each canary of the store breaks its rule: what stands in the place of a method."""
+"""How each canary of the store breaks its rule: the replacements of methods."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -209,7 +209,7 @@ def promised_before_durable(self: ReplicaPart, sender: NodeId, body: PromiseHori
 
 
 def sealed_by_its_promise(self: NodeReplica, step: RaisePromised) -> HorizonRaised:
-    """Who promises purges, though others may not have what it has."""
+    """A replica that promises purges, though others may not have what it has."""
     return self._seal(RaiseSealed(step.range, step.time))
 
 
@@ -233,13 +233,13 @@ def merged_whatever_was_sealed(said: Sequence[SaidPart]) -> MergedSection:
 
 
 def without_promises(self: RangeHorizons, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
-    """Who joins is not told what was promised."""
+    """A node that joins is not told what was promised."""
     found = original_within(self, key_range)
     return tuple(RangeHorizon(each.range, 0, each.sealed) for each in found)
 
 
 def without_seals(self: RangeHorizons, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
-    """Who joins is not told what was sealed."""
+    """A node that joins is not told what was sealed."""
     found = original_within(self, key_range)
     return tuple(RangeHorizon(each.range, each.promised, 0) for each in found)
 

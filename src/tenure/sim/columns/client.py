@@ -1,4 +1,4 @@
-"""Simulated clients of the store: a handle that draws times, and begins anew where it is outrun."""
+"""Simulated clients of the store: a handle that draws times, and begins anew when it is outrun."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from tenure.sim.kernel.clocks import SimClock
 
 
 class Relaying:
-    """A machine that hands on what it is told: so a client that is frozen hears nothing."""
+    """A machine that passes events on, so that a frozen client hears nothing."""
 
     def handle(self, now: Instant, event: Any) -> Output[Any]:
         """Hand it on."""

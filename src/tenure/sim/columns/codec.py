@@ -24,7 +24,7 @@ _KINDS: dict[type, bytes] = {
 
 
 class StoreCodec:
-    """Messages as bytes. Who gets one is told of which kind it is by a byte."""
+    """Messages as bytes. The first byte tells the receiver of which kind a message is."""
 
     def __init__(self) -> None:
         self._encoder = msgspec.msgpack.Encoder()

@@ -1,7 +1,7 @@
-"""Who is up, as nodes are told in a simulated world: a failure detector that is often wrong.
+"""A failure detector for a simulated world, which is often wrong about who is up.
 
-It looks at who could hear whom, as no real detector can, so that a world spends its time on the
-store. Gossip has a world of its own (`sim/gossip`), with the real one.
+It sees which nodes could hear each other, as no real detector can, so that a world spends its time
+on the store. Gossip has a world of its own (`sim/gossip`), with the real one.
 """
 
 from tenure.base.instants import seconds

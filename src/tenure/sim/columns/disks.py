@@ -1,4 +1,4 @@
-"""Disks of simulated nodes: what outlives a process, and what a power failure takes."""
+"""Disks of simulated nodes: which data outlives a process, and which a power failure takes."""
 
 from copy import deepcopy
 
@@ -9,7 +9,7 @@ from tenure.protocol.topology.records import Node, Topology
 
 
 class SimEngine(MemoryEngine):
-    """An engine whose syncs take time: what is written meanwhile is not durable by them."""
+    """An engine whose syncs take time: they do not make durable what is written meanwhile."""
 
     def begin_sync(self) -> int:
         """A sync begins; how much it will have made durable."""
@@ -21,7 +21,7 @@ class SimEngine(MemoryEngine):
 
 
 class Disk:
-    """What one node has: its identity, its store, and the topology that it knows."""
+    """The disk of one node: its identity, its store, and the topology that it knows."""
 
     def __init__(self, identity: Node, topology: Topology) -> None:
         self.identity = identity

@@ -1,8 +1,8 @@
 """Simulated nodes with gossipers: a node takes part when others vouch for it (R26).
 
-Gossip costs time, so only the worlds have it in which disks are put back. There a node's counter is
+Gossip costs time, so only worlds in which disks are restored have it. There a node's counter is
 raised as by `columns/node/store_engine.py`, and the gossiper decides who may take part, as in
-`columns/node/node_service.py`. Who is up is told by `Convictions`, as in all other worlds.
+`columns/node/node_service.py`. `Convictions` says who is up, as in all other worlds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ class GossipingNode(StoreNode):
         self._works_at = FAR_FUTURE
 
     def handle(self, now: Instant, event: Any) -> Output[Any]:
-        """Take an event of one of the two. Who does not take part has no ear for requests."""
+        """Take an event of one of the two. A node that does not take part ignores requests."""
         actions: list[Any] = []
         if isinstance(event, _OF_GOSSIP):
             actions, self._gossips_at = self.gossiper.handle(now, event)

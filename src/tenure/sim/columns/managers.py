@@ -1,7 +1,7 @@
 """The manager of a simulated cluster: the very leader that managers run, over a simulated journal.
 
-One life leads at a time, and a later one begins with what the journal has. What a life had begun to
-write when it was killed may be there or not.
+One life leads at a time, and a later one begins with what the journal has. A write that a life had
+begun when it was killed may be there or not.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class NodeAsked(msgspec.Struct, frozen=True):
 
 
 class OperatorAsked(msgspec.Struct, frozen=True):
-    """Somebody wants a change."""
+    """The operator wants a change."""
 
     question: ClusterQuestion
 
@@ -44,13 +44,13 @@ class RecordsKept(msgspec.Struct, frozen=True):
 
 
 class CommitRecords(msgspec.Struct, frozen=True):
-    """Have these in the journal, behind all that are there."""
+    """Append these to the journal."""
 
     records: tuple[AnyClusterRecord, ...]
 
 
 class SayToNode(msgspec.Struct, frozen=True):
-    """Say it to the node that has this connection."""
+    """Send a message to the node that has this connection."""
 
     connection: int
     message: ToNode

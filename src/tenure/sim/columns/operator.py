@@ -1,7 +1,8 @@
-"""Who runs a simulated cluster: adds, removes, replaces and moves nodes, and takes changes back.
+"""The operator of a simulated cluster, who adds, removes, replaces and moves nodes, and takes
+changes back.
 
-It does so at any time, also while the change before it runs, and refusals are a part of it. Where a
-disk was lost, its node is replaced, because nothing else can happen with it.
+The operator does so at any time, even while the last change runs, and may be refused. If a disk was
+lost, its node is replaced, because nothing else can help it.
 """
 
 from random import Random

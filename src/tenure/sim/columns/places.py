@@ -1,4 +1,4 @@
-"""Where simulated nodes and clients are: racks, data centres, and how far these are apart.
+"""The places of simulated nodes and clients: racks, data centres, and the distances between them.
 
 Each seed draws a shape of the ring: without racks, in racks, or in two data centres; of three
 nodes, which all have every range, or of more. Nodes are told the nearest, as by their shells.

@@ -92,7 +92,7 @@ class StoreProcess(SimProcess):
     site: StoreSite
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """Whoever waits for an answer has a deadline."""
+        """A client that waits for an answer has a deadline."""
 
 
 class NodeProcess(StoreProcess):

@@ -3,11 +3,11 @@
 A column of a row is a register. Its writes are known by their cells, whose order is that in which
 they win. So there is no search for an order that explains everything: what a QUORUM read returns
 must be a cell that somebody has tried to write, and no smaller one than the *floor*: the greatest
-that was acknowledged, or returned by a QUORUM read, before this read began. Nothing may be seen
-where only a delete not below the floor explains it.
+that was acknowledged, or returned by a QUORUM read, before this read began. A read may find nothing
+only if a delete that is not below the floor explains it.
 
-A fenced row has one more rule. An owner that has adopted it knows what there is. So once an
-adoption is over, all readers see the same of what former owners wrote.
+A fenced row has one more rule. An owner that has adopted it knows its contents. So once an adoption
+is over, all readers see the same of what former owners wrote.
 """
 
 from tenure.protocol.replication.admission import Attempt
@@ -44,7 +44,7 @@ class Register:
 
 
 class RowHistory:
-    """What was done with one row."""
+    """The history of one row."""
 
     def __init__(self, row: str, names: list[RegisterName]) -> None:
         self.row = row

@@ -62,7 +62,7 @@ class RingSite(StoreSite):
 
 
 class StoreStrikes(Strikes):
-    """What goes wrong with nodes, their disks and their clocks, and with clients."""
+    """The faults of nodes, their disks and their clocks, and of clients."""
 
     site: RingSite
 

@@ -1,4 +1,4 @@
-"""What must hold of topologies: changes are made one after the other, and no node invents one (D8).
+"""The checker of topologies: changes are made one after the other, and no node invents one (D8).
 
 Each node acts by a topology that the managers' journal has, and never by an earlier one than it
 acted by before. Each topology asserts its own invariants, once: it never changes.

@@ -53,7 +53,7 @@ LEVELS: tuple[Level, ...] = (QUORUM,) * 8 + ("all", "one", "one", "each_quorum",
 
 
 class StoreWorkload:
-    """Everybody who reads and writes in a world."""
+    """All readers and writers in a world."""
 
     def __init__(self, site: StoreSite, keys: int, patience_ns: int, *, is_doubled: bool) -> None:
         self.site = site

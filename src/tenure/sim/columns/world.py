@@ -1,4 +1,4 @@
-"""A world of the store: nodes over disks, clients, and who tells nodes which others are up."""
+"""A world of the store: nodes over disks, clients, and the detector that tells nodes who is up."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

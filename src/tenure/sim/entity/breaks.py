@@ -1,4 +1,4 @@
-"""What canaries have in the place of a rule of entities."""
+"""The replacements that leave a rule of entities out, for canaries."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""What watches a world of entities. It knows what left them, and nothing of who asked."""
+"""The checkers of a world of entities. They know what left the entities, and nothing about who
+asked.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +15,7 @@ MOST_OVERDUE = 400.0
 
 
 class Told:
-    """What one process was told of losses."""
+    """The losses that one process was told of."""
 
     def __init__(self, since: int) -> None:
         self.since = since
@@ -55,12 +57,14 @@ class EntityCheckers:
                 raise Violation("alarms", f"{key}: {name} is overdue by {wall - due:.0f} s")
 
     def check_told(self, told: Iterable[Told]) -> None:
-        """Whoever was there is told of every loss (S2). Raises Violation."""
+        """Every process that was there is told of every loss (S2). Raises Violation."""
         check_told(told, self._losses)
 
 
 def check_told(told: Iterable[Told], losses: list[Lost]) -> None:
-    """Whoever was there is told of every loss (S2); they are done with. Raises Violation."""
+    """Every process that was there is told of every loss (S2); then they are forgotten. Raises
+    Violation.
+    """
     for each in told:
         for lost in losses:
             if each.since < lost.since and not each.of(lost):

@@ -1,4 +1,4 @@
-"""What leaves a ledger."""
+"""Entries that leave a ledger."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class PlacedOp(msgspec.Struct, frozen=True, array_like=True):
-    """One operation, where it is in which ledger."""
+    """One operation, with its ledger and its place there."""
 
     epoch: int
     """When its ledger began, in real nanoseconds: a later one is greater."""
@@ -22,7 +22,7 @@ class Point(NamedTuple):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What a reading shows."""
+    """The contents of a reading."""
 
     last: PlacedOp
     shown: list[str]

@@ -7,7 +7,7 @@ from tenure.sim.kernel.faults import Fault, FaultTable, terms_apart
 
 
 class EntityStrikes(AppStrikes):
-    """What goes wrong with managers, programs, and what these say to each other."""
+    """The faults of managers, of programs, and of the messages between programs."""
 
     def links_break(self) -> None:
         """All connections between programs end."""

@@ -1,9 +1,9 @@
 """What was seen of one key from outside: answers, frames and readings, and what must be true of
 them together.
 
-Places are given once, and an operation has one place. Whoever asks after something was seen sees
-that too: it is one ledger, in one order, wherever the key lives (it is linearizable). A ledger
-whose state is lost begins a later epoch, and an earlier one never comes back.
+Places are given once, and an operation has one place. A reader that asks after an operation was
+seen sees it too: there is one ledger, in one order, wherever the key lives (it is linearizable). A
+ledger whose state is lost begins a later epoch, and an earlier one never comes back.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Lost(NamedTuple):
 
 
 class LedgerHistory:
-    """Of one key."""
+    """The history of one key."""
 
     def __init__(self, key: str, *, is_durable: bool) -> None:
         self.key = key

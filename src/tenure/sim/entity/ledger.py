@@ -1,8 +1,8 @@
 """The entity of the simulated world: a ledger of what was done, in order.
 
-Each operation has a name that is used once. It gets the next place in the ledger, and whatever
-leaves the entity (answers, frames, readings) says place and name. A ledger that begins anew,
-because what was there before is lost, begins another epoch.
+Each operation has a name that is used once. It gets the next place in the ledger, and everything
+that leaves the entity (answers, frames, readings) contains place and name. A ledger that begins
+anew, because its former state is lost, begins another epoch.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def here() -> LedgerProcess:
 
 
 class OpsLedger(Entity[Book]):
-    """One key's."""
+    """The ledger of one key."""
 
     async def add(self, op: str, alarm: float | None = None) -> PlacedOp:
         """Enter it; ring an alarm so many seconds later."""

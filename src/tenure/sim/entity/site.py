@@ -44,7 +44,7 @@ class Open(Protocol):
 
 
 class UsersHere(Protocol):
-    """Who uses entities from one process."""
+    """The users of entities in one process."""
 
     @property
     def clients(self) -> Sequence[Open]: ...

@@ -1,5 +1,5 @@
 """The database of a simulated world: one SQLite for all processes, in memory, with the SQL of the
-library. It is never lost. It is slow, fails, and does what it was asked while its answer is lost.
+library. It is never lost. It is slow, fails, and may lose its answer after doing what it was asked.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ LATENCY_NS = 2 * MILLISECOND_NS
 
 
 class SimDatabase(SqliteDatabase):
-    """A file in memory, which all processes have."""
+    """A file in memory, which all processes share."""
 
     def __init__(self) -> None:
         super().__init__(":memory:")

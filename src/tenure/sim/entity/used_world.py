@@ -28,7 +28,7 @@ FIRST_WALL = 1_600_000_000
 
 
 class ProgramUsers(Protocol):
-    """Who uses what is in one process."""
+    """The users in one process."""
 
     async def run(self) -> None:
         """Use it until this is cancelled."""
@@ -41,7 +41,7 @@ def wall_of(process: ClientHost) -> float:
 
 
 class UsedEnvironment(AppEnvironment):
-    """In which wall clocks agree."""
+    """An environment in which wall clocks agree."""
 
     def wall(self) -> float:
         """See `Environment`."""

@@ -1,4 +1,4 @@
-"""Who uses entities: tasks in every process, which call, repeat, read, and talk over sockets."""
+"""The users of entities: tasks in each process that call, repeat, read, and talk over sockets."""
 
 import asyncio
 from collections import deque
@@ -24,7 +24,7 @@ KINDS = ("add",) * 6 + ("alarm",) * 3 + ("fail", "twice", "forward", "look", "lo
 
 
 class LedgerUsers:
-    """Those in one process."""
+    """The users in one process."""
 
     def __init__(self, process: LedgerProcess) -> None:
         self._process = process

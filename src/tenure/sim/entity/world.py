@@ -1,4 +1,4 @@
-"""The world of entities: programs with `Entities` in them, and who uses them."""
+"""The world of entities: programs with `Entities` in them, and their users."""
 
 import asyncio
 from typing import Any, ClassVar

@@ -1,3 +1,3 @@
-"""Simulated gossip: how soon the dead are convicted, whom nobody may convict, and what all come to
-know, however the network and the nodes fail.
+"""Simulated gossip: how soon the dead are convicted, which nodes nobody may convict, and what all
+nodes come to know, however the network and the nodes fail.
 """

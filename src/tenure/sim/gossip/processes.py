@@ -28,7 +28,7 @@ from tenure.sim.kernel.process import SimProcess, Site
 
 
 class GossipDisk(msgspec.Struct):
-    """What a node has on its disk."""
+    """The contents of a node's disk."""
 
     node: NodeId
     generation: Number = 0
@@ -37,7 +37,7 @@ class GossipDisk(msgspec.Struct):
 
 
 class Said:
-    """What a node said in one life."""
+    """All that a node said in one life."""
 
     def __init__(self) -> None:
         self.values: dict[int, StateEntry] = {}

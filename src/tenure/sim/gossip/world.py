@@ -38,7 +38,7 @@ LOOKS_EVERY = 8
 
 
 class GossipStrikes(Strikes):
-    """What goes wrong with nodes."""
+    """The faults of nodes."""
 
     site: "GossipWorld"
 
@@ -203,7 +203,7 @@ class GossipWorld(World, GossipSite):
     # --- healing ---
 
     def while_healing(self) -> None:
-        """Whoever's disk went back is replaced, once all have had the time to hear of it."""
+        """A node whose disk went back is replaced, once all have had the time to hear of it."""
         waited = self.now - self.mended_at > self.healing_bound_ns // 2
         for slot, disk in self.disks.items():
             if disk.node not in self.put_back or not waited:

@@ -14,7 +14,7 @@ Patch = tuple[type | ModuleType, str, object]
 
 @dataclass(frozen=True)
 class RuleLeftOut:
-    """One rule left out. A tier says what else can be."""
+    """One rule left out. A tier adds its own kinds."""
 
     name: str
     leaves_out: str = ""

@@ -1,4 +1,4 @@
-"""Who watches: what a checker says when a promise is broken, and the machines' own invariants."""
+"""Checking: what a checker raises when a promise is broken, and the machines' own invariants."""
 
 from tenure.sim.kernel.process import SimProcess
 
@@ -16,7 +16,7 @@ class Violation(Exception):
 
 
 class InvariantChecker:
-    """Has machines assert what must always hold, every few steps."""
+    """Has machines assert their invariants, every few steps."""
 
     def __init__(self) -> None:
         self._steps = 0

@@ -1,4 +1,4 @@
-"""Running many seeds one after another, or on many cores, and telling how far they are."""
+"""Running many seeds one after another, or on many cores, and reporting progress."""
 
 import multiprocessing
 import signal
@@ -25,7 +25,7 @@ def no_progress(simulated_ns: int) -> None:
 def run_all(
     run: RunSeed[W, R], works: Sequence[W], workers: int = 0, tell: Progress = no_progress
 ) -> Iterator[R]:
-    """What comes of each, in order; on all cores unless told otherwise."""
+    """The outcome of each, in order; on all cores unless told otherwise."""
     workers = min(workers or cpu_count() or 1, len(works))
     if workers > 1:
         yield from _on_cores(run, works, workers, tell)

@@ -1,12 +1,12 @@
 """Every story up to a bound: breadth-first search, with choices for dice.
 
-The random simulator finds what is deep; this finds what is short, and shows it in the fewest steps
-there are. What the simulator draws is chosen here: whatever might go one way or another asks
-`Choices`, and the search takes the same step again, from the same state, until every answer was
-given. A state that was met before is not gone on from again.
+The random simulator finds deep faults; this search finds short ones, and shows each in the fewest
+possible steps. Where the simulator draws, the search chooses: each thing that might go one way or
+another asks `Choices`, and the search takes the same step again, from the same state, until every
+answer was given. It does not go on again from a state that it has met before.
 
-So a step must follow from the state and the answers alone. Then a story need not be kept while the
-search runs: it is the answers that lead there, and is told by taking its steps once more.
+So a step must follow from the state and the answers alone. Then the search need not keep stories: a
+story is the answers that lead to it, and can be shown by taking its steps once more.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ MOST_STATES = 1_000_000
 
 
 class Choices:
-    """What is asked where a simulated world draws: each question gets every answer in turn."""
+    """Stands in for dice: each question gets every answer in turn."""
 
     def __init__(self, answers: Answers = (), told: list[str] | None = None) -> None:
         self._answers = list(answers)
@@ -60,7 +60,7 @@ class Choices:
 
 
 class Searchable(Protocol[S]):
-    """A world as the search sees it: states that can be compared, and what may follow each."""
+    """A world as the search sees it: states that can be compared, and their possible successors."""
 
     def first(self) -> S:
         """Where every story begins."""
@@ -72,7 +72,7 @@ class Searchable(Protocol[S]):
 
 
 class Found(NamedTuple):
-    """What a search came to."""
+    """The result of a search."""
 
     states: int
     steps: int

@@ -1,12 +1,12 @@
-"""What goes wrong, and how often: every seed draws its own mix (swarm testing).
+"""Faults, and how often they strike: every seed draws its own mix (swarm testing).
 
-A seed that has everything go wrong at once rarely gets deep into anything. So each seed chooses
-which kinds of fault it has at all, and how often each strikes; some seeds are almost quiet with one
-very frequent fault. Rates are given in the preset's own measure, its term, so that a run is as
-eventful with a term of a second as with one of a minute.
+A seed with all faults at once rarely gets deep into anything. So each seed chooses which kinds of
+fault it has, and how often each strikes; some seeds are almost quiet with one very frequent fault.
+Rates are given in the preset's own measure, its term, so that a run is as eventful with a term of a
+second as with one of a minute.
 
-A world has a table of faults. Some strike at a time of their own, and the table says what they do;
-others strike something that happens anyway: a message, a timer, an action.
+A world has a table of faults. Some strike at times of their own, and the table says what they do;
+others strike events that happen anyway: a message, a timer, an action.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ class Mix:
 
 
 class FaultDice:
-    """Strikes where the mix says, while it is on."""
+    """Strikes as the mix says, while it is on."""
 
     def __init__(self, scene: Scene, mix: Mix, term_ns: int) -> None:
         self.scene = scene

@@ -1,4 +1,4 @@
-"""Simulated hosts: pids that are used again, namespaces, and what processes can see of each other.
+"""Simulated hosts: reused pids, namespaces, and what processes can see of each other.
 
 Each owner has a place, which it shares with others or not. Namespaces have the same numbers on
 every host, as the first ones do on Linux, so that only the boot id tells two hosts apart; pids are
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What tells a process from every other."""
+    """The identity that distinguishes a process from every other."""
 
     boot_id: str
     pid_namespace: int

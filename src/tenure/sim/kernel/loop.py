@@ -1,18 +1,18 @@
 """An asyncio event loop that is driven from outside: one for each simulated process.
 
 Code that waits, such as a user's handlers or the library's own clients, runs on it unmodified. The
-loop has what every loop has, callbacks that are ready and timers; but it never runs by itself and
-never sleeps. Its *host* is told when a callback is ready or a timer is set, and calls `run_next`
-and `ready_timers` when it finds it right. `loop.time()` is what the host's clock shows: to sleep
-for an hour is to be called later.
+loop has ready callbacks and timers, as every loop has; but it never runs on its own and never
+sleeps. Its *host* is told when a callback is ready or a timer is set, and calls `run_next` and
+`ready_timers` when it finds it right. `loop.time()` is what the host's clock shows: a task that
+sleeps for an hour is called an hour later on that clock.
 
-Between any two callbacks, that is wherever code awaits, the host may let time pass, run another
+Between any two callbacks, that is, wherever code awaits, the host may let time pass, run another
 process, or never go on. Within a callback no time passes.
 
-The world outside cannot be reached from here. Whatever would open a socket or start a process
-raises NotSimulated, which says what to use. A function for `run_in_executor`, or
+Simulated code cannot reach the outside world. Calls that would open a socket or start a process
+raise NotSimulated, which says what to use instead. A function for `run_in_executor`, or
 `asyncio.to_thread`, is called in the loop itself, at once and as a whole: no thread is started, so
-that the same seed is the same story.
+that the same seed gives the same story.
 
     class Host: now, on_ready, on_timer             # see LoopHost
     loop = sim_loop(host)
@@ -70,7 +70,7 @@ logger = logging.getLogger("tenure.simulator")
 
 
 class LoopHost(Protocol):
-    """Who drives a loop."""
+    """The driver of a loop."""
 
     slot: str
 
@@ -99,7 +99,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.context = Context()
         """In which callbacks run that come from outside of the loop."""
         self.unhandled: Callable[[dict[str, Any]], None] = _log
-        """What becomes of an exception that nobody awaits."""
+        """The fate of an exception that nobody awaits."""
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[Instant, int, asyncio.TimerHandle]] = []
         self._order = count()

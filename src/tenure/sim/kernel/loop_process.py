@@ -1,11 +1,11 @@
-"""A simulated process that runs an event loop in the place of a machine.
+"""A simulated process that runs an event loop instead of a machine.
 
-To the world the loop is a machine: its callbacks are the actions, its next timer is the wake-up. So
-everything that may happen to a process happens to code that waits. Before each callback, which is
-wherever the code awaits, the process may be stopped or killed; its timers ring late; its clock runs
-at a rate of its own; and what arrives while it is stopped waits.
+To the world, the loop is a machine: its callbacks are the actions, its next timer is the wake-up.
+So everything that may happen to a process also happens to code that waits. Before each callback,
+which is wherever the code awaits, the process may be stopped or killed; its timers ring late; its
+clock runs at a rate of its own; and messages that arrive while it is stopped wait.
 
-A process that was killed runs nothing any more, not even a `finally`.
+A process that was killed runs nothing further, not even a `finally`.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -26,7 +26,7 @@ RUN_CALLBACK = RunCallback()
 
 
 class LoopMachine:
-    """An event loop as a machine. It takes no events: whoever has one calls into the loop."""
+    """An event loop as a machine. It takes no events: callers call into the loop instead."""
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
@@ -46,9 +46,9 @@ class LoopMachine:
 class LoopProcess(SimProcess):
     """One life of one process whose code is coroutines.
 
-    Begin what it runs with `process.loop.create_task(...)`, before `start` or at any time; what
-    arrives from elsewhere comes by `process.loop.call_soon(...)`. `loop.context` has the context
-    variables that its code is to see.
+    Start its code with `process.loop.create_task(...)`, before `start` or at any time; deliver
+    messages from outside with `process.loop.call_soon(...)`. `loop.context` has the context
+    variables for its code.
     """
 
     stops_before: ClassVar[tuple[type, ...]] = (RunCallback,)

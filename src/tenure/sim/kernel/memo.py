@@ -1,9 +1,9 @@
 """Machines as numbers: every state of every machine is kept once, every step is computed once.
 
 A machine is pure: the same event at the same time in the same state has the same result. An
-exhaustive search meets the same step thousands of times, in worlds that differ elsewhere only. So a
-state is turned into bytes and those into a small number, and a step from a number to a number is
-remembered; a world is then a tuple of numbers, cheap to compare and to copy.
+exhaustive search meets the same step thousands of times, in worlds that differ only elsewhere. So a
+state is turned into bytes, and the bytes into a small number, and each step from number to number
+is remembered; a world is then a tuple of numbers, cheap to compare and to copy.
 """
 
 import io
@@ -18,7 +18,7 @@ from tenure.base.machine import Machine
 
 
 class Step(NamedTuple):
-    """What came of one event."""
+    """The result of one event."""
 
     state: int
     actions: tuple[Any, ...]
@@ -70,7 +70,8 @@ class _Comparing(pickle.Pickler):
     """Writes the same for equal things, however their parts are shared.
 
     Values are written out wherever they occur: the same text may be one object here and two there.
-    What is compared by identity, as parts of a machine are, is written once, and named afterwards.
+    Objects that are compared by identity, as parts of a machine are, are written once, and then
+    named.
     """
 
     def __init__(self, buffer: io.BytesIO) -> None:

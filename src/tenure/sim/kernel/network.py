@@ -1,9 +1,9 @@
 """The simulated network: bytes that arrive, late, twice, out of order, or never.
 
-Messages are really encoded, and decoded where they arrive. What was sent to an address is read by
-whatever process is there when it arrives, also by a later life of it; what was sent over a
-connection reaches that very process or nobody. A pair's messages keep their order, as on a
-connection, except those that a fault makes stragglers or reorders.
+Messages are really encoded, and decoded where they arrive. A message to an address is read by the
+process that is there when it arrives, perhaps a later life; a message over a connection reaches
+that very process or nobody. A pair's messages keep their order, as on a connection, except those
+that a fault makes stragglers or reorders.
 """
 
 from collections.abc import Callable

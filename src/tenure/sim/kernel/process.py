@@ -1,8 +1,9 @@
 """Simulated processes: a machine, a clock, and every way to stop.
 
 A process carries out a machine's actions one after another. Before each it may be frozen or killed:
-that is where real processes are stopped between deciding and doing. What arrives while it is frozen
-waits in its sockets. A killed process is gone; who comes after it at the same address is another.
+there, real processes are stopped between deciding and doing. Messages that arrive while it is
+frozen wait in its sockets. A killed process is gone; its successor at the same address is another
+process.
 """
 
 from abc import abstractmethod
@@ -21,7 +22,7 @@ MOST_SPINS = 10_000
 
 
 class Site(Scene):
-    """A world, as its processes see it: who is where, and who wants to know what they do."""
+    """A world, as its processes see it: which process is where, and who watches them."""
 
     faults: FaultDice
     slots: "dict[str, SimProcess]"

@@ -1,4 +1,4 @@
-"""Running one seed to its end, and what came of it."""
+"""Running one seed to its end, and its outcome."""
 
 import traceback
 from collections import Counter
@@ -16,7 +16,7 @@ from tenure.sim.kernel.world import AnyTrial, World
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one seed."""
+    """The outcome of one seed."""
 
     seed: int
     simulated_ns: int

@@ -1,7 +1,7 @@
-"""What everything in a simulated world shares: real time, the dice, and the story.
+"""What all parts of a simulated world share: real time, the dice, and the story.
 
 No process can see real time: each has a clock of its own. Only the world itself and the checkers
-count on it.
+use it.
 """
 
 import heapq
@@ -16,7 +16,7 @@ from tenure.sim.kernel.story import Story
 
 
 class Scene:
-    """Real time, with what happens when; where chance comes from; what is told."""
+    """Real time with its future events, the source of chance, and the story."""
 
     def __init__(self, random: Random, story: Story) -> None:
         self.random = random

@@ -1,14 +1,14 @@
 """A world small enough to be searched whole: few processes, coarse time, everything a value.
 
-Machines, and what they are told, are numbers of a `Memory`. Time goes in ticks, the same for all,
-while clocks run at different rates. Whatever may go wrong is limited in number, not in place: one
-lost message may be any message, one freeze may be anywhere and of any length. Within a tick,
-messages between different processes arrive in every order. Without a fault that says so, nothing
-takes longer than the tick it began in.
+Machines and their events are numbers of a `Memory`. Time goes in ticks, the same for all, while
+clocks run at different rates. Faults are limited in number, not in place: one lost message may be
+any message, one freeze may be anywhere and of any length. Within a tick, messages between different
+processes arrive in every order. Without a fault that says so, nothing takes longer than the tick it
+began in.
 
-What becomes of a message is chosen when it is sent: other orders would only be other ways to tell
-the same story. For the same reason only one receiver takes messages at a time: what one process is
-told cannot race with what another is.
+The fate of a message is chosen when it is sent: other orders would only be other ways to tell the
+same story. For the same reason only one receiver takes messages at a time: messages to different
+processes cannot race with each other.
 """
 
 from abc import abstractmethod
@@ -21,7 +21,7 @@ from tenure.sim.kernel.memo import Memory
 
 NOT_THERE = -1
 ANYBODY = 0
-"""Whoever is at the address by then."""
+"""The process that is at the address by then."""
 Move = tuple[Callable[..., None], *tuple[Any, ...]]
 """What may happen next: what carries it out, and its arguments."""
 
@@ -36,7 +36,7 @@ class Life(NamedTuple):
 
 
 class Packet(NamedTuple):
-    """A message on its way, or whatever else waits to happen to a process."""
+    """A message on its way, or another event that waits for a process."""
 
     sender: int
     to: int
@@ -61,7 +61,7 @@ class SmallState(NamedTuple):
 
 
 class SmallWorld:
-    """What may happen next, and what comes of it. A tier says what its processes do."""
+    """The possible next events, and their results. A tier says what its processes do."""
 
     slots: ClassVar[tuple[str, ...]]
     """The places of processes."""
@@ -185,7 +185,7 @@ class SmallWorld:
         return self.choices.choose(count) if count > 1 else 0
 
     def fate(self, kinds: tuple[str, ...]) -> str:
-        """What becomes of something: one of these kinds of fault, or "", which is nothing."""
+        """Choose a fate: one of these kinds of fault, or "", which is no fault."""
         there = ("", *(kind for kind in kinds if self.may(kind)))
         kind = there[self.choose(len(there))]
         if kind:

@@ -1,4 +1,4 @@
-"""What happened lately, for people: kept cheaply, told only when a run fails."""
+"""The latest events, for people: kept cheaply, and shown only when a run fails."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The faults that strike at a time of their own, and that any world may have."""
+"""The faults that strike at times of their own, and that any world may have."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -12,7 +12,7 @@ P = TypeVar("P", bound=SimProcess)
 
 
 class Strikes:
-    """What goes wrong with processes, clocks and connections."""
+    """The faults of processes, clocks and connections."""
 
     def __init__(self, site: Site, network: Network, clocks: dict[str, SimClock]) -> None:
         self.site = site

@@ -31,7 +31,7 @@ class AnyTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class World(Site):
-    """Everything there is in one run. A tier says which processes there are, and what is well."""
+    """All parts of one run. A tier says which processes exist, and when the world is healthy."""
 
     network: Network
     strikes: Strikes
@@ -61,7 +61,7 @@ class World(Site):
 
     @abstractmethod
     def first_slots(self) -> Iterable[str]:
-        """Who is there from the beginning."""
+        """The processes that exist from the beginning."""
 
     @abstractmethod
     def make(self, slot: str) -> SimProcess:

@@ -1,11 +1,11 @@
-"""The lease protocol in the simulator: managers, owners, lookups, and who uses them.
+"""The lease protocol in the simulator: managers, owners, lookups, and their users.
 
-Nothing here decides anything of the protocol: `processes` run the very machines of the service.
-From the bottom up, and nothing here imports what stands above it:
+Nothing here decides anything of the protocol: `processes` run the very machines of the service. The
+list goes from the bottom up, and nothing imports a module from further down the list:
 
-- `words`, `hosts`, `faults`: stories, attestation and what goes wrong, in the lease's words;
-- `processes`: managers, owners and lookups, and what they need of their world;
-- `checkers`, `workload`, `traffic`, `operator`: who watches, who uses the pool, who steers it;
+- `words`, `hosts`, `faults`: stories, attestation and faults, in the words of leases;
+- `processes`: managers, owners and lookups, and their needs of the world;
+- `checkers`, `workload`, `traffic`, `operator`: watching, using and steering the pool;
 - `strikes`: the table of faults;
 - `trial`, `canaries`: what to run, and which rule is left out;
 - `world`, `run`: all of it together, and many of them on all cores;

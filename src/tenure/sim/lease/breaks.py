@@ -1,6 +1,6 @@
-"""How each canary breaks its rule: what stands in the place of a method while it runs.
+"""How each canary breaks its rule: the replacement of a method while it runs.
 
-As little is broken as the rule says. What each leaves out is said where the canaries are named.
+Each breaks no more than its rule. `canaries` says what each of them leaves out.
 """
 
 from collections.abc import Callable
@@ -212,7 +212,7 @@ original_publisher = Publisher.__init__
 
 
 def log_from_the_beginning(self: Publisher, context: LeaderContext, table: LeaseTable) -> None:
-    """It has no change from before this leadership, and says that there was none."""
+    """It has no change from before this leadership, and says that nothing changed."""
     original_publisher(self, context, table)
     self.log.begins_after = 0
 

@@ -1,9 +1,9 @@
-"""Who watches: the promises, checked as things happen, with real time as the judge.
+"""The checkers of the promises, at every event, with real time as the judge.
 
 The checkers know what no process does: the real time, every clock's rate, what every owner believes
 and what is committed. They keep their own copy of the committed table, and share nothing with the
-workload that drives the run. Each check looks only at what changed, so that a large pool costs what
-changes in it.
+workload that drives the run. Each check looks only at changes, so that a large pool costs no more
+than what changes in it.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ from tenure.sim.lease.processes import LeaseSite, LookupProcess, ManagerProcess,
 
 
 class Checkers(InvariantChecker):
-    """All of them, and what they remember."""
+    """All checkers, and what they remember."""
 
     def __init__(self, site: LeaseSite) -> None:
         super().__init__()
@@ -271,7 +271,9 @@ class Checkers(InvariantChecker):
         return None
 
     def went_back_unnoticed(self) -> str | None:
-        """Who has seen more of the journal than the old copy in its place holds (P22)."""
+        """The clients that have seen more of the journal than the old copy in its place holds
+        (P22).
+        """
         journal = self.site.journal
         for lookup in self.site.lookups():
             seen = lookup.machine.view()

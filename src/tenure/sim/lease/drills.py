@@ -1,13 +1,13 @@
-"""What is tried when all is well, and nothing else goes wrong: how long one trouble takes to mend.
+"""Drills in a healthy world: how long it takes to recover from one trouble, with no other beside
+it.
 
-While everything fails at once, a loss may take long to be signalled. The promise that users count
-on is the other one: an owner crashes in a healthy pool, and within its hold and two seconds every
-lookup has signalled the loss. And a lookup that was cut off, in a pool where nothing changes, finds
-every key again once it is back. And what changes is pushed to all lookups at once, not told when
-they happen to ask.
+While everything fails at once, a loss may take long to be signalled. Users count on other promises:
+if an owner crashes in a healthy pool, every lookup has signalled the loss within its hold and two
+seconds. A lookup that was cut off, in a pool where nothing changes, finds every key again once it
+is back. And changes are pushed to all lookups at once, before they happen to ask.
 
 In some worlds a journal is lost, and its managers are started as if there had been none before.
-They must hear the only owner that still believes, before a new one is given what it has.
+They must hear the only owner that still believes, before a new owner is given its ranges.
 """
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, in_seconds

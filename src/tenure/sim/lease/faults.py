@@ -1,4 +1,4 @@
-"""What strikes the journal, hand-offs and witnesses, where those are used anyway."""
+"""The faults that strike the journal, hand-offs and witnesses when these are used."""
 
 from collections.abc import Container
 
@@ -21,7 +21,7 @@ SHORTER_PRESET = Fault("shorter preset", lambda strength: 0.2 + 0.6 * strength)
 
 
 class LeaseFaults(FaultDice):
-    """Strikes what owners and managers do."""
+    """Strikes the actions of owners and managers."""
 
     def of_a_journal_call(
         self, manager: str, cuts: Container[tuple[str, str]]

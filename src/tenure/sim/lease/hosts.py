@@ -1,4 +1,4 @@
-"""Simulated processes in the words of attestation: who they are, and what one sees of another."""
+"""Simulated processes, in the words of attestation: identities, and views of each other."""
 
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Process

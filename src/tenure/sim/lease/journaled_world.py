@@ -18,7 +18,7 @@ from tenure.sim.lease.traffic import Traffic
 
 
 class JournaledWorld(World, LeaseSite):
-    """What becomes of the journal, and of what managers ask of it."""
+    """The fate of the journal, and of managers' calls to it."""
 
     faults: LeaseFaults
     checkers: Checkers

@@ -1,7 +1,7 @@
-"""What the journal acknowledged, kept by the simplest means: for S4, which trusts no other count.
+"""Acknowledged records, kept by the simplest means: for S4, which trusts no other count.
 
-The system keeps tables of ranges; this keeps some keys, one by one, and the last that was said of
-each. The two share nothing but the records.
+The system keeps tables of ranges; this ledger keeps some keys, one by one, and the last record of
+each. The two share only the records.
 """
 
 from collections.abc import Sequence

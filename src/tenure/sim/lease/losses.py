@@ -1,8 +1,8 @@
-"""Who judges S2: that every loss is signalled in time, and nobody finds what they cannot know.
+"""The judge of S2: every loss is signalled in time, and no lookup finds what it cannot know.
 
 It is told what clients published and what lookups signalled, and shares no memory with the workload
-that drives them. What an owner holds is what its readers see; what a lookup finds is what it has
-put up for readers.
+that drives them. An owner holds what its readers see; a lookup finds what it has published for its
+readers.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class LossChecker:
         self._relied_on.setdefault(lookup.uid, {})[key] = Reliance(owner, number)
 
     def on_loss(self, lookup: LookupProcess, ranges: Sequence[KeyRange]) -> None:
-        """A loss is signalled: its client relies on nothing there any more."""
+        """A loss is signalled: its client no longer relies on anything there."""
         relied_on = self._relied_on.get(lookup.uid, {})
         for key in [key for key in relied_on if any(key in lost for lost in ranges)]:
             del relied_on[key]

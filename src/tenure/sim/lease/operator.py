@@ -1,11 +1,11 @@
 """An operator who steers the pools at random, and takes all of it back when the world heals.
 
-Commands go to a manager as they do over the JSON API. One that does not lead, or is deposed before
-its record is committed, does nothing, and the operator does not ask again until the world heals.
-That a process is dead is said only of one that is: the operator looked.
+Commands go to a manager as they do over the JSON API. A manager that does not lead, or is deposed
+before its record is committed, does nothing, and the operator does not ask again until the world
+heals. The operator declares only dead processes dead: it has looked.
 
-Where there are several pools, some are deleted, once their owners have been told to leave; and made
-again, by the operator or by the first owner that comes back.
+If there are several pools, the operator deletes some, once their owners have been told to leave;
+the operator, or the first owner that comes back, makes them again.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Simulated managers, owners and lookups, and what they need of the world they are in."""
+"""Simulated managers, owners and lookups, and their needs of the world."""
 
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
@@ -52,7 +52,7 @@ POOL = "pool"
 
 
 class Watcher(Protocol):
-    """Who judges what processes do."""
+    """Judges the actions of processes."""
 
     holders: "dict[str, RangeMap[OwnerProcess | None]]"
     """By pool: who was last seen to begin to believe in each range."""
@@ -76,7 +76,7 @@ class Watcher(Protocol):
 
 
 class Users(Protocol):
-    """Who uses the pools: clients of lookups, and the applications in owners."""
+    """The users of the pools: clients of lookups, and the applications in owners."""
 
     keys: list[Key]
 
@@ -111,7 +111,7 @@ class StateMoves(Protocol):
         owner: "OwnerProcess",
         said: owner_events.Admit | owner_events.TurnAway | owner_events.Keep,
     ) -> None:
-        """The owner's machine says what becomes of what it is offered."""
+        """The owner's machine decides about an offer."""
         ...
 
     def on_gone(self, owner: "OwnerProcess") -> None:
@@ -123,7 +123,7 @@ class StateMoves(Protocol):
         ...
 
     def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange, number: int) -> None:
-        """The taker wants no more of it."""
+        """The taker no longer wants it."""
         ...
 
     def write(self, owner: "OwnerProcess", key: Key, number: int) -> None:
@@ -264,7 +264,7 @@ class LeaseProcess(SimProcess):
 
 
 class ManagerProcess(LeaseProcess):
-    """A manager; its journal is the world's, or its own where that is `memory`."""
+    """A manager; its journal is the world's, or its own if that is `memory`."""
 
     machine: Manager
     stops_before = (manager_events.TellClient, manager_events.TellClients, *LOG_ACTIONS)
@@ -383,7 +383,7 @@ class OwnerProcess(LeaseProcess):
                 self.site.workload.on_revoke(self, revocation, [key_range])
 
     def send_last(self, order: HandOff) -> None:
-        """It serves the range no more."""
+        """It no longer serves the range."""
         self.site.states.send_last(self, order)
 
     def take_writes(self, offer: Offer, data: bytes) -> None:
@@ -449,7 +449,7 @@ class LookupProcess(LeaseProcess):
         self._sent = (0, Instant(0))
 
     def find(self, key: Key) -> str | None:
-        """Who serves a key, as its readers find it."""
+        """The owner that serves a key, as its readers find it."""
         routes = self.routes
         return routes.addresses[bisect_right(routes.starts, key) - 1] if routes else None
 

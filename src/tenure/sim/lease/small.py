@@ -63,7 +63,7 @@ SMALL = Timing(
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much may go wrong in one story, and how long it may be."""
+    """How many faults one story may have, and how long it may be."""
 
     ticks: int = 6
     starts: int = 1
@@ -199,7 +199,7 @@ class SmallPool(SmallWorld):
         self.journal = self.memory.number(contents)
 
     def on_killed(self, slot: int) -> None:
-        """Nobody believes there any more."""
+        """Nobody believes there any longer."""
         if slot in OWNERS:
             self.judge = self.judge.with_belief(slot - OWNERS[0], SeenLease())
 

@@ -1,7 +1,7 @@
-"""Who judges small worlds of leases: what is believed, committed and routed, as plain numbers.
+"""The judge of small worlds of leases: beliefs, commits and routes, as plain numbers.
 
 There is one key, so each promise is about a few numbers. They are part of the state that is
-searched: two stories that led to the same machines, but promised different things, both go on.
+searched: if two stories led to the same machines, but made different promises, both go on.
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The table of faults of a world of leases, and the strikes of those that come by themselves."""
+"""The table of faults of a world of leases, and the faults that strike at times of their own."""
 
 from tenure.base.instants import MILLISECOND_NS
 from tenure.protocol.lease.leader import events as manager_events
@@ -28,7 +28,7 @@ from tenure.sim.lease.traffic import LOAD, Traffic
 
 
 class LeaseStrikes(Strikes):
-    """What goes wrong with managers, owners and lookups."""
+    """The faults of managers, owners and lookups."""
 
     site: LeaseSite
 

@@ -1,10 +1,10 @@
-"""What is asked of the simulated keys, what owners tell of it, and what managers make of that.
+"""Requests for the simulated keys, the owners' reports of them, and what managers do with these.
 
-Some keys are asked for far more than others, and now and then other ones are. Requests are not
-simulated one by one, for there would be too many: what an owner has counted follows from what it
-holds. From there on all is as in the library: the meter, the report on a request, the picture, the
-rounds, the policy. Only the sampling of hot keys is left out, which takes longer than all the rest:
-the hottest are told as they are.
+Some keys get far more requests than others, and now and then the hot keys change. Requests are not
+simulated one by one, since there would be too many: an owner's counts follow from what it holds.
+From there on all is as in the library: the meter, the report on a request, the picture, the rounds,
+the policy. Only the sampling of hot keys is left out, which takes longer than all the rest: the
+hottest are reported as they are.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,4 @@
-"""What a message, a record or a belief says, in a few words: for stories that people read."""
+"""Messages, records and beliefs in a few words: for stories that people read."""
 
 from collections import Counter
 from typing import Any

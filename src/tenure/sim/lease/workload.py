@@ -1,8 +1,8 @@
-"""What users do: clients that publish to owners and republish what is signalled as lost (PRS 2.1).
+"""Users: clients that publish to owners, and republish what was signalled as lost (PRS 2.1).
 
-A client knows its lookup only: it asks it where a key is, and publishes there. If the owner is
-alive, holds the key and takes it, the client relies on it from then on, until its lookup signals a
-loss of that key. `losses` judges S2 by what clients rely on in vain, and for how long.
+A client knows only its lookup: it asks where a key is, and publishes there. If the owner is alive,
+holds the key and takes it, the client relies on it from then on, until its lookup signals a loss of
+that key. `losses` judges S2 by what clients rely on in vain, and for how long.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Workload:
         self._published: dict[int, dict[Key, None]] = {}
         self.counts = {"published": 0, "losses signalled": 0, "rejected": 0}
         self.hanging: list[OwnerProcess] = []
-        """Whose application will not let go any more."""
+        """Owners whose application no longer lets go."""
         self.slow_callbacks = self.random.random() < 0.3
         """Whether `on_revoke` sometimes takes longer than the manager waits for it."""
 
@@ -78,7 +78,7 @@ class Workload:
             published.clear()
 
     def end_hanging(self) -> None:
-        """Who runs the pool ends the processes that hang."""
+        """The operator ends the processes that hang."""
         for owner in self.hanging:
             owner.kill()
         self.hanging.clear()

@@ -1,4 +1,4 @@
-"""A world of leases: managers, owners and lookups, and all that is drawn of them."""
+"""A world of leases: managers, owners and lookups, and all draws about them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar

@@ -1,12 +1,12 @@
 """A world of services: topics, queues and documents, as they are, under all faults.
 
 Managers, network and faults are those of `sim/app`. Each process has the entities of all three
-services, each in a pool of its own, and topics write into queues straight, without HTTP. What uses
-them are devices: each has a queue, subscribes it to topics, drains it from whichever process, and
-subscribes again when it is told of a loss.
+services, each in a pool of its own, and topics write into queues directly, without HTTP. Devices
+use them: each has a queue, subscribes it to topics, drains it from any process, and subscribes
+again when it is told of a loss.
 
 - `device`, `ledgers`, `document_history`: what a device has received and was told, what was seen of
-  a document, and what must be true of that; they share no code with the services;
-- `users`, `writers`, `world`, `trial`, `run`: who uses them; all of it together;
+  a document, and the rules for these; they share no code with the services;
+- `users`, `writers`, `world`, `trial`, `run`: their users; all of it together;
 - `canaries`: the services with one rule left out.
 """

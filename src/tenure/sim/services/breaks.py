@@ -1,4 +1,4 @@
-"""What canaries have in the place of a rule of services."""
+"""The replacements that leave a rule of services out, for canaries."""
 
 from typing import Any
 

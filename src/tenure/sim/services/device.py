@@ -1,8 +1,8 @@
-"""A device with a queue: what it has received and was told, and what must be true of that.
+"""A device with a queue: what it has received and was told, and the rules for it.
 
-What it has survives everything: it is the client, and no process of the service. It knows nothing
-of how the services are written. It sees entries with numbers, messages with epochs and numbers, and
-what says that something was lost.
+Its memory survives every fault: it is the client, and not a process of the service. It knows
+nothing of how the services are written. It sees entries with numbers, messages with epochs and
+numbers, and notices that something was lost.
 """
 
 from collections.abc import Callable
@@ -99,12 +99,12 @@ class Device:
     # --- what comes ---
 
     def attended(self) -> object:
-        """Somebody attends to it from now on; a former one is not listened to any more."""
+        """Somebody attends to it from now on; the former attendant is no longer heard."""
         self.session, self.session_at = object(), self._now()
         return self.session
 
     def signed_on(self, reader: str, asked_at: int) -> None:
-        """Who attends to it reads under this name."""
+        """Its attendant reads under this name."""
         self.reader = reader
         self._readers[reader] = asked_at, self._now()
         for old in list(self._readers)[:-MOST_READERS]:
@@ -165,7 +165,7 @@ class Device:
         self.subscribed.pop(topic, None)
 
     def told_of_queue(self) -> None:
-        """An answer has said that there is no such queue any more."""
+        """An answer has said that the queue no longer exists."""
         self._told_of_queue = self._now()
         self.subscribed.clear()
         self.is_whole = False

@@ -1,9 +1,10 @@
-"""What was seen of one document, and what must be true of that together.
+"""All that was seen of one document, and the rules that it must obey.
 
 Every update raises the version, and no version comes again for other contents. So versions say in
-which order updates were made, and everything that was answered has to agree with that order: who
-asks when a version is known sees that one or a later one (the document is linearizable), an update
-that depends on a version follows it at once, and each section is what the last update of it says.
+which order updates were made, and everything that was answered has to agree with that order: a
+reader that asks when a version is known sees that one or a later one (the document is
+linearizable), a conditional update directly follows the version that it names, and each section is
+what its last update says.
 
 A document whose state is lost is absent, or begins anew with a later version.
 """
@@ -29,7 +30,7 @@ class DocumentChange(NamedTuple):
 
 
 class AskedAt(NamedTuple):
-    """When something was asked, and what was known then."""
+    """When a request was made, and which version was known then."""
 
     at: int
     newest: str
@@ -37,7 +38,7 @@ class AskedAt(NamedTuple):
 
 
 class VersionPlace(NamedTuple):
-    """Of a version among those of one journal."""
+    """The place of a version among those of one journal."""
 
     number: int
     made: int
@@ -57,7 +58,7 @@ def _life(version: str) -> tuple[str, int]:
 
 
 class DocumentHistory:
-    """Of one key."""
+    """The history of one key."""
 
     def __init__(self, key: str, *, is_durable: bool) -> None:
         self.key = key
@@ -148,7 +149,7 @@ class DocumentHistory:
     # --- the order of versions ---
 
     def _see(self, asked: AskedAt, version: str) -> None:
-        """Whoever asked then sees this version now."""
+        """A reader that asked then sees this version now."""
         if asked.newest and self._is_later(asked.newest, version):
             raise self._wrong(f"{version} is seen by who asked when {asked.newest} was known")
         for made, before in self._follows.items():

@@ -1,4 +1,4 @@
-"""The faults of a world of services: those of programs, and queues that do not answer pubsub."""
+"""The faults of a world of services: those of programs, and queues that fail to answer pubsub."""
 
 from tenure.sim.app.strikes import FAULTS as OF_PROGRAMS
 from tenure.sim.entity.faults import LINK_BREAKS, LINKS_BREAK

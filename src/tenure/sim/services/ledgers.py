@@ -1,5 +1,5 @@
-"""What was published, and what must be true of that: a number is one message's, and a message has
-one number in an epoch.
+"""All that was published, and its rules: a number belongs to one message, and a message has one
+number in an epoch.
 """
 
 from tenure.sim.kernel.checkers import Violation
@@ -7,7 +7,7 @@ from tenure.sim.services.device import Publication
 
 
 class PublicationLedger:
-    """Of all topics."""
+    """The ledger of all topics."""
 
     def __init__(self) -> None:
         self._payloads: dict[tuple[str, str, int], str] = {}

@@ -1,4 +1,4 @@
-"""Who uses services: tasks in each process, which publish, attend to devices, write documents."""
+"""The users of services: tasks in each process that publish, serve devices and write documents."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ HELD_TERMS = 1.0
 
 
 class ServicesUsers:
-    """Those in one process."""
+    """The users in one process."""
 
     def __init__(self, process: Any) -> None:
         self._process = process

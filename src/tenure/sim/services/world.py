@@ -1,4 +1,4 @@
-"""The world of services: programs with all three in them, and who uses them."""
+"""The world of services: programs with all three in them, and their users."""
 
 import asyncio
 from contextlib import suppress
@@ -44,7 +44,7 @@ LOOK_SECONDS = 120.0
 
 
 class ServicesProcess(UsedProcess):
-    """One life of a program in which there are all three services."""
+    """One life of a program with all three services."""
 
     topics: Entities[Any]
     queues: Entities[Any]
@@ -152,7 +152,7 @@ class ServicesWorld(UsedWorld):
         self.publications = PublicationLedger()
 
     def when_well(self, left_ns: int) -> None:
-        """Nobody asks any more: what is under way arrives, and every device looks what it has."""
+        """Nobody asks any longer: messages under way arrive, and every device checks its state."""
         super().when_well(left_ns)
         self.is_quiet = True
         self.run_until(self.now + round(QUIET_SECONDS * SECOND_NS))

@@ -1,4 +1,4 @@
-"""Who uses documents: they read, and write whole documents and sections, on conditions."""
+"""The users of documents, who read, and write whole documents and sections, on conditions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ NOT_THERE = (404, 410)
 
 
 class Update(NamedTuple):
-    """One that is tried."""
+    """An update that is tried."""
 
     key: str
     change: DocumentChange
@@ -35,7 +35,7 @@ class Update(NamedTuple):
 
 
 class DocumentUsers:
-    """Those in one process."""
+    """The users in one process."""
 
     def __init__(self, process: Any, new_name: Callable[[], str]) -> None:
         self._process = process

@@ -1,8 +1,8 @@
-"""The seven algorithms of table 1, as much of each as a trace without failures shows.
+"""The seven algorithms of table 1, as far as a trace without failures shows them.
 
-A renewal is a request and its answer, an invalidation a message and its acknowledgement. What a
-volume lease's renewal carries along (the data, other invalidations) costs no message of its own,
-except that invalidations are acknowledged. A lease of unlimited length is a callback.
+A renewal is a request and its answer, an invalidation a message and its acknowledgement. The data
+and invalidations that a volume lease's renewal carries cost no message of their own, except that
+invalidations are acknowledged. A lease of unlimited length is a callback.
 """
 
 from abc import ABC, abstractmethod
@@ -181,9 +181,9 @@ class VolumeLease(ObjectLease):
 class Delayed(VolumeLease):
     """Tell a client whose volume lease has ended only when it renews that (3.2).
 
-    Such a client is inactive. What it is to be told waits in its list. `patience` seconds after its
-    volume lease ended, the server forgets the list and the client's object leases, and the client
-    has to reconnect. With `best_effort` no write waits for anybody (3.3); messages are the same.
+    Such a client is inactive. Its invalidations wait in a list. `patience` seconds after its volume
+    lease ended, the server forgets the list and the client's object leases, and the client has to
+    reconnect. With `best_effort` no write waits for anybody (3.3); messages are the same.
 
     The paper counts one exchange for a read that finds its volume lease over, whatever waits. The
     machines renew the volume lease first, for all objects at once; a client that learns then that

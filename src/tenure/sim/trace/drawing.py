@@ -15,7 +15,9 @@ Points = Sequence[tuple[float, float]]
 
 
 class Axis:
-    """A logarithmic axis from one pixel to another. What is not above 0 has no place on it."""
+    """A logarithmic axis from one pixel to another. Values that are not above 0 have no place on
+    it.
+    """
 
     def __init__(self, values: Iterable[float], start: float, end: float) -> None:
         logs = [log10(value) for value in values if value > 0] or [0.0]

@@ -1,4 +1,4 @@
-"""Figures 5 to 11 of the paper, as numbers: what is replayed, and what is read off it."""
+"""Figures 5 to 11 of the paper, as numbers: the replays, and the values read off them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -92,7 +92,7 @@ AT_100_SECONDS = (
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One replay: everything that any figure asks of it comes out of it."""
+    """One replay: every figure reads its values from it."""
 
     workload: Workload
     setting: Setting
@@ -100,7 +100,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a run cost."""
+    """The cost of a run."""
 
     messages: int
     stale: float
@@ -268,7 +268,7 @@ def _weight(run: Run) -> float:
 
 
 class Saving(msgspec.Struct, frozen=True):
-    """How many messages less than leases volume leases send, where writes wait equally long."""
+    """How many fewer messages volume leases send than leases, if writes wait equally long."""
 
     write_delay: float
     volume: float

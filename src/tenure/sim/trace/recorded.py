@@ -1,8 +1,7 @@
 """A trace from a file: what a service really saw, instead of what is drawn.
 
 Each line is a read, `SECONDS read CLIENT SERVER FILE`, or a write, `SECONDS write SERVER FILE`, in
-any order; names are whatever has no space in it. Empty lines and those that begin with # say
-nothing.
+any order; a name is any text without a space. Empty lines and those that begin with # are ignored.
 """
 
 from array import array

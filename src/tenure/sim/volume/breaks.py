@@ -1,4 +1,4 @@
-"""How each canary of caches breaks its rule: what stands in the place of a method while it runs."""
+"""How each canary of caches breaks its rule: the replacement of a method while it runs."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -103,7 +103,7 @@ def counted_from_receipt(asking: Question, now: Instant, duration_ns: int) -> In
 
 
 def as_long_as_told(self: Terms, told_ns: int) -> int:
-    """The server counts on no more than it told."""
+    """The server counts only on the durations that it told."""
     del self
     return told_ns
 

@@ -1,8 +1,8 @@
-"""The judges of what caches promise, in real time: C1 to C6, after every step.
+"""The judges of the promises of caches, in real time: C1 to C6, after every step.
 
-A reader has to come at the wrong moment for a rule that was broken to be seen in what it reads. So
-three judges look at what makes reads right: whatever may be hit is what the store has, whoever may
-hit is on its server's record, and no lease and no body outlives the owner's term.
+Reads show a broken rule only if a reader comes at the wrong moment. So three judges look at what
+makes reads right: every entry that may be hit is what the store has, every reader that may hit is
+on its server's record, and no lease and no body outlives the owner's term.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ FAST = 1.05
 
 
 class VolumeCheckers(InvariantChecker):
-    """All of them."""
+    """All judges."""
 
     def __init__(self, site: VolumeSite, terms: Terms, keys: Sequence[Key]) -> None:
         super().__init__()

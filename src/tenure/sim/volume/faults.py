@@ -1,4 +1,4 @@
-"""All that may go wrong with caches, with owners or without."""
+"""All faults of caches, with or without owners."""
 
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.lease.strikes import FAULTS as OF_LEASES

@@ -1,11 +1,12 @@
 """Whether what clients read and wrote of a key can have happened one after another (C1).
 
 Every write stores a value of its own, so each read says which write it read from. A write and its
-reads are a cluster. What is earliest over in a cluster, and what began last in it, say where it
-must lie: from the first to the second, if the first comes first, a *forward* zone in which its
-value was the object's; otherwise a *backward* zone, in which it must have been at some instant. A
-history is linearizable if and only if no two forward zones overlap, and no backward zone lies
-within a forward one (Gibbons and Korach, for registers; the search of Wing and Gong is not needed).
+reads are a cluster. The operation of a cluster that ended first, and the one that began last, say
+where the cluster must lie. If the first end comes before the last beginning, the time between them
+is a *forward* zone, in which its value was the object's; otherwise it is a *backward* zone, in
+which it must have been so at some instant. A history is linearizable if and only if no two forward
+zones overlap, and no backward zone lies within a forward one (Gibbons and Korach, for registers;
+the search of Wing and Gong is not needed).
 """
 
 from bisect import bisect_left, bisect_right
@@ -39,7 +40,7 @@ class Wrong(NamedTuple):
 
 
 class KeyHistory:
-    """Everything that was done with one key."""
+    """All operations on one key."""
 
     def __init__(self, initial: bytes) -> None:
         self.clusters: dict[bytes, Cluster] = {}

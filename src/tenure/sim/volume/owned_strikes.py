@@ -9,7 +9,7 @@ from tenure.sim.volume.strikes import READING, STORES, ReaderStrikes
 
 
 class OwnedStrikes(ReaderStrikes, LeaseStrikes):
-    """What goes wrong with managers, owners, lookups and caches."""
+    """The faults of managers, owners, lookups and caches."""
 
     site: Any
 

@@ -1,7 +1,8 @@
 """Owners with a volume: the machine of an owner and that of a server, in one process.
 
-What the owner may believe bounds what the server may give (V11). What it gives up is withdrawn
-first (V12), and what it is granted comes with a quiet, if the one before is dead (V13).
+The owner's belief bounds the leases that the server may give (V11). Ranges that the owner gives up
+are withdrawn first (V12), and ranges that it is granted come with a quiet if their last owner is
+dead (V13).
 """
 
 from abc import abstractmethod
@@ -108,7 +109,7 @@ class VolumeOwner(OwnerProcess, AnyServer):
         """By revocation: what caches may still hit."""
         self._withdrawing: dict[KeyRange, HandOff] = {}
         self._handing: dict[KeyRange, HandOff] = {}
-        """What is handed over, and not served any more."""
+        """Ranges that are handed over, and no longer served."""
         self._carried = CarriedWrites()
 
     def fence(self, number: int) -> Fence:
@@ -165,7 +166,7 @@ class VolumeOwner(OwnerProcess, AnyServer):
     # --- what goes ---
 
     def send_last(self, order: HandOff) -> None:
-        """It serves the range no more, and what it knows of its writes goes along."""
+        """It no longer serves the range, and its knowledge of the writes goes along."""
         self._handing[order.range] = order
         self.post(server_events.DrainAsked(order.range, served=False))
 

@@ -1,4 +1,4 @@
-"""Simulated servers and caches: the machines, with what surrounds them in production."""
+"""Simulated servers and caches: the machines, with their surroundings in production."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ MOST_USED_KEYS = 8
 
 
 class Judging(Protocol):
-    """Who judges what happens."""
+    """The judge of events."""
 
     def on_heard(self, server: "AnyServer", client: int) -> None:
         """A message of a client has reached its server."""
@@ -64,7 +64,7 @@ class Judging(Protocol):
 
 
 class Applications(Protocol):
-    """Who reads and writes."""
+    """The readers and writers."""
 
     def value_of(self, server: "AnyServer", body: server_events.RunBody, key: Key) -> bytes:
         """What a body stores."""
@@ -281,7 +281,7 @@ class ServerProcess(VolumeProcess, AnyServer):
 
 
 class CacheProcess(VolumeProcess):
-    """A client, and what its readers look at."""
+    """A client, and the entries that its readers look at."""
 
     machine: CacheMachine
     stops_before = (

@@ -1,10 +1,10 @@
 """A world of caches that is searched whole: one volume, two objects, two clients (3.1.4).
 
-Servers come in turn, with the memory and the store of the one before. What the paper's authors had
-Murphi check of a model is checked here of the machines themselves: that nobody can hit an object
-while the body of a write of it runs, and that whatever can be hit, or is returned by a read, is the
-current version. Leases last two ticks by the slowest client and by the fastest server: exactly at
-the bound of clock rates, not within it.
+Servers come in turn, with the memory and the store of the one before. The paper's authors had
+Murphi check a model; here the machines themselves are checked: nobody can hit an object while the
+body of a write of it runs, and every version that can be hit, or is returned by a read, is the
+current one. Leases last two ticks by the slowest client and by the fastest server: exactly at the
+bound of clock rates, not within it.
 """
 
 from collections.abc import Hashable, Iterator
@@ -43,7 +43,7 @@ SMALL_TERMS = Terms(
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """How much may go wrong in one story, and how long it may be."""
+    """How many faults one story may have, and how long it may be."""
 
     ticks: int = 4
     reads: int = 0
@@ -77,7 +77,7 @@ class PendingRead(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What there is beside the machines."""
+    """The state beside the machines."""
 
     entries: tuple[int, ...]
     values: tuple[int, ...]
@@ -93,7 +93,7 @@ class Beside(NamedTuple):
 
 
 class SmallVolumes(SmallWorld):
-    """All that can happen."""
+    """All possible events."""
 
     slots = ("s", "a", "b", "store")
     clients = CLIENTS

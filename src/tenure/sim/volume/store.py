@@ -10,8 +10,8 @@ LOWEST: Fence = (0, 0)
 
 
 class FencedStore:
-    """A database that refuses writes of lower numbers than it was told of: of one server, or for
-    each key.
+    """A database that refuses writes below the highest number that it was told: one for a server,
+    or one for each key.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The faults of a world of caches without owners, and what those do that come by themselves."""
+"""The faults of a world of caches without owners, and those that strike at times of their own."""
 
 from tenure.protocol.volume.server_events import StopAsked
 from tenure.sim.kernel.faults import (
@@ -21,7 +21,7 @@ from tenure.sim.volume.processes import (
 
 
 class ReaderStrikes(Strikes):
-    """What goes wrong with clients, whoever serves them."""
+    """The faults of clients, with any kind of server."""
 
     site: VolumeSite
 
@@ -52,7 +52,7 @@ class ReaderStrikes(Strikes):
 
 
 class VolumeStrikes(ReaderStrikes):
-    """What goes wrong with servers, stores and memories as well."""
+    """The faults of servers, stores and memories as well."""
 
     site: VolumeSite
 

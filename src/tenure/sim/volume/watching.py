@@ -1,8 +1,8 @@
 """Readers that are stopped between any two steps of a hit, while the world goes on (V1).
 
-A reader's thread may be stopped anywhere. In a simulated world nothing runs beside anything else;
-so each step that a reader takes asks whether it is to be stopped here, and if it is, lets the time
-go on before it returns.
+A reader's thread may be stopped anywhere. In a simulated world nothing runs in parallel; so each
+step of a reader asks whether the reader is to be stopped here, and if so, lets time go on before it
+returns.
 """
 
 from collections.abc import Callable
@@ -122,7 +122,7 @@ class WatchedEntries(Entries):
 
     @staticmethod
     def ends(lease: ReadersLease) -> Instant:
-        """When a volume lease ends, to one who is no reader."""
+        """When a volume lease ends, for a caller that is not a reader."""
         assert isinstance(lease, WatchedLease)
         return lease.ends
 

@@ -1,4 +1,4 @@
-"""What applications do: they read and write, at caches and at the server."""
+"""Applications, which read and write, at caches and at the server."""
 
 from collections import Counter
 from random import Random
@@ -27,7 +27,7 @@ class AppliedWrite:
 
 
 class CacheWorkload:
-    """Everybody who reads and writes in a world."""
+    """All readers and writers in a world."""
 
     def __init__(
         self, site: VolumeSite, judge: VolumeCheckers, keys: list[Key], trial: VolumeTrial
@@ -163,7 +163,7 @@ class CacheWorkload:
         self._later(self.writes_apart, self._write, server)
 
     def _give_up(self, write: tuple[AnyServer, int]) -> None:
-        """The application wants to write no more. It is told nothing, unless the body runs."""
+        """The application no longer wants to write. It is told nothing, unless the body runs."""
         server, ticket = write
         self._given_up.add((server.uid, ticket))
         server.post(server_events.WriteGivenUp(ticket))

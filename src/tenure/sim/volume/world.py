@@ -1,4 +1,4 @@
-"""A world of caches: one server after another, its clients, and all that is drawn of them."""
+"""A world of caches: one server after another, its clients, and all draws about them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from random import Random

@@ -14,7 +14,7 @@ from tenure.protocol.lease.table import LeaseTable
 
 
 class Addresses:
-    """Who announces which address in one pool."""
+    """The addresses that owners announce in one pool."""
 
     def __init__(
         self, context: LeaderContext, table: LeaseTable, sessions: Mapping[int, Session]
@@ -48,7 +48,7 @@ class Addresses:
             self._warned.pop(address, None)
 
     def beside(self, session: Session) -> str:
-        """The name of another living owner at the address of `session`; empty if there is none."""
+        """The name of another living owner at the address of `session`; otherwise empty."""
         member = self.table.members.get(session.incarnation)
         there = {} if member is None else self._joined_at[member.address]
         for incarnation in there:

@@ -109,7 +109,7 @@ class PlanMade(msgspec.Struct, frozen=True):
 
 
 FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | PlanMade
-"""What others say or ask, and what comes of it."""
+"""What others say or ask, and the results."""
 
 
 class LeaderBroke(msgspec.Struct, frozen=True):

@@ -270,7 +270,7 @@ class Leader:
         return shown.leadership > seal.leadership or shown.lsn >= self.took_over_lsn
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
-        """Push no more there. Leases are not touched: a closed socket proves nothing (P14)."""
+        """Stop pushing there. Leases are not touched: a closed socket proves nothing (P14)."""
         self.context.cause = ""
         self.witnesses.on_disconnected(now, connection)
         for pool in self.pools.values():

@@ -112,7 +112,9 @@ class Moving:
         return is_in_time and self.taker(session, plan[piece.start]) is not None
 
     def _who_takes(self, session: Session, copy: Copy) -> Session:
-        """Who has the copy by what the request says, if that owner lives; otherwise who says it."""
+        """The owner that has the copy according to the request, if it lives; otherwise the owner
+        that says so.
+        """
         taker = self.sessions.get(copy.taker)
         return session if taker is None or taker.leaving else taker
 
@@ -132,7 +134,7 @@ class Moving:
                     since=right.since,
                 )
             )
-            # Who gets its range back keeps the order: one deadline is for all attempts.
+            # An owner that gets its range back keeps the order: one deadline is for all attempts.
             taker.recalled.assign(part, NOT_RECALLED)
             taker.untold.assign(part, value=True)
             before = self.sessions[right.owner]
@@ -231,11 +233,13 @@ class Moving:
         )
 
     def on_gone(self, incarnation: int) -> None:
-        """It hands nothing over any more."""
+        """It no longer hands anything over."""
         self._told.pop(incarnation, None)
 
     def _fate(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> "Fate":
-        """What becomes of a piece that the incarnation has; it is recalled here, if that is it."""
+        """Decide the fate of a piece that the incarnation has; recall it here, if that is the
+        decision.
+        """
         if session.untold[piece.start]:
             return "granted"
         if session.recalled[piece.start] == NOT_RECALLED:
@@ -266,7 +270,7 @@ class Moving:
         return self.taker(session, planned) is not None
 
     def taker(self, session: Session, planned: int) -> Session | None:
-        """Who is to have what `session` has, if both can hand over."""
+        """The owner that is to have what `session` has, if both can hand over."""
         members = self.table.members
         taker = self.sessions.get(planned)
         if taker is None or taker is session or taker.leaving:

@@ -174,7 +174,7 @@ class Planner:
         return len(self.table.rights) <= self.context.plans_at_once
 
     def on_made(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> bool:
-        """Adopt what came of the planning that is under way; False where it is another."""
+        """Adopt the result of the planning that is under way; False if it is that of another."""
         if work is not self._under_way:
             return False
         self._under_way = None

@@ -355,7 +355,7 @@ class Pool:
         return leases
 
     def on_disconnected(self, connection: Connection) -> None:
-        """Push and poke no more there."""
+        """Stop pushing and poking there."""
         self.publisher.on_disconnected(connection)
         for session in self.sessions.values():
             if session.connection == connection:
@@ -393,7 +393,7 @@ class Pool:
         self._next_expiry = min(holds, default=FAR_FUTURE)
 
     def on_death(self, now: Instant, session: Session, why: LeaderKind) -> None:
-        """Nothing is believed any more by this incarnation: all that it held is free at once.
+        """This incarnation no longer believes anything: all that it held is free at once.
 
         Should it live after all, it is told before anybody else is given anything.
         """

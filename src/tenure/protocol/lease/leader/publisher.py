@@ -79,7 +79,7 @@ class Publisher:
         self.context.send(connection, response)
 
     def on_disconnected(self, connection: Connection) -> None:
-        """Push no more to `connection`."""
+        """Stop pushing to `connection`."""
         self.followers.pop(connection, None)
 
     def advance(self, now: Instant) -> None:

@@ -20,7 +20,7 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
     managers: tuple[str, ...]
     pool: str
     reads_columns: bool = True
-    """False for a lookup of before there were columns."""
+    """False for a lookup from before there were columns."""
 
 
 class LookupView(msgspec.Struct, frozen=True, kw_only=True):

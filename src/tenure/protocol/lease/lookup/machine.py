@@ -237,7 +237,8 @@ class LookupMachine:
         self._answered(now, manager, message)
         if message.snapshot:
             self.owners = {}
-        # Whoever lost contact put up a table that finds nothing, so on return all of it is new.
+        # A lookup that lost contact published a table that finds nothing, so on return all of it is
+        # new.
         self._take(message, snapshot=message.snapshot, is_all_new=message.snapshot or has_returned)
         if was_another:  # once `find` knows the new places, as with any other loss
             self._signal_loss([WHOLE], "another journal")
@@ -358,7 +359,7 @@ class LookupMachine:
         self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     def _forget_owners(self) -> None:
-        """Drop those that have nothing any more, whenever they may be the half of all."""
+        """Drop those that no longer have anything, whenever they may be half of all."""
         if len(self.owners) > self._most_owners:
             present = {known.owner for known in self.table.values()}
             self.owners = {i: owner for i, owner in self.owners.items() if i in present}
@@ -425,7 +426,7 @@ class LookupMachine:
         self._actions.append(Noted(kind, self.config.pool, detail))
 
     def invariants(self) -> None:
-        """Who is in contact has a manager and a journal."""
+        """A lookup in contact has a manager and a journal."""
         assert not self.in_contact or (self.manager and self.journal)
 
 

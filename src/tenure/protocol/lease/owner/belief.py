@@ -199,7 +199,7 @@ class Belief:
     def move_expiry(self, now: Instant, expires_at: Instant) -> list[OwnerAction]:
         """Move the one instant; an answer that comes too late ends everything.
 
-        What was granted is believed from here on, so that whoever is told of it finds it held.
+        The grant is believed from here on, so that anybody who is told of it finds it held.
         """
         self.expires_at = expires_at
         actions: list[OwnerAction] = [self._hold()]
@@ -239,7 +239,7 @@ class Belief:
         return all(each == number for _, each in numbers.within(key_range))
 
     def hand_over(self, key_range: KeyRange) -> OwnerAction:
-        """Believe no more in what is handed over; nothing lists it from here on but its copy."""
+        """Stop believing in what is handed over; from here on only its copy lists it."""
         rest = RangeMap.of(((lease.range, lease) for lease in self.leases), None)
         rest.assign(key_range, None)
         self._forget_firsts([key_range])
@@ -271,7 +271,7 @@ class Belief:
         return bool(self._revoking.pop(revocation, ())) or was_told
 
     def end_reads(self, revocation: int) -> bool:
-        """No cache can hit it any more (V12); whether the manager is to hear of it."""
+        """No cache can still hit it (V12). Returns whether the manager must hear of it."""
         self._held = None
         self._is_hit.pop(revocation, None)
         if revocation in self._letting_go:
@@ -318,7 +318,7 @@ class Belief:
         self._highest_number = NO_NUMBER
 
     def _replace(self, new: tuple[Leased, ...], recalled: list[KeyRange]) -> list[OwnerAction]:
-        """Believe `new` and nothing else. The belief ends before anybody is told of it."""
+        """Believe `new` and nothing more. The belief ends before anybody is told so."""
         old, self.leases = self.leases, new
         self._held = None
         dropped = _without(old, new)

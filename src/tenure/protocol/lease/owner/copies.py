@@ -163,7 +163,7 @@ class Copies:
         return [Keep(channel)]
 
     def forget_arriving(self, is_useless: Callable[[Part], bool]) -> list[OwnerAction]:
-        """Take no more of what is useless, and discard what came of it."""
+        """Take no more of what is useless, and discard what has come."""
         useless = [each for each, part in self.arriving.items() if is_useless(part)]
         return [self._forget(*self.arriving.pop(channel)) for channel in useless]
 

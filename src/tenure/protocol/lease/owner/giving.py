@@ -75,7 +75,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
-    """No cache can hit anything of the range any more (V12)."""
+    """No cache can still hit anything of the range (V12)."""
 
 
 class ServingEnded(msgspec.Struct, frozen=True):

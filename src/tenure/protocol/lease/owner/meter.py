@@ -54,7 +54,7 @@ class Sampler:
 
     def __init__(self, random: Random) -> None:
         self.left: float = 0
-        """Checks until the next sample. Whoever lowers it below 0 calls `meet`."""
+        """Checks until the next sample. The check that lowers it below 0 calls `meet`."""
         self._gap = 1
         """Checks for each sample, on average."""
         self._met: list[Key] = []

@@ -86,8 +86,8 @@ class Possession:
         """Believe what is listed from here on, until the term ends, and do what is ordered; and
         whether to ask again at once. `asked` are the copies that the request listed.
 
-        Who is leaving takes nothing new, and back only what it is handing over; who gives up takes
-        nothing and hands nothing over.
+        An owner that leaves takes nothing new, and back only what it is handing over; who gives up
+        takes nothing and hands nothing over.
         """
         granted = tuple(lease for lease in answer.leases if lease.mark == "granted")
         self.waits_for_application = not all(map(self._is_clear_for, granted))

@@ -74,7 +74,7 @@ class Accepted(PeerMessage, frozen=True, kw_only=True):
     """Send it."""
 
     wants_writes: bool = False
-    """Also what is known of its writes. A taker of before there were caches does not say so."""
+    """Also what is known of its writes. A taker from before there were caches does not say so."""
 
 
 class Taken(PeerMessage, frozen=True, kw_only=True):
