@@ -7,7 +7,7 @@ from tenure.errors import ConfigurationError
 
 
 def host_of(address: str, mark: str = "://") -> str | None:
-    """The host that an address names, where it is a URL, which `mark` shows."""
+    """The host that an address names; the address is a URL if it contains `mark`."""
     try:
         return urlsplit(address).hostname if mark in address else None
     except ValueError:
@@ -23,8 +23,8 @@ def is_every_address(host: str | None) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`. Of names it knows `localhost`: others may be
-    anybody's, and are not looked up here.
+    """Whether only this machine reaches `host`. The only name that it knows is `localhost`: other
+    names may be anybody's, and are not looked up here.
     """
     try:
         return ip_address(host).is_loopback
@@ -33,7 +33,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_trusted(insecure: str, *, is_trusted: bool) -> None:
-    """Raise ConfigurationError for what is `insecure`, unless everybody there is trusted."""
+    """Raise ConfigurationError if something is `insecure`, unless everybody there is trusted."""
     if not is_trusted:
         raise ConfigurationError(
             f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "
@@ -44,8 +44,8 @@ def check_trusted(insecure: str, *, is_trusted: bool) -> None:
 def is_of_no_site(host: str) -> bool:
     """Whether a browser that names this host, with a port or without, shows no site's page.
 
-    Anybody can let a name of theirs mean our address, and a page of that name then reads what we
-    answer. Nobody's page is of an address, or of a name without a dot.
+    Anybody can point a name of theirs to our address, and a page of that name then reads our
+    answers. No site's page has a bare address as its host, or a name without a dot.
     """
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     try:

@@ -1,8 +1,8 @@
 """Keys: what users pass, and the bytes that the key space is made of.
 
 A key is `bytes`, ordered as bytes. In a *hashed* pool it is the 8-byte big-endian xxh3-64 of what
-the user passed, so that any language finds the same key and load spreads by itself. In an
-*ordered* pool it is the user's bytes themselves, so that neighbours stay neighbours (PRS 2.1).
+the user passed, so that any language finds the same key, and load spreads evenly. In an *ordered*
+pool it is the user's bytes themselves, so that neighbours stay neighbours (PRS 2.1).
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def _encoded(text: str) -> bytes:
 
 
 def no_utf8(text: UserKey) -> KeyTypeError:
-    """What to raise for a `str` that cannot be encoded."""
+    """The error for a `str` that cannot be encoded."""
     return KeyTypeError(
         f"{text!r} is not a key: it holds half a character, which UTF-8 does not have; pass bytes, "
         "for example text.encode(errors='surrogatepass'), or os.fsencode(path) for a path"

@@ -40,7 +40,7 @@ class Machine(Protocol[E_contra, A]):
         ...
 
     def invariants(self) -> None:
-        """Raise AssertionError where the machine contradicts itself.
+        """Raise AssertionError if the machine contradicts itself.
 
         The exhaustive search calls it at every step; a simulated seed every few steps, and where
         something has changed, because it costs more than a step.

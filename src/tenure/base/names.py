@@ -1,4 +1,4 @@
-"""What may be the name of a pool or an owner: one rule, for whoever says one and whoever takes one.
+"""Names of pools and owners: one rule, for those who send a name and those who receive one.
 
 Names stand in URLs, logs, terminals and the journal, so every character of one can be seen:
 `str.isprintable`. That also leaves out the surrogates, which no encoding has.
@@ -19,7 +19,7 @@ def shown(value: object) -> str:
 
 
 def wrong_with_name(name: object) -> str | None:
-    """Why `name` cannot be one, and what to do; None if it can."""
+    """Why `name` cannot be a name, and what to do; None if it can."""
     if not isinstance(name, str):
         return f"it is a {type(name).__name__}; pass a str"
     if not 1 <= len(name) <= NAME_CHARACTERS:
@@ -31,7 +31,7 @@ def wrong_with_name(name: object) -> str | None:
 
 
 def wrong_with_text(text: str) -> str | None:
-    """Why `text` cannot be said to others and shown, and what to do; None if it can."""
+    """Why `text` cannot be sent to others and shown, and what to do; None if it can."""
     found = _UNSAYABLE.search(text)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What a machine tells those who watch it: counters, the log, whoever subscribed.
+"""What a machine tells its watchers: counters, the log, and subscribers.
 
 A kind is one of a closed set for each protocol, with the words under which it is counted and the
 level of its line. So nobody has to guess from words how loud something is, and nothing can hang on
@@ -15,7 +15,7 @@ NOTED = "tenure_noted"
 
 
 class Level(IntEnum):
-    """How loud a line is, by the numbers of the standard library's `logging`.
+    """The level of a line, by the numbers of the standard library's `logging`.
 
     What happens at every rebalance is for debugging. What an operator may have to act on is a
     warning.
@@ -61,5 +61,5 @@ class Noted(msgspec.Struct, frozen=True):
 
     @property
     def because(self) -> str:
-        """The end of a line: the cause, where there is one."""
+        """The end of a line: the cause, if any."""
         return f" (cause {self.cause})" if self.cause else ""

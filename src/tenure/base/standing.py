@@ -1,4 +1,4 @@
-"""How a key stands: what somebody elsewhere keeps who relies on the key's state."""
+"""How a key stands: for those elsewhere who rely on the key's state."""
 
 import msgspec
 
@@ -6,8 +6,8 @@ import msgspec
 class KeyStanding(msgspec.Struct, frozen=True, array_like=True):
     """Under which lease a key is, and since when its state is unbroken, as far as a lookup knows.
 
-    Keep one, and compare it with a later one: state that was made in between is not taken for lost
-    by mistake, and none that was lost is missed, however long nobody looked.
+    Keep one, and compare it with a later one: state that was made in between does not count as lost
+    by mistake, and no loss is missed, however long nobody looked.
     """
 
     journal: int

@@ -91,10 +91,10 @@ class Journal(Protocol[R, S]):
         ...
 
     async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
-        """What was committed after `lsn` of `journal`, for whoever has read that far.
+        """All that was committed after `lsn` of `journal`, for a caller that has read that far.
 
-        All of it, where a snapshot has replaced some of those records, or this is another journal.
-        Raises JournalWentBack where it is that journal, and ends before `lsn`.
+        The whole log, if a snapshot has replaced some of those records, or this is another journal.
+        Raises JournalWentBack if it is that journal, and ends before `lsn`.
         """
         ...
 
@@ -111,7 +111,7 @@ class Journal(Protocol[R, S]):
     async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
         """Put `state` in the place of the records up to `lsn`; False if the mandate does not lead.
 
-        At once or not at all. Nothing happens where a snapshot of `lsn` or later is there already.
+        At once or not at all. Nothing happens if a snapshot of `lsn` or later exists already.
         """
         ...
 
@@ -147,7 +147,7 @@ def draw_identity() -> int:
 
 
 def check_campaign(seen: Seat, taken: Seat) -> None:
-    """Assert what whoever campaigns must see to, so that no leadership is ever used twice."""
+    """Assert the duties of a campaigner, so that no leadership is ever used twice."""
     assert taken.leadership == seen.leadership + 1, (seen, taken)
     assert taken.manager, "a leader has a URL"
 

@@ -220,7 +220,7 @@ class InProcessCluster:
         return await self._managers[self._leading()].ask(question)
 
     def draw(self) -> Random:
-        """A source of its own for each who draws."""
+        """A random source of its own for each caller."""
         return Random(self._random.getrandbits(64))
 
     @asynccontextmanager

@@ -115,7 +115,7 @@ class JudgedExchange:
 
 @contextmanager
 def turns_judged() -> Iterator[None]:
-    """While this lasts, a turn whose lease is lost must have said nothing: it was not kept."""
+    """While this lasts, a turn that lost its lease must have said nothing: it was not kept."""
     enter, leave = Turn.__aenter__, Turn.__aexit__
 
     async def entered(turn: Turn[Any]) -> Turn[Any]:

@@ -65,9 +65,10 @@ class Gateway:
         repeatable: bool = True,
         is_large: bool = False,
     ) -> T:
-        """Ask whichever member answers. Raises JournalError; ConfigurationError at the start.
+        """Ask any member that answers. Raises JournalError; ConfigurationError at the start.
 
-        What `is_large` may take longer: ask it of a member that has just answered something else.
+        A request that `is_large` may take longer: it goes to a member that has just answered
+        another.
         """
         seconds = self._options.timeout * (_LARGE if is_large else 1)
         body = _encoder.encode(request)

@@ -34,7 +34,7 @@ class EtcdHealth(msgspec.Struct, frozen=True):
 
 
 async def health(gateway: Gateway) -> EtcdHealth:
-    """Ask every member. What does not answer is part of the answer, and not raised."""
+    """Ask every member. A member that does not answer is part of the result; nothing is raised."""
     members = await asyncio.gather(*(_member(gateway, each) for each in gateway.endpoints))
     return EtcdHealth(tuple(members), await _raised(gateway))
 

@@ -72,7 +72,7 @@ class EtcdLog(Generic[R, S]):
         )
 
     async def _read_at_once(self, after_lsn: int | None) -> WholeLog[R, S] | Tail[R]:
-        """What comes after an LSN; all, where a snapshot has replaced some of that."""
+        """The records after an LSN; the whole log, if a snapshot has replaced some of them."""
         front = await self._store.front()
         head, end, revision = front.head, front.end, front.revision
         if after_lsn is not None and after_lsn > end:
@@ -85,7 +85,7 @@ class EtcdLog(Generic[R, S]):
         return WholeLog(identity.journal, state, head.lsn, records)
 
     async def _records(self, lsn: int, end: int, revision: int) -> tuple[R, ...]:
-        """The records after `lsn`, which there must be up to `end`."""
+        """The records after `lsn`, which must exist up to `end`."""
         numbered = await read_numbered(self._store, lsn, end, revision) if lsn < end else []
         return await asyncio.to_thread(self._in_order, numbered, lsn, end)
 

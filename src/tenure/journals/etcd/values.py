@@ -103,7 +103,7 @@ class Keys:
         return self.records + b"%016x" % lsn
 
     def seat_values(self, seat: Seat) -> dict[bytes, bytes]:
-        """What the keys of the seat hold when it is so."""
+        """The values of the seat's keys for this seat."""
         return {
             self.leadership: to_json(seat.leadership),
             self.manager: to_json(seat.manager),
@@ -129,7 +129,7 @@ class Front:
 
     @property
     def identity(self) -> bytes | None:
-        """What says which journal this is, as it stands there."""
+        """The value that says which journal this is, as it is stored."""
         return self._values.get(self._keys.identity)
 
     @property
@@ -150,7 +150,7 @@ class Front:
 
     @property
     def raw_head(self) -> bytes:
-        """What says where the snapshot is, as it stands there."""
+        """The value that says where the snapshot is, as it is stored."""
         return self._values.get(self._keys.head, b"")
 
     @property
@@ -224,7 +224,7 @@ def unpacked(key: bytes, body: bytes, count: int) -> list[bytes]:
 
 
 def damaged(key: bytes, what: str) -> JournalDamaged:
-    """The error for keys that cannot be so."""
+    """The error for impossible values."""
     where = key.decode("utf-8", "replace")
     return JournalDamaged(f"the journal in etcd cannot be read back: {where}: {what}. {WAY_OUT}")
 

@@ -86,7 +86,7 @@ def history(
 def tail(
     connection: sqlite3.Connection, path: Path, codec: JournalCodec[R, S], lsn: int
 ) -> Tail[R]:
-    """What comes after `lsn`. Raises JournalDamaged."""
+    """The records after `lsn`. Raises JournalDamaged."""
     records: list[R] = []
     wanted = "SELECT lsn, record FROM records WHERE lsn > ? ORDER BY lsn"
     for found, data in connection.execute(wanted, (lsn,)):
@@ -119,5 +119,5 @@ def records_after(
 
 
 def damaged(path: Path, what: str) -> JournalDamaged:
-    """The error for rows that cannot be so."""
+    """The error for impossible rows."""
     return JournalDamaged(f"the journal {path} cannot be read back: {what}. {WAY_OUT}")

@@ -27,8 +27,8 @@ _packed = msgspec.msgpack.Encoder().encode
 
 
 def fingerprint(held: Sequence[Held], owner_nonce: int, manager_nonce: int) -> bytes:
-    """Of `held`, which is in order: the hash of its MessagePack, each number as short as it goes,
-    in one conversation.
+    """The fingerprint of `held`, which is in order: the hash of its MessagePack, with the shortest
+    numbers, in one conversation.
     """
     key = owner_nonce.to_bytes(_NONCE_BYTES, "big") + manager_nonce.to_bytes(_NONCE_BYTES, "big")
     return blake2b(_packed(held), key=key, digest_size=FINGERPRINT_BYTES).digest()

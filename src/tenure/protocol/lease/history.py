@@ -43,7 +43,7 @@ class LeaseHistory:
         self.clusters = Clusters(state.clusters, state.versions_passed)
 
     def apply(self, record: AnyRecord) -> None:
-        """Make `record` so; it has the next LSN."""
+        """Apply `record`, which has the next LSN."""
         self.lsn += 1
         match record:
             case Changed(pool=pool) | Left(pool=pool) | Joined(pool=pool):
@@ -99,7 +99,7 @@ class LeaseHistory:
             raise JournalDamaged(msg) from None
 
     def state(self) -> State:
-        """All of this that a later leader must know (rule P21)."""
+        """The state that a later leader must know (rule P21)."""
         return State(
             leadership=self.leadership,
             promise_ns=self.promise_ns,

@@ -60,7 +60,7 @@ class LeaderProof(Protocol):
 
     @property
     def is_proven(self) -> bool:
-        """Whether nobody else can lead, at the time of what is being handled."""
+        """Whether nobody else can lead, at the time of the present step."""
 
 
 class LeaderContext:
@@ -113,7 +113,7 @@ class LeaderContext:
     # --- receipts ---
 
     def receipt(self) -> bytes:
-        """What proves to a later leader that the history goes as far as now (P22)."""
+        """A proof for a later leader that the history goes as far as now (P22)."""
         lsn, secret = self.history.lsn, self.history.secret
         if self._receipt_lsn != lsn:
             mine = Receipt(self.seal.leadership, self.seal.nonce, lsn)
@@ -173,7 +173,7 @@ class LeaderContext:
         self._actions.append(MakePlan(work))
 
     def secret_of(self, order: HandOff, source: int) -> int:
-        """The secret of an order that `source` is given; none where the journal has none."""
+        """The secret of an order to `source`; empty if the journal has no secret."""
         return order_secret(order, source, self.seal.journal, self.history.secret)
 
     def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
@@ -190,10 +190,10 @@ class LeaderContext:
             self._actions.append(action)
 
     def on_appended(self, now: Instant, result: Committed | Deposed | Unknown) -> None:
-        """Release what the append made durable, or repeat it later where its fate is unknown.
+        """Release what the append made durable, or repeat the append later if its fate is unknown.
 
-        While the leadership is not proven, what would be said is dropped instead: owners and
-        lookups ask again, and then hear what holds then.
+        While the leadership is not proven, messages are dropped instead: owners and lookups ask
+        again, and then hear what holds then.
         """
         match result:
             case Committed(lsn=lsn):

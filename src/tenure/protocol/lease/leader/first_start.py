@@ -51,7 +51,7 @@ class FirstStart:
 
     @property
     def is_listening(self) -> bool:
-        """Whether it waits for nothing but to hear that this is no first start."""
+        """Whether it only waits to hear that this is not a first start."""
         return self.grants_at == self._listens_until
 
     def hear(self, now: Instant, message: ToManager) -> None:

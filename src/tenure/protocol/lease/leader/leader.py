@@ -298,11 +298,11 @@ class Leader:
         self.context.reply(asked.ticket, self._read(asked, read))
 
     def _read(self, asked: QuestionAsked, read: Callable[[], R]) -> R | QuestionFailed:
-        """What `read` makes. Questions and dry runs change nothing, wherever they break off.
+        """The result of `read`. Questions and dry runs change nothing, wherever they break off.
 
-        So a bug there costs the answer, and not the leader: whoever asks again and again would end
-        each manager in turn. What changes something, and a state that contradicts itself, raise
-        all the same: see `LeaderBroke`.
+        So a bug there costs the answer, and not the leader: otherwise a client that asks again and
+        again would end each manager in turn. Commands that change something, and a state that
+        contradicts itself, raise all the same: see `LeaderBroke`.
         """
         try:
             return read()
@@ -472,7 +472,7 @@ class Leader:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Of the pools that are not planned by their policies: why not."""
+        """The reasons why some pools are not planned by their policies."""
         planners = {name: pool.planner for name, pool in self.pools.items()}
         return {name: planner.trouble for name, planner in planners.items() if planner.trouble}
 

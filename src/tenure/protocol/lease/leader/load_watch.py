@@ -42,8 +42,8 @@ class LoadWatch:
         self._known_from = FAR_FUTURE
 
     def take(self, now: Instant, load: LoadReport, given: tuple[Held, ...]) -> bool:
-        """Take what an owner tells that has `given` by the table; whether it is the first load, so
-        that rounds begin. A report without ranges tells that nothing was asked of any of it.
+        """Take the report of an owner that has `given` by the table. Returns whether it is the
+        first load, so that rounds begin. A report without ranges says that no range had a request.
         """
         if not load.ranges:
             self._rest(now, load.span_ns, given)

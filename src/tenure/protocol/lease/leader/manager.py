@@ -71,9 +71,9 @@ GONE_BACK = GiveUp(
 
 
 def told_of_failure(event: ManagerEvent, error: Exception) -> LeaderBroke | None:
-    """What a machine is told that raised at `event`; None where it is to end.
+    """The event for a machine that raised at `event`; None if it must end.
 
-    It ends where its state contradicts itself, or where nobody outside asked for anything.
+    It must end if its state contradicts itself, or if nobody outside asked for anything.
     """
     if isinstance(error, AssertionError) or not isinstance(event, FromOutside):
         return None

@@ -76,8 +76,9 @@ class Moving:
         copies: Sequence[Copy],
         plan: RangeMap[int],
     ) -> tuple[list[KeyRange], RangeMap[bool]]:
-        """What of `missing`, which the request does not hold, is returned without its state; and
-        what is still being given over. Of what there is a whole copy, whoever has it is given it.
+        """The parts of `missing`, which the request does not hold, that are returned without their
+        state; and those still being given over. If there is a whole copy of a range, its holder is
+        given the range.
         """
         returned: list[KeyRange] = []
         giving: RangeMap[bool] = RangeMap(value=False)

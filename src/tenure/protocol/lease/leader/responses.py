@@ -41,8 +41,8 @@ class Responses:
         *,
         is_short: bool,
     ) -> None:
-        """Renew all of `given`, which the table gives the incarnation, and nothing else: in short,
-        where it was asked so and there is nothing to add.
+        """Renew all of `given`, which the table gives the incarnation, and nothing more: in short,
+        if the request was short and there is nothing to add.
         """
         seal, timing = self.context.seal, self.context.timing
         if not is_short or self.context.cause or self.addresses.shared:

@@ -142,7 +142,7 @@ class Witnesses:
         return suspect
 
     def _look_for_the_overdue(self, now: Instant) -> None:
-        """Suspect who has missed a renewal: the socket of a dead owner may be kept open."""
+        """Suspect owners that missed a renewal: the socket of a dead owner may be kept open."""
         self._look_at = FAR_FUTURE
         for pool in self.pools.values():
             for session in pool.sessions.values():
@@ -210,7 +210,7 @@ class Witnesses:
     # --- answers ---
 
     def on_attested(self, now: Instant, connection: Connection, message: Attested) -> None:
-        """Free what the dead one held, if whoever says so was asked about just that."""
+        """Free the ranges of the dead owner, if the witness was asked about just that owner."""
         suspect = self._named_by(message)
         witness = suspect.asked.get(connection) if suspect else None
         if suspect is None or witness is None or not self._is_from(witness, message):
