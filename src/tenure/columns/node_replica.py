@@ -19,7 +19,7 @@ from tenure.columns.replica import EMPTY, META, Replica, RowChange
 from tenure.columns.requests import RowMutation
 from tenure.columns.row_sample import row_sample
 from tenure.columns.row_states import entries_of, parts_of, state_of
-from tenure.columns.spaces import rows_space, space
+from tenure.columns.spaces import rows_space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.columns.write_traces import has_trace, sweep_traces, traces_of, traces_space
@@ -181,7 +181,8 @@ class NodeReplica(Replica):
     def apply_rows(self, batch: list[Entry], changes: Iterable[RowChange]) -> None:
         """See `Replica.apply_rows`. The sums are those of ranges, and of prints."""
         changed: list[tuple[str, bytes, int]] = []
-        for table, at, before, after in changes:
+        for change in changes:
+            table, at, before, after = change.table, change.at, change.before, change.after
             if EMPTY in (before, after):
                 batch.append(place_entry(table, at, None if after == EMPTY else b""))
             changed.append((table, at, row_print(before) ^ row_print(after)))
@@ -212,16 +213,17 @@ class NodeReplica(Replica):
     def _take(self, step: TakeState) -> StateTaken:
         table = self.tables[step.table]
         at = position(step.key, table.kind)
-        merge = StateMerge(table.shapes, at, step.state)
-        spaces = {family: space(table.name, family) for family in table.families}
-        found = {family: self.engine.get(spaces[family], keys) for family, keys in merge.wanted()}
+        merge = StateMerge(table.shapes, table.spaces, at, step.state)
+        found = {
+            family: self.engine.get(table.spaces[family], keys) for family, keys in merge.wanted()
+        }
         record = self.record(table, at)
         everything = list(entries_of(self, table, at)) if merge.replaces(record) else ()
         sealed = self.sealed[on_ring(step.key, table.kind)]
         outcome = merge.admit(record, found, everything, sealed)
         if not isinstance(outcome, MutationAdmitted):
             return StateTaken(wants_whole=True)
-        self.apply_admitted(table, at, record, outcome, spaces)
+        self.apply_admitted(table.name, at, record, outcome)
         return StateTaken()
 
     def _fence(self, step: RaiseRowFence) -> StateRead:

@@ -5,10 +5,9 @@ before the batch is applied. A page's cursors are opened in one step too, so the
 and the page is then read in as many steps as it takes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -62,7 +61,7 @@ EMPTY = RowRecord()
 _HORIZON_KEY = b"horizon"
 
 
-class RowChange(NamedTuple):
+class RowChange(msgspec.Struct, frozen=True):
     """What becomes of the record of one row. That of a row that is not there is empty."""
 
     table: str
@@ -141,41 +140,35 @@ class Replica:
         """Apply a mutation of one row in one step, or refuse it. Raises EngineBusy."""
         table = asked.table
         at = position(asked.key, table.kind)
-        mutation = Mutation(table.shapes, at, asked.edits)
-        name = table.name
-        spaces = {family: space(name, family) for family in table.families}
-        [kept] = self.engine.get(rows_space(name), [at])
+        mutation = Mutation(table.shapes, table.spaces, at, asked.edits)
+        [kept] = self.engine.get(rows_space(table.name), [at])
         found: dict[str, list[bytes | None]] = {}
         for family, keys in mutation.wanted():
-            # Without a record there is no entry of the row: most of what reading costs is spared.
-            is_new = kept is None
-            found[family] = [None] * len(keys) if is_new else self.engine.get(spaces[family], keys)
+            if kept is None:  # there is no entry of the row: most of what reading costs is spared
+                found[family] = [None] * len(keys)
+            else:
+                found[family] = self.engine.get(table.spaces[family], keys)
         record = record_of(kept)
-        if attempt.journal in self._over[name]:
+        if attempt.journal in self._over[table.name]:
             return Outranked(record.fence, record.journal)
         horizon = self.horizon_of(table, asked.key)
         was_here = attempt.kind != "repeat" or self.was_here(table, at, attempt, mutation)
         outcome = mutation.admit(attempt, record, found, horizon, now, was_here=was_here)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
-        self.apply_admitted(table, at, record, outcome, spaces)
+        self.apply_admitted(table.name, at, record, outcome)
         return None
 
     def apply_admitted(
-        self,
-        table: Table,
-        at: bytes,
-        before: RowRecord,
-        outcome: MutationAdmitted,
-        spaces: Mapping[str, str],
+        self, table: str, at: bytes, before: RowRecord, outcome: MutationAdmitted
     ) -> None:
-        """Write what was decided about one row; `spaces` are those of its families."""
-        name = table.name
-        batch: list[Entry] = [(spaces[family], k, value) for family, k, value in outcome.puts]
-        batch.append((rows_space(name), at, stored(outcome.record)))
-        batch.extend((doomed_space(name), *doomed_entry(each)) for each in outcome.doomed)
-        batch.extend(self.traces(name, at, outcome.marks))
-        self.apply(name, at, batch, before, outcome.record)
+        """Write what was decided about one row."""
+        batch = outcome.puts
+        batch.append((rows_space(table), at, stored(outcome.record)))
+        for doomed in outcome.doomed:
+            batch.append((doomed_space(table), *doomed_entry(doomed)))
+        batch.extend(self.traces(table, at, outcome.marks))
+        self.apply_rows(batch, [RowChange(table, at, before, outcome.record)])
 
     def was_here(self, table: Table, at: bytes, attempt: Attempt, mutation: Mutation) -> bool:
         """Whether an attempt has been applied to the row at a position. One replica alone has
@@ -219,12 +212,13 @@ class Replica:
     def apply_rows(self, batch: list[Entry], changes: Iterable[RowChange]) -> None:
         """The same of several rows."""
         totals: dict[tuple[str, int], int] = {}
-        for table, at, before, after in changes:
-            changed = int.from_bytes(before.digest) ^ int.from_bytes(after.digest)
-            if changed:
-                place = place_among_sums(at)
-                total = totals.get((table, place), self._sums[table][place])
-                totals[table, place] = total ^ changed
+        for change in changes:
+            before, after = change.before.digest, change.after.digest
+            if before != after:
+                place = place_among_sums(change.at)
+                summed = change.table, place
+                total = totals.get(summed, self._sums[change.table][place])
+                totals[summed] = total ^ int.from_bytes(before) ^ int.from_bytes(after)
         for (table, place), total in totals.items():
             batch.append((META, _sum_keys(table)[place], total.to_bytes(SUM_BYTES)))
         self.engine.apply(batch)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from tenure.base.names import shown
+from tenure.columns.spaces import space
 from tenure.errors import SchemaError
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import VALUE_BYTES
@@ -145,6 +146,7 @@ class Table:
             each: FamilyShape(each, family.supers is not None, family.order)
             for each, family in families.items()
         }
+        self.spaces: Mapping[str, str] = {each: space(name, each) for each in families}
 
     def record(self) -> TableRecord:
         """What a store remembers."""

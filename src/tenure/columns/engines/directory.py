@@ -232,6 +232,13 @@ class Translated:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            self.raise_from(error)
+
+    def raise_from(self, error: BaseException) -> None:
+        """Raise what an error becomes, if it becomes anything; for what is called so often that
+        entering costs.
+        """
         if isinstance(error, OSError):
             raise unwritable(self._path, str(error)) from error
         if type(error) is Exception:  # all that the binding raises

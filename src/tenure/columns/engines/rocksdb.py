@@ -252,8 +252,11 @@ class RocksEngine:
 
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `StorageEngine.get`."""
-        with self._translated:
+        try:
             found = self._spaces[space].get(keys if type(keys) is list else list(keys))
+        except Exception as error:
+            self._translated.raise_from(error)
+            raise
         assert found is not None
         return list(found)
 
@@ -266,8 +269,11 @@ class RocksEngine:
                 writing.delete(key, handles[space])
             else:
                 put(key, value, handles[space])
-        with self._translated:
+        try:
             self._db.write(writing, self._write)
+        except Exception as error:
+            self._translated.raise_from(error)
+            raise
         self._unseen += len(batch)
         if self._unseen > self._options.family_entries // COUNTINGS:
             self._unseen = 0

@@ -78,7 +78,7 @@ class Outranked(msgspec.Struct, frozen=True, array_like=True, tag=True):
 Refused: TypeAlias = Outrun | Late | Ahead | Outranked
 
 Put: TypeAlias = tuple[str, bytes, bytes | None]
-"""A family, a key, and what is kept there; None to remove it."""
+"""The space of a family, a key, and what is kept there; None to remove it."""
 
 
 class Doomed(NamedTuple):
@@ -106,12 +106,7 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
     """What one entry adds to the digest of its row, and takes away when it goes."""
-    return xxh3_128_intdigest(b"".join((digest_head(family), key, b"\0", entry)))
-
-
-def digest_head(family: str) -> bytes:
-    """What comes first of all that is digested of a family's entries."""
-    return family.encode() + b"\0"
+    return xxh3_128_intdigest(b"\0".join((family.encode(), key, entry)))
 
 
 def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
@@ -119,35 +114,41 @@ def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
 
     A version alone is not enough: two writers to whom one newest version was told draw the same.
     """
-    told = b"".join((family.encode(), b"\0", key, b"\0", entry))
-    return entry[:VERSION_BYTES] + xxh3_64_digest(told)
+    return entry[:VERSION_BYTES] + xxh3_64_digest(b"\0".join((family.encode(), key, entry)))
 
 
 class _Section:
     """What a mutation changes of a simple family, or of one super column."""
 
-    def __init__(self, shape: FamilyShape, at: bytes, super_column: bytes | None) -> None:
+    def __init__(
+        self, shape: FamilyShape, space: str, at: bytes, super_column: bytes | None
+    ) -> None:
         self.shape = shape
+        self.space = space
         self.prefix = shape.section(at, super_column)
         self.is_cleared = False
-        self._base = self.prefix + CELL
+        self.base = self.prefix + CELL
         self.values: dict[bytes, bytes | None] = {}
         """By the keys of their cells."""
 
-    def add(self, name: bytes, value: bytes | None) -> None:
+    def add_again(self, key: bytes, value: bytes | None) -> None:
         """Two edits of one column are merged as those of two mutations would be (R1)."""
-        key = self._base + name
-        if key in self.values:
-            other = self.values[key]
-            if other is None or (value is not None and value <= other):
-                return
-        self.values[key] = value
+        other = self.values[key]
+        if other is not None and (value is None or value > other):
+            self.values[key] = value
 
 
 class Mutation:
     """A mutation of one row on its way into a replica: what it must read, and its outcome."""
 
-    def __init__(self, shapes: Mapping[str, FamilyShape], at: bytes, edits: Sequence[Edit]) -> None:
+    def __init__(
+        self,
+        shapes: Mapping[str, FamilyShape],
+        spaces: Mapping[str, str],
+        at: bytes,
+        edits: Sequence[Edit],
+    ) -> None:
+        self._spaces = spaces
         self._at = at
         self._clears_row = False
         self._families: dict[str, dict[bytes | None, _Section]] = {}
@@ -155,27 +156,34 @@ class Mutation:
         section: _Section | None = None
         last_family: str | None = None
         last_super: bytes | None = None
+        base, values = b"", dict[bytes, bytes | None]()
         for edit in edits:
             family, super_column, name = edit.family, edit.super, edit.name
-            if family is None:
-                self._clears_row = True
-                continue
             # Most follow one of their own section, and then both are the very same objects.
             if section is None or super_column is not last_super or family is not last_family:
+                if family is None:
+                    self._clears_row = True
+                    continue
                 section = self._section(shapes[family], super_column)
                 last_family, last_super = family, super_column
+                base, values = section.base, section.values
             if name is None:
                 section.is_cleared = True
+                continue
+            key = base + name
+            if key in values:
+                section.add_again(key, edit.value)
             else:
-                section.add(name, edit.value)
+                values[key] = edit.value
 
     def _section(self, shape: FamilyShape, super_column: bytes | None) -> _Section:
+        space = self._spaces[shape.name]
         sections = self._families.get(shape.name)
         if sections is None:
-            sections = self._families[shape.name] = {None: _Section(shape, self._at, None)}
+            sections = self._families[shape.name] = {None: _Section(shape, space, self._at, None)}
         section = sections.get(super_column)
         if section is None:
-            section = sections[super_column] = _Section(shape, self._at, super_column)
+            section = sections[super_column] = _Section(shape, space, self._at, super_column)
         return section
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
@@ -221,13 +229,18 @@ class Mutation:
             above = version
             outcome.doomed.append(Doomed(packed_time(version), "", self._at, covers=True))
         for family, sections in self._families.items():
-            entries = iter(found[family])
+            entries, start = found[family], 0
             marker = above
             for super_column, section in sections.items():
-                hidden = outcome.mark(section, next(entries), marker)
+                before, hidden = entries[start], marker
+                if section.is_cleared or before is not None:
+                    hidden = outcome.mark(section, before, marker)
                 if super_column is None:
                     marker = hidden
-                outcome.write(section, entries, hidden)
+                end = start + 1 + len(section.values)
+                if version > hidden:
+                    outcome.write(section, entries[start + 1 : end])
+                start = end
         after = RowRecord(
             newest=max(record.newest, version),
             marker=above,
@@ -286,7 +299,7 @@ class _Outcome:
         version = self._version
         if section.is_cleared and version > (before or NOTHING):
             family, key = section.shape.name, section.prefix + MARKER
-            self.puts.append((family, key, version))
+            self.puts.append((section.space, key, version))
             self.changed ^= entry_digest(family, key, version)
             if before is not None:
                 self.changed ^= entry_digest(family, key, before)
@@ -294,34 +307,33 @@ class _Outcome:
             return max(above, version)
         return max(above, before or NOTHING)
 
-    def write(self, section: _Section, entries: Iterator[bytes | None], hidden: bytes) -> None:
+    def write(self, section: _Section, entries: Sequence[bytes | None]) -> None:
         """Write the cells that count. `entries` are those that are there, in order.
 
         Every cell of every write passes through here, so what is the same for all is made once.
         """
-        version, family = self._version, section.shape.name
-        is_hidden, by_time = version <= hidden, section.shape.order == "time"
-        changed, head, put = 0, digest_head(family), self.puts.append
+        version, family, space = self._version, section.shape.name, section.space
+        by_time = section.shape.order == "time"
+        changed, encoded, put = self.changed, family.encode(), self.puts.append
         of_value, tombstone = cell_of(version, b""), cell_of(version, None)
-        for (key, value), before in zip(section.values.items(), entries, strict=False):
+        for (key, value), before in zip(section.values.items(), entries, strict=True):
             cell = tombstone if value is None else of_value + value
-            if is_hidden or (before is not None and before >= cell):
-                continue
-            put((family, key, cell))
-            told = b"".join((head, key, b"\0"))
-            changed ^= xxh3_128_intdigest(told + cell)
             if before is not None:
-                changed ^= xxh3_128_intdigest(told + before)
+                if before >= cell:
+                    continue
+                changed ^= xxh3_128_intdigest(b"\0".join((encoded, key, before)))
+            changed ^= xxh3_128_intdigest(b"\0".join((encoded, key, cell)))
+            put((space, key, cell))
             if value is None:
                 self.doomed.append(Doomed(packed_time(cell), family, key, covers=False))
             if by_time:
                 self._move(section, key, before, cell)
-        self.changed ^= changed
+        self.changed = changed
 
     def _move(self, section: _Section, key: bytes, before: bytes | None, cell: bytes) -> None:
         """Have the cell in its place in the order of time, and the one before it no more."""
-        family, prefix = section.shape.name, section.prefix
-        name = key[len(prefix) + len(CELL) :]
+        space, prefix = section.space, section.prefix
+        name = key[len(section.base) :]
         if before is not None:
-            self.puts.append((family, place_of(prefix, name, before), None))
-        self.puts.append((family, place_of(prefix, name, cell), number_of(cell)))
+            self.puts.append((space, place_of(prefix, name, before), None))
+        self.puts.append((space, place_of(prefix, name, cell), number_of(cell)))

@@ -36,8 +36,15 @@ class WantsWhole(msgspec.Struct, frozen=True):
 class StateMerge:
     """A state of one row on its way into a replica."""
 
-    def __init__(self, shapes: Mapping[str, FamilyShape], at: bytes, state: RowState) -> None:
+    def __init__(
+        self,
+        shapes: Mapping[str, FamilyShape],
+        spaces: Mapping[str, str],
+        at: bytes,
+        state: RowState,
+    ) -> None:
         self._shapes = shapes
+        self._spaces = spaces
         self._at = at
         self._state = state
         self._puts: list[Put] = []
@@ -133,7 +140,8 @@ class StateMerge:
         return told or NOTHING
 
     def _put(self, family: str, key: bytes, before: bytes | None, after: bytes | None) -> None:
-        self._puts.append((family, key, after))
+        space = self._spaces[family]
+        self._puts.append((space, key, after))
         if before is not None:
             self._changed ^= entry_digest(family, key, before)
         if after is not None:
@@ -147,9 +155,9 @@ class StateMerge:
         if shape.order == "time":
             section, name = self._parted(shape, key)
             if before is not None and not is_marker(before):
-                self._puts.append((family, place_of(section, name, before), None))
+                self._puts.append((space, place_of(section, name, before), None))
             if after is not None and not is_marker(after):
-                self._puts.append((family, place_of(section, name, after), number_of(after)))
+                self._puts.append((space, place_of(section, name, after), number_of(after)))
 
     def _parted(self, shape: FamilyShape, key: bytes) -> tuple[bytes, bytes]:
         """The section and the name that a cell's key consists of; nothing much for a marker's."""

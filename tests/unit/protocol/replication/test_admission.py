@@ -20,6 +20,7 @@ from tenure.protocol.replication.records import RowRecord
 from tenure.protocol.replication.versions import Version
 
 SHAPES = {"f": FamilyShape("f"), "t": FamilyShape("t", order="time")}
+SPACES = {"f": "table.f", "t": "table.t"}
 NOW = 1_000
 AT = b"row\0\1"
 
@@ -30,7 +31,7 @@ def admit(
     edit: Edit | None = None,
     horizon: int = 0,
 ) -> MutationAdmitted | Refused:
-    mutation = Mutation(SHAPES, AT, [edit or Edit("f", None, b"c", b"v")])
+    mutation = Mutation(SHAPES, SPACES, AT, [edit or Edit("f", None, b"c", b"v")])
     found = {family: [None] * len(keys) for family, keys in mutation.wanted()}
     return mutation.admit(attempt, record or RowRecord(), found, horizon, NOW)
 
@@ -96,7 +97,7 @@ def test_a_higher_number_wins_whatever_the_times() -> None:
 
 def test_two_edits_of_one_column_in_one_mutation_are_merged() -> None:
     for edits in ([b"a", b"b"], [b"b", b"a"]):
-        mutation = Mutation(SHAPES, AT, [Edit("t", None, b"c", value) for value in edits])
+        mutation = Mutation(SHAPES, SPACES, AT, [Edit("t", None, b"c", value) for value in edits])
         found = {family: [None] * len(keys) for family, keys in mutation.wanted()}
         admitted = mutation.admit(Attempt(Version(0, 5)), RowRecord(), found, 0, NOW)
         assert isinstance(admitted, MutationAdmitted)
