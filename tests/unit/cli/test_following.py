@@ -19,9 +19,12 @@ from tenure.cli.top import look, picture
 from tenure.errors import NoManager, TenureError
 from tenure.journals import MemoryJournal
 from tenure.manager import live as live_module
+from tenure.manager import service as service_module
+from tenure.manager.limits import ManagerLimits
 from tenure.manager.live import LiveEvent, Pulse
 from tenure.manager.noted import ServiceKind
 from tenure.wire.lease_records import LEASE_RECORDS
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Events, Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -154,19 +157,59 @@ async def test_a_reader_that_reads_nothing_takes_nobodys_place_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live_module, "MOST_READERS", 1)
-    monkeypatch.setattr(live_module, "STUCK_SECONDS", 0.1)
-    async with serving() as manager:
+    limits = ManagerLimits(stuck_seconds=0.1, requests_a_second=1_000_000)
+    async with serving(limits=limits) as manager:
         host, _, port = manager.service.url.removeprefix("http://").rpartition(":")
+
+        async def status() -> int:  # 503 while another reads
+            return (await manager.get("/v1/live?level=loud"))[0]
+
         with socket.socket() as silent:
             silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             silent.connect((host, int(port)))
             silent.sendall(f"GET /v1/live HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-            while (await manager.get("/v1/live?level=loud"))[0] != 503:
+            while await status() != 503:
                 pass  # the other stream has not begun
             for _ in range(100):  # more than sockets and transports hold
                 manager.service.observer.note(Noted(ServiceKind.SLOW_PEER, detail="x" * 100_000))
-            while (await manager.get("/v1/live?level=loud"))[0] == 503:
+            while (found := await status()) == 503:
                 pass  # it is still there
+            assert found == 400
+
+
+async def test_a_reader_for_whom_too_much_waits_is_told_to_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_module, "WAITING_EVENTS", 50)
+    async with serving() as manager, manager.session.get(manager.service.url + "/v1/live") as slow:
+        assert b"pulse" in await slow.content.readuntil(b"event: pulse")
+        for number in range(60):  # before the stream has a turn
+            manager.service.observer.note(Noted(ServiceKind.SLOW_PEER, detail=f"peer-{number}"))
+        assert b"peer-" not in await slow.content.read(), "and it ends"
+
+
+async def test_a_quiet_stream_says_a_word_now_and_then_and_who_reads_it_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_module, "QUIET_SECONDS", 0.05)
+    limits = ManagerLimits(silent_seconds=0.1)
+    async with (
+        serving(limits=limits) as manager,
+        manager.session.get(manager.service.url + "/v1/live") as quiet,
+    ):
+        for _ in range(5):
+            await quiet.content.readuntil(b"\n:\n\n")
+
+
+async def test_a_manager_that_stops_ends_its_streams_itself_and_does_not_wait_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service_module, "SHUTDOWN_SECONDS", 2 * DEADLINE_SECONDS)
+    async with serving() as manager, manager.session.get(manager.service.url + "/v1/live") as read:
+        await read.content.readuntil(b"event: pulse")
+        await manager.service.stop()
+        await read.content.read()  # which raises where it is cut off
+        assert read.content.at_eof()
 
 
 async def test_a_stream_has_no_head() -> None:
