@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import get_args
 
+import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
@@ -24,23 +25,35 @@ from tenure import (
     Owner,
     Volume,
 )
-from tenure.base.instants import Instant
+from tenure.base.instants import Instant, in_seconds
 from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.cli.service_gate import service_port
+from tenure.journals import MemoryJournal
+from tenure.manager.engine import ManagerEngine
 from tenure.manager.metrics import NOTHING_YET, PushTimes, _of_pools
+from tenure.observe.events import Observer
 from tenure.observe.metrics import Histogram
 from tenure.protocol.lease.answers import Owners, OwnerSummary
-from tenure.protocol.lease.messages import Changes, ToManager
+from tenure.protocol.lease.leader.manager import ManagerConfig
+from tenure.protocol.lease.messages import Changes, Sync, ToManager
 from tenure.protocol.lease.owner.noted import OwnerKind
+from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.reports import VolumeReport
-from tenure.protocol.log.journal import Appended, Committed, Unknown
+from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.log.journal import Appended, Committed, Mandate, Unknown
 from tenure.services.documents.service import Documents
 from tenure.services.service import ServiceSettings
+from tenure.testing.clock import TurnedClock
+from tenure.transport.peers import Peers
+from tenure.wire.lease import encode
+from tenure.wire.lease_records import LEASE_RECORDS
+from tenure.wire.versions import NEWEST
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 from tests.unit.entities.stage import Counter
 from tests.unit.manager.nodes import connected
 from tests.unit.manager.serving import Events, Serving, serving
+from tests.unit.manager.test_api import ready
 from tests.unit.manager.test_server import grant_everything
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
@@ -256,15 +269,17 @@ async def test_a_loss_is_an_increase_of_what_was_shown_before() -> None:
                 pass
 
 
-def test_an_imbalance_is_the_most_over_the_mean_by_capacity() -> None:
-    def owner(name: str, load: float, capacity: float) -> OwnerSummary:
+def test_of_each_owner_its_own_numbers_are_shown() -> None:
+    def owner(
+        name: str, ranges: int, share: float, recalled: int, load: float, capacity: float
+    ) -> OwnerSummary:
         return OwnerSummary(
             name=name,
             address="http://a",
             incarnation=1,
-            ranges=1,
-            share=0.5,
-            recalled_ranges=0,
+            ranges=ranges,
+            share=share,
+            recalled_ranges=recalled,
             connected=True,
             hold_seconds=13.0,
             capacity=capacity,
@@ -276,10 +291,97 @@ def test_an_imbalance_is_the_most_over_the_mean_by_capacity() -> None:
         families = _of_pools((Owners("rooms", owners),))
         return {each.name: [it.value for it in each.samples] for each in families}
 
-    seen = shown(owner("ann", 60.0, 2.0), owner("bob", 10.0, 1.0))
-    assert seen["tenure_owner_load"] == [60.0, 10.0]
-    assert seen["tenure_pool_imbalance"] == [1.5]
-    assert shown(owner("ann", 0.0, 1.0))["tenure_pool_imbalance"] == [1.0]
+    assert shown(owner("ann", 7, 0.75, 2, 60.0, 2.0), owner("bob", 5, 0.25, 3, 10.0, 1.0)) == {
+        "tenure_owners": [2],
+        "tenure_owner_ranges": [7, 5],
+        "tenure_owner_share": [0.75, 0.25],
+        "tenure_owner_recalled_ranges": [2, 3],
+        "tenure_owner_load": [60.0, 10.0],
+        "tenure_pool_imbalance": [1.5],  # the most over the mean, by capacity
+    }
+    assert shown(owner("ann", 1, 1.0, 0, 0.0, 1.0))["tenure_pool_imbalance"] == [1.0]
+
+
+@pytest.mark.asyncio
+async def test_leadership_is_seen_to_go_from_one_manager_to_the_next() -> None:
+    async def shown(manager: Serving) -> tuple[float, ...]:
+        seen = await scraped(manager)
+        names = ("tenure_leading", "tenure_leadership_proven", "tenure_leadership")
+        assert bool(seen["tenure_owners"].samples) == value(seen, "tenure_leading")
+        return tuple(value(seen, name) for name in names)
+
+    journal = MemoryJournal(LEASE_RECORDS, State(waited_out=True))
+    async with serving(journal) as leader:
+        await Events(leader.service.observer).wait_for("leading")
+        await leader.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        async with serving(journal) as standby:
+            await ready(standby)
+            assert (await shown(leader), await shown(standby)) == ((1, 1, 1), (0, 0, 1))
+            await leader.service.stop()
+            await Events(standby.service.observer).wait_for("leading")
+            assert await shown(standby) == (1, 1, 2)
+
+
+@pytest.mark.asyncio
+async def test_how_long_a_leader_still_waits_is_shown() -> None:
+    async with serving(first_start=False) as manager:
+        seen = await scraped(manager)
+        assert 0 < value(seen, "tenure_grants_in_seconds") <= in_seconds(DEFAULT.longest_hold_ns)
+    async with serving() as manager:
+        assert value(await scraped(manager), "tenure_grants_in_seconds") == 0
+
+
+@pytest.mark.asyncio
+async def test_the_lag_is_that_of_the_lookup_furthest_behind_while_it_is_there() -> None:
+    async with serving() as manager:
+        events = Events(manager.service.observer)
+        for pool in ("rooms", "carts", "more"):
+            await manager.post("/v1/pools", {"name": pool, "kind": "hashed"})
+        first, second = [await manager.connect("/v1/lookup") for _ in range(2)]
+
+        async def lag_after(
+            which: aiohttp.ClientWebSocketResponse, lsn: int, sequence: int
+        ) -> tuple[float, float]:
+            said = Sync(pool="rooms", nonce=1, sequence=sequence, journal=0, leadership=0, lsn=lsn)
+            await which.send_bytes(encode(said, NEWEST))
+            await which.receive()
+            seen = await scraped(manager)
+            lag = value(seen, "tenure_lookup_lag_records")
+            return lag, value(seen, "tenure_lsn") - lag
+
+        assert await lag_after(first, 1, 1) == (3, 1)
+        assert await lag_after(second, 2, 1) == (3, 1)
+        assert await lag_after(first, 4, 2) == (2, 2)
+        await second.close()
+        await events.wait_for("disconnected")
+        assert await lag_after(first, 3, 3) == (1, 3)
+
+
+@pytest.mark.asyncio
+async def test_how_long_the_journal_takes_is_measured() -> None:
+    clock = TurnedClock()
+
+    class Slow(MemoryJournal[AnyRecord, State]):
+        async def beat(self, mandate: Mandate, beat: int) -> bool:
+            clock.jump(0.25)
+            return await super().beat(mandate, beat)
+
+    engine = ManagerEngine(
+        ManagerConfig(url="http://m", timing=DEFAULT, first_start=True),
+        Slow(LEASE_RECORDS),
+        Observer("tenure.test"),
+        Peers(),
+        clock=clock,
+        timers=clock.alarm,
+        plans_beside=False,
+    )
+    engine.start()
+    times = engine.metrics.journal.by_operation
+    while "beat" not in times:
+        await clock.turn(0.1)
+    beats = sum(times["beat"].counts)
+    assert (times["beat"].sum, times["append"].sum) == (beats * 0.25, 0)
+    await engine.stop()
 
 
 @pytest.mark.asyncio
