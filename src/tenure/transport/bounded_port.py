@@ -197,10 +197,9 @@ class BoundedPort(Generic[P]):
         taken.task = asyncio.get_running_loop().create_task(beginning)
 
     async def _begin(self, protocol: P, taken: TakenConnection, accepted: sockets.socket) -> None:
-        seconds = None if self._tls is None else self.limits.silent_seconds
         try:
             taken.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: protocol, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
+                lambda: protocol, accepted, ssl=self._tls
             )
         except BaseException as error:
             accepted.close()

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import pytest
@@ -30,6 +30,7 @@ from tenure.services.feeds.service import Feeds
 from tenure.services.service import ServiceSettings
 from tenure.services.serving import served
 from tenure.transport import tls
+from tenure.transport.bounded_port import LEAST_BYTES, TakenConnection
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.websocket_channels import WebSocketChannels
@@ -287,6 +288,20 @@ async def test_it_lets_go_who_says_nothing_and_half_of_a_header(name: str) -> No
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", LISTENERS)
+async def test_it_lets_go_who_never_agrees_on_tls(name: str, authority: Authority) -> None:
+    own = authority.sign("own")
+    limits = ConnectionLimits(silent_seconds=0.3)
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS / 2),  # asyncio itself waits for a minute
+        LISTENERS[name](Credentials(cert=own.cert, key=own.key), limits) as url,
+        connected(url) as silent,
+        connected(url, b"\x16\x03\x01") as half,
+    ):
+        assert [await ended(each) for each in (silent, half)] == [b"", b""]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", LISTENERS)
 async def test_it_takes_only_so_many_connections(name: str) -> None:
     """Each makes a request, and stays."""
     async with (
@@ -330,6 +345,58 @@ async def test_it_lets_go_who_does_not_finish_a_body(
         answers = re.findall(rb"HTTP/1.1 (\d+)", await ended(reader))
         assert len(answers) <= (1 if is_first else 2)
         assert b"200" not in answers[0 if is_first else 1 :]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", MEMBERS)
+async def test_a_member_lets_go_who_sends_a_body_byte_by_byte(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "tenure.transport")
+    head = b"Host: localhost\r\nContent-Length: 1000000\r\n\r\n"
+    async with asyncio.timeout(DEADLINE_SECONDS), LISTENERS[name](NOTHING, SHORT) as url:
+        parts = urlsplit(url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # it is no newcomer any more
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"POST / HTTP/1.1\r\n" + head)
+        told = f"sent less than {LEAST_BYTES} bytes of a request"
+        while told not in caplog.text:
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+        await ended(reader)
+        writer.close()
+
+
+@pytest.mark.asyncio
+async def test_a_member_does_not_take_its_own_slowness_for_that_of_a_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it does not take of a body is not read, and then nobody can send it."""
+    looks, stuck = 0, TakenConnection.stuck
+
+    def counted(self: TakenConnection, *arguments: Any) -> str:  # noqa: ANN401
+        nonlocal looks
+        looks += 1
+        return stuck(self, *arguments)
+
+    monkeypatch.setattr(TakenConnection, "stuck", counted)
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        until = looks + 5
+        while looks < until:  # noqa: ASYNC110  # a look has no event
+            await asyncio.sleep(0.01)
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    listening = OwnListener(slow, "127.0.0.1:0", NOTHING, SHORT)
+    await listening.start()
+    said = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(LARGE)
+    async with asyncio.timeout(DEADLINE_SECONDS), connected(listening.url, said + LARGE) as reader:
+        assert b" 200 " in await reader.readuntil(b"\r\n")
+    await listening.stop()
 
 
 @pytest.mark.asyncio
