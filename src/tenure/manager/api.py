@@ -170,10 +170,9 @@ class Api:
         engine, view = self.engine, self.engine.view
         pools: list[Answer] = []
         clusters: list[ReadCluster] = []
-        if view.role == "leading":
-            with suppress(TimeoutError):
-                pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
-                clusters = [each async for each in self._clusters()]
+        with suppress(TimeoutError):  # a standby knows none of either
+            pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
+            clusters = [each async for each in self._clusters()]
         owners = tuple(pool for pool in pools if isinstance(pool, Owners))
         families = engine.metrics.families(
             view, engine.observer, self.peers, owners, tuple(clusters)
