@@ -23,6 +23,7 @@ from tenure.transport import bounded_port
 from tenure.transport.rate_bound import (
     BYTES_OF_ONE,
     FLOODED_PART,
+    MOST_REMEMBERED,
     REMEMBERED_NS,
     RateBound,
     RecentFloods,
@@ -225,6 +226,42 @@ def test_a_flood_is_remembered_for_a_while() -> None:
     assert floods.at_once("10.0.0.1", most, Instant(5 + REMEMBERED_NS)) == most
 
 
+def test_of_very_many_floods_the_one_longest_ago_is_forgotten() -> None:
+    floods = RecentFloods()
+    for number in range(MOST_REMEMBERED):
+        floods.add(f"peer {number}", Instant(0))
+    floods.add("peer 0", Instant(1))
+    floods.add("one more", Instant(2))
+    known = {peer: floods.at_once(peer, 40, Instant(3)) for peer in ("peer 0", "peer 1", "peer 2")}
+    assert known == {"peer 0": 2, "peer 1": 40, "peer 2": 2}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("by_messages", [True, False])
+async def test_who_floods_is_left_waiting_before_it_is_let_go(*, by_messages: bool) -> None:
+    """At once it would come back at once, and a connection costs more than a message."""
+    limits = ManagerLimits(
+        messages_a_second=1, syncs_at_once=1, requests_a_second=1, flood_seconds=0.3
+    )
+    sync = encode(Sync(pool="rooms", nonce=1, sequence=1, journal=0, leadership=0, lsn=0), NEWEST)
+    async with serving(limits=limits) as manager:
+        loop = asyncio.get_running_loop()
+        if by_messages:
+            flood = await manager.connect("/v1/lookup")
+            began = loop.time()
+            for _ in range(3):
+                await flood.send_bytes(sync)
+            while not (await flood.receive()).type.name.startswith("CLOS"):
+                pass
+        else:
+            reader, writer = await stream(manager, PEER)
+            began = loop.time()
+            writer.write(GET * 30)
+            await reader.read()
+            writer.close()
+        assert loop.time() - began >= limits.flood_seconds
+
+
 async def large(request: web.Request) -> web.Response:
     return web.Response(body=bytes(32 << 20))  # more than sockets hold
 
@@ -313,6 +350,17 @@ def test_what_strangers_cause_is_counted_always_and_told_within_bounds() -> None
     notes.note(Noted(ServiceKind.NOT_ALLOWED), "10.0.0.1")
     more = f"more was refused than is told: {all_of_them - MOST_TOLD} in a minute"
     assert told[MOST_TOLD:] == [more, "request not allowed"]
+
+
+def test_one_peer_does_not_hide_what_the_others_cause() -> None:
+    told: list[str] = []
+    observer = Observer("tenure.test")
+    observer.subscribe(lambda noted: told.append(noted.detail))
+    notes = StrangerNotes(observer, lambda: Instant(0))
+    for _ in range(MOST_TOLD):
+        notes.note(Noted(ServiceKind.NOT_ALLOWED, detail="loud"), "10.0.0.1")
+    notes.note(Noted(ServiceKind.NOT_ALLOWED, detail="quiet"), "10.0.0.2")
+    assert told == ["loud"] * MOST_TOLD_OF_A_PEER + ["quiet"]
 
 
 def test_a_rate_is_so_many_at_once_and_then_so_many_a_second() -> None:

@@ -7,11 +7,12 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import pytest
 from aiohttp import WSCloseCode, web
 
+from tenure.errors import RemoteProtocolError
 from tenure.protocol.lease.messages import Hello, Poke, ToOwner
 from tenure.transport import websocket
 from tenure.transport.contract import OWNER, WAITING_MESSAGES, Role
@@ -149,7 +150,9 @@ async def test_more_than_may_wait_closes_the_connection() -> None:
     assert why == f"it has not read {WAITING_MESSAGES} messages"
 
 
-async def closes_with(send: Callable[[web.WebSocketResponse], Awaitable[None]]) -> tuple[str, str]:
+async def closes_with(
+    send: Callable[[web.WebSocketResponse], Awaitable[None]], role: Role[ToOwner] = OWNER
+) -> tuple[str, str]:
     """What the client says of it, and with what code and reason it closes."""
     closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -163,7 +166,7 @@ async def closes_with(send: Callable[[web.WebSocketResponse], Awaitable[None]]) 
         return answer
 
     async with server(sending) as url:
-        return await why_lost(url), await closed
+        return await why_lost(url, role=role), await closed
 
 
 async def test_a_text_frame_closes_with_a_protocol_error(
@@ -186,9 +189,12 @@ async def test_a_message_that_is_too_large_closes_the_connection(
 
 
 async def test_a_reason_is_cut_to_what_a_close_frame_has_room_for() -> None:
-    _, closed = await closes_with(lambda answer: answer.send_bytes(b"\x01\xd9\xff" + b"x" * 998))
-    assert closed.startswith("1002 a malformed message of 1001 bytes")
-    assert len(closed.encode()) <= len("1002 ") + websocket.REASON_BYTES
+    def decode(data: object, version: int) -> NoReturn:
+        raise RemoteProtocolError("é" * 100)
+
+    role = OWNER._replace(decode=decode)
+    _, closed = await closes_with(lambda answer: answer.send_bytes(b"x"), role)
+    assert closed == "1002 " + "é" * (websocket.REASON_BYTES // 2)
 
 
 async def test_a_connection_that_is_silent_to_pings_is_given_up() -> None:
