@@ -11,7 +11,7 @@ import socket as sockets
 from contextlib import AsyncExitStack, suppress
 
 import aiohttp
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.channels import Channel, ChannelLost, Serve
@@ -47,6 +47,8 @@ class WebSocketChannels:
         """See `Channels.listen`."""
 
         async def on_request(request: web.Request) -> web.StreamResponse:
+            if hdrs.ORIGIN in request.headers:  # browsers name it, and let any page connect here
+                raise web.HTTPForbidden(text="a page in a browser may not speak to this process")
             socket = web.WebSocketResponse(
                 max_msg_size=HAND_OFF_BYTES,
                 heartbeat=PING_SECONDS,

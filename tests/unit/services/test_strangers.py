@@ -121,6 +121,32 @@ async def test_the_port_between_the_processes_of_feeds_lets_the_silent_go_too() 
             assert await reader.read() == b""
 
 
+@pytest.mark.parametrize(
+    ("address", "host", "status"),
+    [
+        (None, "", 200),  # as it is reached
+        (None, "evil.example", 403),
+        (None, "localhost", 403),
+        (None, "[", 403),
+        ("http://one.feeds.example:1", "one.feeds.example:1", 200),
+        ("http://feeds-1:80", "feeds-1", 200),
+        ("http://one.feeds.example:1", "evil.example:1", 403),
+    ],
+)
+async def test_no_page_reads_feeds_by_a_name_of_its_own_for_our_address(
+    address: str | None, host: str, status: int
+) -> None:
+    settings = ServiceSettings(pool="feeds", managers="http://127.0.0.1:1", address=address)
+    port = partial(service_port, limits=LIMITS)
+    headers = {"Host": host} if host else {}
+    async with (
+        Feeds(settings).private(port) as url,
+        aiohttp.ClientSession() as session,
+        session.get(url + "/limits", headers=headers) as answer,
+    ):
+        assert answer.status == status
+
+
 async def test_a_compressed_body_is_not_taken_apart(tmp_path: Path) -> None:
     async with documents(tmp_path) as (url, token), aiohttp.ClientSession() as session:
         headers = {"Authorization": f"Bearer {token}", "Content-Encoding": "gzip"}

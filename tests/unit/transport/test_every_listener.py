@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from tenure.cli.service_gate import service_port
+from tenure.cli.service_gate import ServiceGate, service_port
+from tenure.manager.access.pages import OwnNames
 from tenure.manager.config import ManagerSettings
 from tenure.manager.limits import ManagerLimits
 from tenure.manager.service import ManagerService
@@ -144,11 +145,13 @@ async def service(
     async with serving() as serves:
         settings = ServiceSettings(pool="documents", managers=serves.service.url)
         documents = Documents(settings, watchdog=None)
+        names = OwnNames("service", "http://127.0.0.1", (), is_loopback=True)
         async with served(
             documents,
             "127.0.0.1",
             0,
             partial(service_port, limits=limits),
+            check=ServiceGate("documents", names, None),
             tls=credentials.for_listening(),
         ) as url:
             yield url
@@ -321,6 +324,35 @@ async def test_it_takes_only_so_many_connections(name: str) -> None:
 
 
 MEMBERS = ("member of ASGI", "member of aiohttp")
+SOCKETS = {
+    "manager": "/v1/owner",
+    "hand-off of an owner": "/v1/hand-off",
+    "port of entities": "/v1/hand-off",
+    "cache server, volume": "/v1/x",
+    "store node": "/v1/x",
+}
+"""What is no HTTP. Members have none of their own: they pass on what a page may ask anyway."""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", [each for each in LISTENERS if each not in MEMBERS])
+async def test_no_page_of_another_site_speaks_to_it(name: str) -> None:
+    """Browsers let any page open a WebSocket to this machine, and post what is no JSON."""
+    asked = {
+        "GET": f"GET {SOCKETS.get(name, '/limits')} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
+        "POST": "POST /feeds/a/bodies HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n"
+        "Content-Length: 0\r\n",
+    }
+    async with asyncio.timeout(DEADLINE_SECONDS), LISTENERS[name](NOTHING) as url:
+        for head in [asked["GET"]] if name in SOCKETS else asked.values():
+            said = f"{head}Origin: http://evil.example\r\n\r\n".encode()
+            said = said.replace(b"Host: 127.0.0.1", b"Host: " + urlsplit(url).netloc.encode())
+            async with connected(url, said) as reader:
+                assert (await reader.readline()).split()[1] == b"403", head
+
+
 TAKE_BODIES = ("manager", *MEMBERS, "service of `tenure serve`", "port of feeds")
 
 

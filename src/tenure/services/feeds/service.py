@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 import aiohttp
 import msgspec
+from aiohttp import hdrs, web
+from yarl import URL
 
 from tenure import Credentials, Lookup, Owner
 from tenure.errors import ServiceRefusal
@@ -122,12 +124,22 @@ class Feeds(Service[Any]):
     @asynccontextmanager
     async def private(self, make_port: MakePort) -> AsyncIterator[str]:
         """Where the other processes of the service reach this one."""
-        listener = ServiceDoor(self, make_port).port
+        announced = self.settings.address or ""
+
+        def check(request: web.Request) -> None:
+            """No page in a browser asks this: it would say its origin, or another name for us."""
+            is_for_us = request.host == URL(announced).host_port_subcomponent
+            if hdrs.ORIGIN in request.headers or not is_for_us:
+                raise ServiceRefusal(403, "page", "only processes of this service may ask here")
+
+        listener = ServiceDoor(self, make_port, check).port
         host, _, port = self.settings.members.rpartition(":")
         tls = self._credentials.for_listening()
         try:
             bound = await listener.listen(host.strip("[]"), int(port), tls)
-            yield f"{self._credentials.scheme}://{host}:{bound}"
+            url = f"{self._credentials.scheme}://{host}:{bound}"
+            announced = announced or url
+            yield url
         finally:
             await listener.close()
 
