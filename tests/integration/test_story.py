@@ -11,7 +11,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.integration.processes import ManagerProcess, manager
 from tests.patience import DEADLINE_SECONDS
@@ -77,6 +80,39 @@ def test_one_cause_leads_from_an_owners_crash_to_the_last_lookup_informed() -> N
             assert {each["kind"] for each in told[name]} == {"table changed"}
             first = min(each["at"] for each in told[name])
             assert first >= end["at"], "one clock: these processes are on one machine"
+
+
+NODE = (
+    "columns node --cluster mail --data node --secret secret --host 0.0.0.0 --port 0 "
+    "--advertise 127.0.0.1"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "logger"),
+    [
+        ("serve documents --listen 0.0.0.0:0", "tenure.services"),
+        (NODE, "tenure.columns"),
+    ],
+)
+def test_each_command_that_runs_long_logs_json_where_it_is_asked(
+    command: str, logger: str, tmp_path: Path
+) -> None:
+    said = "--insecure", "--log-format", "json", "--manager", "http://127.0.0.1:1"
+    with subprocess.Popen(
+        [sys.executable, "-m", "tenure", *command.split(), *said],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as process:
+        try:
+            assert process.stderr
+            first = json.loads(process.stderr.readline())
+        finally:
+            process.kill()
+    assert (first["level"], first["logger"]) == ("warning", logger)
+    assert "everybody there could" in first["message"]
 
 
 def until_all_have_told(

@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import logging
 import resource
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from tenure.cli.output import put
+from tenure.observe.json_log import JsonFormatter
 
 T = TypeVar("T")
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+LogFormat: TypeAlias = Literal["text", "json"]
 ENDING = (signal.SIGINT, signal.SIGTERM)
 FILES_WHERE_UNLIMITED = 10_240
 """What macOS allows, where it says that there is no limit."""
@@ -41,6 +45,14 @@ def _raise_file_limit() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WHERE_UNLIMITED if most == resource.RLIM_INFINITY else most
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def log_to_standard_error(level: LogLevel, form: LogFormat) -> None:
+    """What this process logs from here on."""
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logging.basicConfig(handlers=[handler], level=level.upper())
 
 
 def told_to_end() -> asyncio.Event:

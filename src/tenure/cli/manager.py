@@ -1,19 +1,24 @@
 """`tenure manager`: run a manager in this process, until a signal ends it."""
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tenure.cli.long_run import run_long, told_to_end, until_one_ends
+from tenure.cli.long_run import (
+    LogFormat,
+    LogLevel,
+    log_to_standard_error,
+    run_long,
+    told_to_end,
+    until_one_ends,
+)
 from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watch
 from tenure.cli.waiting import entered
 from tenure.dashboard.pages import add_pages
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
-from tenure.observe.json_log import JsonFormatter
 
 
 @Parameter(name="*")
@@ -59,8 +64,8 @@ def manager(
     *,
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     options: ManagerOptions | None = None,
-    log_level: Literal["debug", "info", "warning", "error"] = "info",
-    log_format: Literal["text", "json"] = "text",
+    log_level: LogLevel = "info",
+    log_format: LogFormat = "text",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run a manager: the service that decides who owns what.
@@ -78,16 +83,9 @@ def manager(
     """
     said = vars(options) if options else {}
     settings = settings_from(config, **said)
-    _log_to_standard_error(log_level, log_format)
+    log_to_standard_error(log_level, log_format)
     report = JsonReport() if json else report_for_people()
     run_long(lambda: _run(ManagerService(settings, add_pages=add_pages), report))
-
-
-def _log_to_standard_error(level: str, form: str) -> None:
-    handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonFormatter() if form == "json" else text)
-    logging.basicConfig(handlers=[handler], level=level.upper())
 
 
 async def _run(service: ManagerService, report: ManagerReport) -> None:

@@ -4,13 +4,21 @@ import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.long_run import run_long, tell, told_to_end, until_one_ends
+from tenure.cli.long_run import (
+    LogFormat,
+    LogLevel,
+    log_to_standard_error,
+    run_long,
+    tell,
+    told_to_end,
+    until_one_ends,
+)
 from tenure.cli.waiting import entered
 from tenure.client.managers import VARIABLE
 from tenure.columns.node.node_service import NodeService, NodeSettings
@@ -67,7 +75,8 @@ class NodeOptions:
 def node(
     *,
     options: NodeOptions,
-    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+    log_level: LogLevel = "warning",
+    log_format: LogFormat = "text",
     json_: Annotated[Flag, Parameter(name="--json")] = False,
 ) -> None:
     """Run a node of a cluster: a part of the store, and a way to all of it.
@@ -76,10 +85,12 @@ def node(
     ----------
     log_level
         How much is logged, to standard error; warnings by default.
+    log_format
+        text, or json: one object per line, with the event, its place and its cause as fields.
     json_
         Report what happens as JSON, one object per line; the first has the URL.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
+    log_to_standard_error(log_level, log_format)
     credentials = Credentials.from_environment()
     settings = settings_of(options, credentials)
     run_long(lambda: _run(NodeService(settings, credentials), as_json=json_))

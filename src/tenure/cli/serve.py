@@ -13,7 +13,14 @@ from cyclopts import Parameter
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.long_run import run_long, tell, told_to_end
+from tenure.cli.long_run import (
+    LogFormat,
+    LogLevel,
+    log_to_standard_error,
+    run_long,
+    tell,
+    told_to_end,
+)
 from tenure.cli.service_gate import ServiceGate, service_port
 from tenure.cli.waiting import entered
 from tenure.errors import ConfigurationError
@@ -80,7 +87,8 @@ def serve(
     /,
     *,
     options: ServeOptions | None = None,
-    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+    log_level: LogLevel = "warning",
+    log_format: LogFormat = "text",
     json_: Annotated[Flag, Parameter(name="--json")] = False,
 ) -> None:
     """Run a process of a service. On SIGTERM it hands over its keys, and ends.
@@ -91,10 +99,12 @@ def serve(
         Which service.
     log_level
         How much is logged, to standard error; warnings by default.
+    log_format
+        text, or json: one object per line, with the event, its place and its cause as fields.
     json_
         Report what happens as JSON, one object per line; the first has the URL.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=log_level.upper())
+    log_to_standard_error(log_level, log_format)
     options = options or ServeOptions()
     kind = service_type(name)
     listen = checked_listen(options.listen or f"127.0.0.1:{kind.port}", "http://any", insecure=True)
