@@ -216,7 +216,7 @@ class CacheBoard(Entries):
         finally:
             self._keeping = None
         found = self.there.get(name)
-        if found is None or found is before:
+        if found is None:
             return
         self.size += found.size - (0 if before is None else before.size)
         ends = self._ends.setdefault(action.server, deque())

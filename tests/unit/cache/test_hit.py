@@ -68,3 +68,44 @@ async def test_the_lease_is_read_before_the_entry_is_seen_live_and_the_clock_las
             protocol.objects = {b"a": steps.entry()}
             assert protocol.hit(b"a", steps.clock) is not None
     assert steps == ["end of the volume lease", "live", "clock"]
+
+
+DEAD = ("its volume lease ended", "its object lease ended", "it is suspect")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["peek", "get", "proof", "the protocol"])
+@pytest.mark.parametrize("why", DEAD)
+async def test_nothing_is_hit_past_one_of_its_ends_or_in_doubt(how: str, why: str) -> None:
+    lease = CountedLease()
+    lease.until = Instant(5 if why == DEAD[0] else 20)
+    entry = CachedValue(lease, Instant(5 if why == DEAD[1] else 20), AS_OF, "stale", 1)
+    entry.is_live = why != DEAD[2]
+    async with stage() as it:
+        await it.serve()
+        cache = await it.enter()
+        cache._find, cache._clock = {"a": entry}.get, lambda: Instant(5)
+        protocol = Entries()
+        protocol.objects = {b"a": entry}
+        if how == "get":
+            assert await cache.get("a") == "old"
+        elif how == "the protocol":
+            assert protocol.hit(b"a", lambda: Instant(5)) is None
+        else:
+            assert not (cache.peek("a") if how == "peek" else cache.proof("a"))
+    assert lease.hits == 0
+    assert not entry.was_read
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["peek", "get"])
+async def test_a_hit_is_counted_and_says_that_its_entry_was_read(how: str) -> None:
+    async with stage() as it:
+        await it.serve()
+        cache = await it.enter()
+        await cache.get("a")
+        entry = cache._board.there["a"]
+        hits, entry.was_read = entry.lease.hits, False
+        assert (cache.peek("a") if how == "peek" else await cache.get("a")) == "old"
+        assert entry.lease.hits == hits + 1
+        assert entry.was_read
