@@ -120,11 +120,11 @@ class Api:
         return as_json({"tenure": VERSION, "role": self.engine.view.role, "paths": self._paths})
 
     async def healthz(self, request: web.Request) -> web.Response:
-        """The process is up."""
+        """Say that the process is up."""
         return as_json({"status": "up"})
 
     async def readyz(self, request: web.Request) -> web.Response:
-        """It leads, or knows who does."""
+        """Say whether the manager leads, or knows who does."""
         view = self.engine.view
         if view.is_proven or (view.role == "standing by" and view.leader):
             return as_json({"status": view.role})
@@ -133,7 +133,7 @@ class Api:
         )
 
     async def status(self, request: web.Request) -> web.Response:
-        """How the manager sees itself."""
+        """The state of the manager, as it sees itself."""
         engine, view = self.engine, self.engine.view
         return as_json(
             StatusAnswer(
@@ -195,7 +195,7 @@ class Api:
         return as_json(await self.ask(ListPools(), Pools))
 
     async def create_pool(self, request: web.Request) -> web.Response:
-        """Make a pool; nothing happens where there is just such a one."""
+        """Make a pool; nothing happens if there is just such a pool already."""
         check_is_json(request)
         way_out = 'the body is {"name": ..., "kind": "hashed" or "ordered", "split_points": []}'
         body = decoded_body(await request.read(), NewPool, way_out)
@@ -240,7 +240,7 @@ class Api:
     # --- asking ---
 
     def pool_kind(self, pool: str) -> PoolKind:
-        """The kind of a pool; hashed where it is not known."""
+        """The kind of a pool; hashed if it is not known."""
         return self.engine.view.pools.get(pool) or "hashed"
 
     async def ask(self, question: Question, wanted: type[A]) -> A:

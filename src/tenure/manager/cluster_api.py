@@ -96,7 +96,7 @@ class ClusterApi:
         return as_json(await self.asking.ask(ListClusters(), ClustersListed))
 
     async def create(self, request: web.Request) -> web.Response:
-        """Make a cluster; nothing happens where there is just such a one."""
+        """Make a cluster; nothing happens if there is just such a cluster already."""
         check_is_json(request)
         way_out = f'the body is {{"name": ..., "placement": ...}}; a placement is {PLACEMENT_FORMS}'
         body = decoded_body(await request.read(), NewCluster, way_out)
@@ -129,13 +129,13 @@ class ClusterApi:
         return as_json(await self.asking.ask(ReadRing(cluster=name), RingRead))
 
     async def moves(self, request: web.Request) -> web.Response:
-        """What should move."""
+        """The moves that would help."""
         budget = whole_number(request, "budget", "a number", "give so many bytes")
         question = ReadMoves(cluster=request.match_info["cluster"], budget=budget)
         return as_json(await self.asking.ask(question, MovesRead))
 
     async def upkeep(self, request: web.Request) -> web.Response:
-        """What nodes do by themselves."""
+        """What nodes do unasked."""
         name = request.match_info["cluster"]
         return as_json(await self.asking.ask(ReadUpkeep(cluster=name), UpkeepRead))
 

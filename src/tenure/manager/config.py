@@ -99,9 +99,9 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where a manager's files lie when nothing is said: $TENURE_STATE, or the XDG directory.
+    """The default place of a manager's files: $TENURE_STATE, or the XDG directory.
 
-    Raises ConfigurationError where there is no home to put it in.
+    Raises ConfigurationError if there is no home directory for it.
     """
     if own := environment.get(STATE_VARIABLE):
         return Path(own)

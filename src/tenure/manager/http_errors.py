@@ -39,7 +39,7 @@ def as_json(body: Any, status: int = 200) -> web.Response:  # noqa: ANN401 - wha
 
 
 def decoded_body(body: bytes, wanted: type[T], way_out: str) -> T:
-    """The body of a request. Raises HttpRefusal for whatever is not such a body."""
+    """The body of a request. Raises HttpRefusal if it is not such a body."""
     try:
         return msgspec.json.decode(body, type=wanted)
     except MALFORMED as error:
@@ -85,7 +85,7 @@ def whole_number(request: web.Request, name: str, what: str, way_out: str) -> in
 
 
 def cut(text: str) -> str:
-    """What a client sent, to be told: not all of it if it is long."""
+    """What a client sent, for an error text: cut if it is long."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 

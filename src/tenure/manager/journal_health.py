@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 1.5
 
 
 async def journal_answer(journal: Journal[AnyRecord, State]) -> JournalAnswer:
-    """How `journal` is. What is wrong with it is part of the answer, and not raised."""
+    """The state of `journal`. What is wrong with it is part of the answer, and not raised."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await _ask(journal)

@@ -29,7 +29,7 @@ class Listening(NamedTuple):
 def listen(settings: ManagerSettings) -> Listening:
     """Bind the address in `settings`. The caller closes the socket.
 
-    Raises ConfigurationError where it is taken, not this machine's, or not safe to listen on.
+    Raises ConfigurationError if it is taken, not this machine's, or not safe to listen on.
     """
     family, address = _resolve(settings.host, settings.port)
     ip = ipaddress.ip_address(address[0].partition("%")[0])

@@ -74,7 +74,7 @@ class ManagerMetrics:
         """Up to which LSN the lookup on a connection said that it is."""
 
     def received(self, connection: Connection, message: ToManager) -> None:
-        """A client said something that was understood."""
+        """A client sent a valid message."""
         self._received[type(message).__name__] += 1
         if isinstance(message, Sync):
             self._synced[connection] = message.lsn

@@ -36,13 +36,13 @@ class RestoredCopy(msgspec.Struct, frozen=True):
     history: LeaseHistory
 
     def beginning(self) -> Beginning[State]:
-        """What it goes on with, under an identity that is drawn anew each time."""
+        """The beginning of the new history, under an identity that is drawn anew each time."""
         seat, state = restored(self.history, self.seat, token_bytes(SECRET_BYTES))
         return Beginning(draw_identity(), seat, state)
 
 
 async def read_copy(journal: Restorable[AnyRecord, State]) -> RestoredCopy:
-    """What is in the journal. Raises JournalError; ConfigurationError where nothing is."""
+    """What is in the journal. Raises JournalError; ConfigurationError if there is no journal."""
     seat = await journal.read_seat()
     found = await journal.load()
     history = LeaseHistory(found.state, found.state_lsn)
@@ -68,8 +68,8 @@ async def restore(
 ) -> Beginning[State]:
     """Watch the seat, then begin the new history; with what it begins.
 
-    `tell` is called with how many seconds are still to watch. Raises JournalError where a manager
-    has the journal, or it cannot be reached; then nothing was changed.
+    `tell` is called with how many seconds are still to watch. Raises JournalError if a manager has
+    the journal, or it cannot be reached; then nothing was changed.
     """
     vigil = Vigil(clock(), copy.seat)
     while not vigil.is_over(now := clock()):

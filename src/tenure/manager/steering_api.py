@@ -43,7 +43,7 @@ class Asking(Protocol):
         ...
 
     def pool_kind(self, pool: str) -> PoolKind:
-        """The kind of the pool; hashed where it is not known."""
+        """The kind of the pool; hashed if it is not known."""
         ...
 
 

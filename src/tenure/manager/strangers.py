@@ -30,7 +30,7 @@ class StrangerNotes:
         self._untold = 0
 
     def note(self, noted: Noted, peer: str) -> None:
-        """Something was refused to whoever is at `peer`."""
+        """The client at `peer` was refused."""
         now = self._clock()
         if now - self._since >= WINDOW_NS:
             self._since = now

@@ -19,7 +19,7 @@ class ReadCluster(NamedTuple):
 def tier_families(
     pools: tuple[Owners, ...], clusters: tuple[ReadCluster, ...]
 ) -> Iterator[MetricFamily]:
-    """All of them; without samples where there is nothing of a tier."""
+    """All families; without samples if a tier is not used."""
     each = [({"pool": pool.pool, "owner": it.name}, it) for pool in pools for it in pool.owners]
     volumes = [(of, it.volume) for of, it in each if it.volume is not None]
     yield from volume_families("tenure", volumes)

@@ -49,7 +49,7 @@ class Audit:
         """Whether the file ends within a line."""
 
     def open(self) -> None:
-        """Raises ConfigurationError where the file cannot be written."""
+        """Open the file. Raises ConfigurationError if it cannot be written."""
         if self._path is None:
             return
         try:
@@ -64,7 +64,7 @@ class Audit:
     def begins(  # the columns of a line
         self, *, who: str, role: str, origin: str, method: str, path: str, body: bytes
     ) -> AuditEntry:
-        """Somebody is about to change something. Raises OSError where that cannot be written."""
+        """Somebody is about to change something. Raises OSError if that cannot be written."""
         self._number += 1
         entry = AuditEntry(
             at=_now(),
@@ -80,7 +80,7 @@ class Audit:
         return entry
 
     def ended(self, entry: AuditEntry, status: int) -> None:
-        """This came of it. It is done, so a full disk is only said."""
+        """This is the result. The change is made, so a full disk is only reported."""
         try:
             self._write(msgspec.structs.replace(entry, at=_now(), body="", status=status))
         except OSError as error:
@@ -109,7 +109,7 @@ def _now() -> str:
 
 
 def _shown(body: bytes) -> str:
-    """A body on one line, cut: whoever asks may send anything."""
+    """A body on one line, cut: a client may send anything."""
     try:
         text = json.dumps(_parsed(body), ensure_ascii=True)
     except (ValueError, RecursionError):

@@ -38,7 +38,7 @@ class Gate:
         self.notes = notes
 
     def let_in(self, request: web.Request) -> Permit:
-        """Under what a request comes in. Raises HttpRefusal where it may not."""
+        """The permit of a request. Raises HttpRefusal if it may not come in."""
         permit = self._shown(request)
         if _is_open(request):
             _check_is_small(request)
@@ -99,7 +99,7 @@ class Gate:
 
 
 def _check_is_small(request: web.Request) -> None:
-    """A body is kept until it is whole, and anybody may send one here."""
+    """A body is kept until it is complete, and anybody may send one here."""
     length = request.content_length
     if request.can_read_body and (length is None or length > STRANGERS_BYTES):
         raise HttpRefusal(
@@ -110,7 +110,7 @@ def _check_is_small(request: web.Request) -> None:
 
 
 def wants_page(request: web.Request) -> bool:
-    """Whether a browser asks, to show what it gets to somebody."""
+    """Whether a browser asks, to show the answer to somebody."""
     return "text/html" in request.headers.get(hdrs.ACCEPT, "")
 
 

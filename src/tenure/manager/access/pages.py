@@ -23,7 +23,7 @@ class OwnNames(NamedTuple):
     is_loopback: bool
 
     def check(self, headers: Mapping[str, str], *, asks_tokens: bool) -> None:
-        """Raise HttpRefusal for what another site's page has sent."""
+        """Raise HttpRefusal if another site's page has sent the request."""
         for name in (hdrs.ORIGIN, hdrs.HOST, hdrs.AUTHORIZATION):
             if not headers.get(name, "").isascii():  # and perhaps no text at all
                 raise HttpRefusal(400, f"the header {name} is not in ASCII", "send it in ASCII")
@@ -41,8 +41,9 @@ class OwnNames(NamedTuple):
     def _is_ours(self, host: str) -> bool:
         """Whether a request that shows no token was meant for this port.
 
-        Anybody can let a name of theirs mean our address, and a page of that name is then of our
-        origin; only its Host tells. No such page can be of an address, or of a name without a dot.
+        Anybody can point a name of theirs to our address, and a page of that name then has our
+        origin; only its Host reveals it. The Host of such a page cannot be an address, or a name
+        without a dot.
         """
         try:
             name = urlsplit(f"//{host}").hostname or ""

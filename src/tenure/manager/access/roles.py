@@ -90,7 +90,7 @@ class Permit(NamedTuple):
         return self.role in _OF_ROWS or self.role is AccessRole.ADMIN
 
     def may_say(self, message: ToManager) -> bool:
-        """Whether a client that shows it may say this."""
+        """Whether a client that shows it may send this message."""
         if not (self.may_look_up if isinstance(message, Sync) else self.may_own):
             return False
         return not self.pool or message.pool == self.pool

@@ -33,7 +33,7 @@ class SignIns:
         return which
 
     def permit(self, which: str) -> Permit | None:
-        """What who has this cookie may do; None where it has ended."""
+        """What the bearer of this cookie may do; None if the sign-in has ended."""
         until, permit = self._permits.get(which, (Instant(0), None))
         if permit is not None and self._clock() >= until:
             self.end(which)
@@ -41,5 +41,5 @@ class SignIns:
         return permit
 
     def end(self, which: str) -> None:
-        """End one; nothing happens where it has ended."""
+        """End one; nothing happens if it has ended already."""
         self._permits.pop(which, None)

@@ -112,7 +112,7 @@ class TokenFile:
         self._seen, self._changing = _Stamp.of(found), None
 
     def load_if_changed(self) -> bool:
-        """Read it again if it changed. What cannot be read leaves the tokens as they were."""
+        """Read it again if it changed. An unreadable file leaves the tokens as they were."""
         try:
             stamp = _Stamp.of(self.path.stat())
             if stamp == self._seen or not self._is_whole(stamp):
@@ -137,7 +137,7 @@ class TokenFile:
         return tuple(self._entries.values())
 
     def permit(self, text: str) -> Permit | None:
-        """What a token allows; None where it is not one of these."""
+        """What a token allows; None if it is not one of these."""
         _, _, rest = text.partition("_")
         entry = self._entries.get(rest.partition("_")[0])
         if entry is None:

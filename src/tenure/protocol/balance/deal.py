@@ -59,7 +59,7 @@ class Deal:
         return owners
 
     def _hand_out(self, candidates: Sequence[Candidate], owners: list[int]) -> None:
-        """Give what is left to whoever has least, the earliest incarnation first."""
+        """Give what is left to the owners that have least, the earliest incarnation first."""
         having = Counter(owners)
         in_order = sorted(candidate.incarnation for candidate in candidates)
         for i, owner in enumerate(owners):

@@ -68,7 +68,7 @@ def is_rate(rate: float) -> bool:
 
 
 def sound(loads: Loads | None) -> Loads | None:
-    """The loads without what cannot be a rate, whoever told it: that counts as nothing."""
+    """The loads without values that cannot be a rate: these count as nothing."""
     if loads is None or (
         all(map(is_rate, loads.rates)) and all(is_rate(rate) for _, rate in loads.hottest)
     ):
