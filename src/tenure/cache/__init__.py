@@ -1,1 +1,3 @@
-"""Consistent caches: `Cache` in frontends, `Volume` and `CacheServer` at what they read."""
+"""Consistent caches: `Cache` in frontends, `Volume` and `CacheServer` in the processes that they
+read from.
+"""

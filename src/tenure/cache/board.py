@@ -1,8 +1,10 @@
-"""All that a cache has, for its readers: entries by name, with their values decoded, within limits.
+"""Everything that a cache has, for its readers: entries by name, with decoded values, within
+limits.
 
-What entries are, and when they may be hit, is the protocol's (`protocol/volume/entries.py`). Here
-are the names, the values, and which of them make room. An entry that was read since it was last
-looked at has another round; so what is read stays, at the cost of one store for each hit.
+The protocol decides what entries are, and when they may be hit (`protocol/volume/entries.py`). This
+file has the names, the values, and the choice of entries that make room. An entry that was read
+since the last look stays for another round; so entries in use stay, at the cost of one store for
+each hit.
 """
 
 from collections import OrderedDict, deque
@@ -24,15 +26,17 @@ from tenure.runtime.clock import Clock
 
 WHAT = "Cache"
 SPARE_ENDS = 1024
-"""Beside two for each entry, before those are forgotten that are of no entry any more."""
+"""How many names there may be beyond two for each entry, before names without an entry are
+forgotten.
+"""
 AUDITS_AT_ONCE = 100
 """Hits sampled between two looks: each has its server load an object."""
 OVERHEAD_BYTES = 600
-"""Of an entry, beside its key and its value as bytes: what Python and the protocol keep of it."""
+"""What Python and the protocol keep of an entry, in bytes, beside its key and its encoded value."""
 
 
 class CountedLease(ReadersLease):
-    """A volume lease, and how many hits there were by it."""
+    """A volume lease, and how many hits it has allowed."""
 
     __slots__ = ("hits", "hits_told")
 
@@ -42,7 +46,7 @@ class CountedLease(ReadersLease):
 
 
 class CachedValue(CachedObject):
-    """An entry with its value as the application has it."""
+    """An entry with its value as the application gets it."""
 
     __slots__ = ("size", "was_read")
     lease: CountedLease
@@ -62,7 +66,9 @@ class CachedValue(CachedObject):
 
 
 class HitSampler:
-    """Which hits are to be judged: a share of them, and no more between two looks than a limit."""
+    """Chooses which hits are judged: a share of them, and no more between two looks than a
+    limit.
+    """
 
     def __init__(self, share: float, random: Random) -> None:
         self.share = share
@@ -75,12 +81,12 @@ class HitSampler:
             self._names.append(name)
 
     def take(self) -> list[UserKey]:
-        """What was hit since this was asked last, each once."""
+        """What was hit since the last call, each once."""
         return list(dict.fromkeys(self._names.popleft() for _ in range(len(self._names))))
 
 
 class SampledValue(CachedValue):
-    """An entry some of whose hits are to be judged: whoever hits it notes that it was read."""
+    """An entry some of whose hits are judged: each hit notes that it was read."""
 
     __slots__ = ("name", "sampler", "was_hit")
     name: UserKey
@@ -100,7 +106,7 @@ class SampledValue(CachedValue):
 
 
 class CacheBoard(Entries):
-    """What readers read, from any thread; all else is the library's thread's."""
+    """What readers read, from any thread; only the library's thread does anything else with it."""
 
     is_forked = False
 
@@ -123,7 +129,7 @@ class CacheBoard(Entries):
         self.there: OrderedDict[Any, CachedValue] = OrderedDict()
         self.objects = self.there  # type: ignore[assignment]  # by name, which the protocol has not
         self._ends: dict[str, deque[tuple[Any, CachedObject]]] = {}
-        """Of each server, entries in the order in which their object leases end."""
+        """By server, entries in the order in which their object leases end."""
         self._keeping: KeepEntry | None = None
         self._past_hits = 0
         self.size = 0
@@ -132,16 +138,18 @@ class CacheBoard(Entries):
     # --- beginning and ending ---
 
     def open(self) -> None:
-        """From here on it may be read."""
+        """From here on, readers may read."""
         self._unusable = None
 
     def close(self, make: Callable[[], TenureError]) -> None:
-        """From here on there is nothing to be hit, and `check` raises what `make` makes."""
+        """From here on, nothing can be hit, and `check` raises what `make` makes."""
         self._unusable = make
         self.there.clear()
 
     def check(self, name: UserKey) -> None:
-        """Raise what is wrong where nothing was found: with the name, or with the cache."""
+        """Raise if a read that found nothing was wrong about the name, or the cache cannot be
+        used.
+        """
         if self._unusable is not None:
             raise self._unusable()
         self.keys.key(name)
@@ -160,7 +168,7 @@ class CacheBoard(Entries):
     def entry(
         self, lease: ReadersLease, until: Instant, as_of: AsOf, value: object
     ) -> CachedObject:
-        """See `MakesEntries`. A value that stays what it was is decoded already."""
+        """See `MakesEntries`. A value that stays the same is already decoded."""
         keeping = self._keeping
         assert keeping is not None
         size = OVERHEAD_BYTES
@@ -179,8 +187,8 @@ class CacheBoard(Entries):
     # --- what the library's thread does ---
 
     def perform(self, action: Believe | KeepEntry | DropEntries | DoubtEntries) -> None:
-        """Carry out what the machine wants. Raises ValueError for a value that is of another type
-        than the cache was told; nothing is kept of the object then.
+        """Carry out what the machine asks. Raises ValueError for a value that is not of the cache's
+        `value_type`; nothing of the object is kept then.
         """
         match action:
             case Believe():
@@ -196,7 +204,7 @@ class CacheBoard(Entries):
                 now = self.clock()
                 for name in names:
                     found = self.there.get(name)
-                    if found is not None:  # so long it was known to be current
+                    if found is not None:  # for this long it was known to be current
                         found.until = min(found.until, found.lease.until, now)
                 super().perform(DoubtEntries(names))
 
@@ -231,12 +239,14 @@ class CacheBoard(Entries):
         self.size -= gone.size
 
     def make_room(self) -> tuple[Key, ...]:
-        """Drop what was not read for longest, while there is too much; the keys of what is gone."""
+        """Drop the entries that were not read for longest, while there are too many; return their
+        keys.
+        """
         gone: list[Key] = []
         there, rounds = self.there, len(self.there)
         while len(there) > 1 and (len(there) > self._limit or self.size > self._limit_bytes):
             name = next(iter(there))
-            if there[name].was_read and rounds:  # readers may go on reading all of them
+            if there[name].was_read and rounds:  # readers may still read all of them
                 rounds -= 1
                 there[name].was_read = False
                 there.move_to_end(name)
@@ -255,23 +265,25 @@ class CacheBoard(Entries):
     # --- what is asked of it ---
 
     def server_of(self, lease: ReadersLease) -> str:
-        """Whose lease it is; empty where another has come."""
+        """The server that gave the lease; empty if another lease has taken its place."""
         of = (server for (server, _), each in list(self.leases.items()) if each is lease)
         return next(of, "")
 
     @property
     def hits(self) -> int:
-        """All that there were, more or less: several threads may count one at the same time."""
+        """The number of hits, approximately: several threads may count at the same time."""
         present = (cast("CountedLease", each).hits for each in list(self.leases.values()))
         return self._past_hits + sum(present)
 
     @property
     def live(self) -> int:
-        """How many entries are not suspect. In any thread, while the library's puts others up."""
+        """How many entries are not suspect. In any thread, while the library's thread adds
+        others.
+        """
         return sum(each.is_live for each in list(self.there.values()))
 
     def was_used(self, server: str) -> bool:
-        """Whether there were hits by a server's leases since this was asked last."""
+        """Whether there were hits by a server's leases since the last call."""
         used = False
         for (of, _), each in self.leases.items():
             lease = cast("CountedLease", each)
@@ -281,11 +293,11 @@ class CacheBoard(Entries):
         return used
 
     def sampled(self) -> tuple[Key, ...]:
-        """Of which entries hits are to be judged, since this was asked last."""
+        """The entries of which hits must be judged, since the last call."""
         return tuple(map(self.keys.key, self._sampler.take()))
 
     def ending_soon(self, server: str, before: Instant, most: int) -> tuple[Key, ...]:
-        """Entries of a server that were read, and whose object leases end before then: each is told
+        """Entries of a server that were read, and whose object leases end before then, each only
         once.
         """
         ends = self._ends.get(server, deque())

@@ -28,7 +28,7 @@ from tenure.transport.credentials import Credentials
 V = TypeVar("V")
 
 LIMIT = 100_000
-"""Entries, unless said otherwise."""
+"""The default limit of entries."""
 LIMIT_BYTES = 256 << 20
 PATIENCE_SECONDS = 5.0
 WRITE_PATIENCE_SECONDS = 30.0
@@ -292,7 +292,7 @@ class Cache(Hits[V]):
 
 
 def is_as_of(given: object) -> bool:
-    """Whether it is one with all its numbers: another process may have put it together."""
+    """Whether it is an `as_of` with all its numbers: another process may have made it."""
     return isinstance(given, AsOf) and all(type(part) is int for part in astuple(given))
 
 
@@ -304,6 +304,6 @@ def checked_server(server: object) -> str:
 
 
 async def awaited(future: "Future[Any]") -> Any:  # noqa: ANN401  # of whatever it is
-    """What a future of another thread brings."""
+    """Await a future of another thread."""
     await wait_for(future)
     return future.result()

@@ -1,7 +1,8 @@
-"""What the actions of a cache's machine mean: messages sent, entries put up, who waits told.
+"""Carries out the actions of a cache's machine: it sends messages, publishes entries, and answers
+readers that wait.
 
-Entries are put up before anybody is told of them. Whoever waits has a ticket; what became of it is
-told in a future, from the library's thread.
+Entries are published before any reader is told of them. A reader that waits has a ticket, and gets
+the result in a future, from the library's thread.
 """
 
 import asyncio
@@ -59,12 +60,14 @@ from tenure.wire.volume import decode_to_cache, encode_volume
 
 PATH = "/v1/volume"
 WAITING_MESSAGES = 100_000
-"""For one server: one for each object that is asked for while a connection is made."""
+"""The most messages that wait for one server: one for each object that is asked for while a
+connection is made.
+"""
 CACHE: Role[ToCache] = Role(PATH, decode_to_cache, encode_volume, WAITING_MESSAGES)
 MOST_RENEWED = 1000
 """Object leases that one renewal of a volume lease brings along."""
 ROUNDS_TO_SAY_BYE = 5
-"""Turns of the loop until what was sent last is on its way."""
+"""Turns of the loop until the last message is on its way."""
 logger = logging.getLogger("tenure.cache")
 
 
@@ -81,7 +84,7 @@ class CacheEngine:
         follow: Callable[[CachesFollower], object] | None = None,
     ) -> None:
         self._follow = follow
-        """Where a lookup tells who serves what; None for one server."""
+        """The routes, if a lookup tells who serves what; None for one server."""
         self.name = f"cache of {config.server}" if config.server else "cache"
         remains = "servers forget it by themselves"
         of_shell = ShellConfig(self.name, environment, logger, enter_timeout, remains)
@@ -112,14 +115,16 @@ class CacheEngine:
         self.shell.driver.post(RoutesChanged(routes))
 
     def _enter(self) -> None:
-        """Servers are asked when somebody reads: a cache may be entered before they are there."""
+        """It asks servers only when somebody reads: a cache may be entered before its servers
+        run.
+        """
         self.board.open()
         self.shell.have_entered()
 
     # --- from the application's threads ---
 
     def want(self, key: Key) -> "Future[Any]":
-        """An object: done with its value, None where it is absent."""
+        """Ask for an object; the future gets its value, or None if there is no such object."""
         future: Future[Any] = Future()
 
         def begin() -> None:
@@ -130,7 +135,7 @@ class CacheEngine:
         return self._begun(future, begin)
 
     def write(self, key: Key, data: bytes) -> "Future[None]":
-        """Have the server's store take it."""
+        """Have the server store it."""
         future: Future[None] = Future()
 
         def begin() -> None:
@@ -141,7 +146,7 @@ class CacheEngine:
         return self._begun(future, begin)
 
     def saw(self, key: Key, as_of: AsOf) -> "Future[None]":
-        """From when this is done, nothing older is read (C5)."""
+        """When the future is done, nothing older is read any longer (C5)."""
         future: Future[None] = Future()
 
         def begin() -> None:
@@ -186,7 +191,7 @@ class CacheEngine:
     def _keep(self, action: KeepEntry) -> None:
         try:
             self.board.perform(action)
-        except (ValueError, TenureError):  # whoever waits for it is told the same
+        except (ValueError, TenureError):  # readers that wait for it get the same
             self.shell.driver.post(Evicted((action.key,)))
             return
         gone = self.board.make_room()
@@ -198,11 +203,11 @@ class CacheEngine:
         name = self.board.keys.name(judged.key)
         found = self.board.there.get(name)
         if found is None:
-            return  # it has made room in the same step
+            return  # it made room in the same step
         try:
             value = self._decode(judged.value) if judged.kind == "value" else None
         except ValueError:
-            return  # whoever reads it is told
+            return  # readers get the error
         self.shell.counts["audited"] += 1
         if found.value != value:
             self.shell.counts["stale_hits"] += 1
@@ -224,7 +229,7 @@ class CacheEngine:
                 continue
             if found is not None and found.as_of == told.as_of:
                 future.set_result(found.value)
-            elif told.outcome in ("hit", "unchanged"):  # it has made room in the same step
+            elif told.outcome in ("hit", "unchanged"):  # it made room in the same step
                 self._ask_again(ticket, future, told.key)
             else:
                 self._tell_reader(future, told)
@@ -286,7 +291,7 @@ class CacheEngine:
         self.shell.driver.post(ServerSaid(server, message))
 
     def on_lost(self, server: str) -> None:
-        """See `Engine.on_lost`. What was asked is asked again in time; leases run on."""
+        """See `Engine.on_lost`. Requests are repeated in time; leases go on."""
 
     def why_not_entered(self) -> TenureError:
         """See `Engine.why_not_entered`."""
@@ -295,7 +300,7 @@ class CacheEngine:
     # --- leaving ---
 
     async def give_back(self) -> None:
-        """See `Engine.give_back`. Servers need not wait for a cache that says that it goes."""
+        """See `Engine.give_back`. Servers need not wait for a cache that says that it leaves."""
         self.shell.driver.post(LeaveAsked())
         for _ in range(ROUNDS_TO_SAY_BYE):
             await asyncio.sleep(0)
@@ -314,7 +319,7 @@ class CacheEngine:
         self.end()
 
     def stats(self) -> dict[str, int]:
-        """What is to be counted of it beside its messages. From any thread."""
+        """Its counts beside those of messages. From any thread."""
         board = self.board
         return {
             **self.shell.counts,

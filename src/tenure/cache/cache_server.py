@@ -51,9 +51,9 @@ WHAT = "CacheServer"
 LISTEN = "127.0.0.1:7500"
 ENTER_SECONDS = 15.0
 AGAIN_SECONDS = 1.0
-"""After which it is tried again to write the memory."""
+"""How long to wait before the memory is written again after a failure."""
 TELL_SECONDS = 1.0
-"""How long whoever asks how it is waits for its thread."""
+"""How long a call for the report waits for the server's thread."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LAST_PORT = 65535
 logger = logging.getLogger("tenure.cache_server")
@@ -111,7 +111,7 @@ class CacheServerEngine:
     # --- what is shown of it ---
 
     def report(self) -> VolumeReport:
-        """How it is now. In the loop of the shell."""
+        """The server's state now. In the loop of the shell."""
         return self.volume.report(self._environment.clock(), self._machine.context)
 
     def _page(self, path: str, accept: str) -> tuple[bytes, str] | None:
@@ -144,7 +144,9 @@ class CacheServerEngine:
                 assert_never(action)
 
     def _persist(self, memory: VolumeMemory) -> None:
-        """On a thread: a disk may take its time, and leases are renewed meanwhile."""
+        """Write the memory in a thread: a disk may take its time, and leases are renewed
+        meanwhile.
+        """
         file = self._memory
         if file is None:
             self._post(MemoryPersisted(memory))
@@ -158,7 +160,7 @@ class CacheServerEngine:
                 self._post(MemoryPersisted(memory))
                 return
             self.shell.complain("could not remember what the next server must know: %s", error)
-            if self._machine.view().is_open:  # no lease is given beyond what is remembered
+            if self._machine.view().is_open:  # no lease runs longer than what is remembered
                 loop.call_later(AGAIN_SECONDS, self._persist, memory)
             else:
                 self._fail(error)
@@ -193,7 +195,7 @@ class CacheServerEngine:
         self.volume.in_application(ask, then)
 
     def _fail(self, error: BaseException) -> None:
-        """Without this the server cannot be opened, or cannot say that it has closed."""
+        """Fail: without this the server cannot be opened, or cannot say that it has closed."""
         if not isinstance(error, TenureError):
             error = TenureError(f"{self.name}: {type(error).__name__}: {error}")
         self.shell.fail_entering(error)
@@ -306,7 +308,7 @@ class CacheServer(Enterable[CacheServerEngine]):
 
 
 class _ServerBoard:
-    """What must know that it is in a forked child."""
+    """Makes the server unusable in a forked child."""
 
     is_forked = False
 
@@ -346,5 +348,5 @@ def _checked_listen(listen: object, *, insecure: bool) -> str:
 def _boot_id() -> str:
     try:
         return BOOT_ID.read_text("ascii").strip()
-    except OSError:  # not Linux: then an instant of an earlier start is never believed
+    except OSError:  # not Linux: an instant of an earlier boot is never believed there
         return ""

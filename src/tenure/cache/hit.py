@@ -1,8 +1,8 @@
 """What readers do, from any thread: without a lock, without waiting, without asking anybody.
 
 The order of the steps of a hit is rule V1: the entry, the end of its reader's volume lease, whether
-the entry is live, the clock. It is `Entries.hit` of the protocol, written out, because each call
-more would be a tenth of the whole.
+the entry is live, the clock. It is `Entries.hit` of the protocol, inlined, because each extra call
+would cost a tenth of the whole.
 """
 
 from enum import Enum
@@ -35,19 +35,19 @@ class Proof(NamedTuple):
     """Why an entry may be read now."""
 
     as_of: AsOf
-    """Up to where it is known to be current: to be passed to `saw`, in another process too."""
+    """Up to which write it is known to be current: pass it to `saw`, in another process too."""
     valid_for: float
     """For how many seconds it may be read from here on, if nobody writes the object."""
     server: str
-    """Whose leases it is read by."""
+    """The server whose leases allow the read."""
 
 
 class LastKnown(NamedTuple, Generic[V]):
-    """What was read last of an object that may have changed since."""
+    """The last known value of an object that may have changed since."""
 
     value: V | None
     age: float
-    """Seconds since it was last known to be current; 0 where it still is."""
+    """Seconds since it was last known to be current; 0 if it still is."""
 
 
 class Hits(Generic[V]):
@@ -102,10 +102,10 @@ class Hits(Generic[V]):
         return Proof(found.as_of, in_seconds(left), self._board.server_of(lease))
 
     def last_known(self, key: UserKey) -> LastKnown[V] | None:
-        """What was known of the object last, however old, and its age: for when no server answers.
+        """The last known value of the object, however old, and its age, for when no server answers.
 
-        None where nothing is known; an object of which this cache has heard that it was written is
-        not known any more.
+        None if nothing is known. When this cache hears of a write of the object, it forgets the
+        object.
         """
         found = self._found(key)
         if found is None:

@@ -1,9 +1,9 @@
-"""The file in which a server that stands alone keeps what the next one must know (rule V16).
+"""The file in which a server without a manager keeps what the next server must know (rule V16).
 
-It is written as a whole: beside the old one first, which it replaces once it is on the disk. So it
-is the one or the other whatever happens. A second server on one file would give leases of which the
-first knows nothing, so a lock is held as long as the server lives; it is on a file beside, because
-the file itself is another each time.
+Each write makes a whole new file beside the old one, and replaces the old one once the new one is
+on the disk. So whatever happens, the file is either the old or the new one. Two servers on one file
+would give leases without knowing of each other, so a server holds a lock as long as it lives. The
+lock is on another file, because each write replaces this one.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ MAGIC = b"tenure volume "
 VERSION = 1
 VERSION_DIGITS = 9
 MOST_BYTES = 4096
-"""Far more than it takes."""
+"""The most bytes that are read, far more than it needs."""
 
 
 class MemoryFile:
@@ -33,8 +33,8 @@ class MemoryFile:
         self._lock: IO[bytes] | None = None
 
     def open(self) -> VolumeMemory | None:
-        """Take it; returns what is in it, None where there is none yet. Raises ConfigurationError
-        where it cannot be used.
+        """Lock the file, and return what is in it, or None if it does not exist yet. Raises
+        ConfigurationError if it cannot be used.
         """
         beside = self.path.with_name(self.path.name + ".lock")
         try:
@@ -80,7 +80,7 @@ class MemoryFile:
             raise self._damaged(str(error)) from error
 
     def write(self, memory: VolumeMemory) -> None:
-        """Make it durable. Raises ConfigurationError where it cannot be written."""
+        """Write `memory` to the disk. Raises ConfigurationError if it cannot be written."""
         body = msgspec.msgpack.encode(memory)
         data = MAGIC + b"%d\n" % VERSION + zlib.crc32(body).to_bytes(4, "big") + body
         beside = self.path.with_name(self.path.name + ".new")
@@ -101,7 +101,7 @@ class MemoryFile:
             raise self._useless(f"it cannot be written: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Let another server have it."""
+        """Let another server use the file."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -1,11 +1,12 @@
-"""What users call an object, and the key that it has on the wire: there and back.
+"""Converts between what users call an object and its key on the wire.
 
-One key on the wire is one object. A server that stands alone takes a text as its UTF-8, bytes as
-they are, and a number behind a byte that no text begins with, so that a server of texts refuses it.
+One key on the wire is one object. For a server without owners, the key of a text is its UTF-8, that
+of bytes the bytes themselves, and that of a number begins with a byte with which no text begins, so
+that a server of texts refuses it.
 
-In a pool the key must lie where its pool has it, and the server must find the name again, of which
-a hashed pool's key shows nothing. So the name stands behind its hash: the two sort as the hash
-does, and lie in the same range.
+In a pool the key must lie where the pool puts it, and the server must get the name back, which a
+hash does not reveal. So the key is the hash followed by the name: it sorts as the hash does, and
+lies in the same range.
 """
 
 from typing import Literal
@@ -38,7 +39,7 @@ class ObjectKeys:
         self.of = of
 
     def key(self, name: UserKey) -> Key:
-        """The key of an object. Raises KeyTypeError for what cannot be its name."""
+        """The key of an object. Raises KeyTypeError if it cannot be the name of an object."""
         if type(name) is not self.key_type:
             other, or_say = type(name), ""
             if other in _TYPES:

@@ -1,7 +1,8 @@
 """A volume of an owner: caches read what the owner owns, under the owner's term.
 
-What the owner does, its volume's server is told: until when the owner may believe (V11), what it is
-granted, with which quiet (V13), and what it gives up, which is withdrawn from caches first (V12).
+The owner tells its volume's server what it does: until when it may rely on its leases (V11), what
+it is granted, with which quiet (V13), and what it gives up, which the server first withdraws from
+caches (V12).
 """
 
 from collections.abc import Callable
@@ -66,10 +67,10 @@ class OwnersVolume:
         self._driver: Driver[ServerEvent, ServerAction]
         self._holdings: Holdings
         self._revoked: dict[int, list[KeyRange]] = {}
-        """By revocation: what caches may still hit."""
+        """By revocation: the ranges that caches may still hit."""
         self._withdrawing: dict[KeyRange, Callable[[], None]] = {}
         self._handing: dict[KeyRange, tuple[HandOff, Callable[[tuple[bytes, ...]], None]]] = {}
-        """What is handed over, and not served any more."""
+        """The ranges that are handed over, and no longer served."""
         self._carried = CarriedWrites()
 
     def _post(self, event: ServerEvent) -> None:
@@ -211,7 +212,7 @@ class OwnersVolume:
 
     def _end_reads(self) -> None:
         ended = [revocation for revocation, left in self._revoked.items() if not left]
-        for revocation in ended:  # all before the first is told: telling may come back here
+        for revocation in ended:  # collect all before the first call, which may come back here
             del self._revoked[revocation]
         for revocation in ended:
             self._shell.driver.post(ReadsEnded(revocation))

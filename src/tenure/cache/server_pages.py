@@ -1,8 +1,8 @@
-"""What a `CacheServer` shows at its own port, since no manager knows of it.
+"""What a `CacheServer` shows at its own port, because no manager knows it.
 
-`/` is a page for people, which asks for itself again every two seconds; `/v1/status` the same as
-JSON, `/metrics` for Prometheus, and `/healthz` for whoever watches the process. The page has no
-script and no style, and everything in it is text.
+`/` is a page for people, which reloads itself every two seconds; `/v1/status` has the same as JSON,
+`/metrics` is for Prometheus, and `/healthz` for a supervisor of the process. The page has no script
+and no style, and everything in it is text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,11 +25,11 @@ class VolumeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     volume: VolumeReport
     events: Mapping[str, int]
-    """How often what happened."""
+    """Counts of what happened, by name."""
 
 
 def server_page(answer: VolumeAnswer, path: str, accept: str) -> tuple[bytes, str] | None:
-    """What is at `path`, and of which type; None where nothing is."""
+    """The content at `path`, and its type; None if there is no such page."""
     match path:
         case "/":
             return _html(answer).encode(), HTML

@@ -1,7 +1,7 @@
-"""What the actions of a volume's server mean: messages to caches, loads and bodies of writes.
+"""Carries out the actions of a volume's server: messages to caches, loads, and bodies of writes.
 
-It hears the connections of caches, and has `load` and `store` called where the application lives.
-It decides nothing, and knows not whether its server is an owner's or stands alone.
+It receives the messages of caches, and has `load` and `store` called where the application lives.
+It decides nothing, and does not know whether its server belongs to an owner or stands alone.
 """
 
 import inspect
@@ -53,12 +53,12 @@ from tenure.wire.volume import (
 
 VolumeAction: TypeAlias = TellCache | LoadObject | RunBody | FailWrite | Noted
 SHOWN_KEYS = 5
-"""Of one write."""
+"""How many keys of one write the report shows."""
 NO_STORE = "this volume has no store: it is written at its server only"
 
 
 class VolumeEngine:
-    """Carries what one server's machine decides; its own part of the loop of a shell."""
+    """Carries out what one server's machine decides, in the loop of a shell."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class VolumeEngine:
         self._shell = shell
         self._post = post
         self._guards = guards
-        """Of the owner; None for a server that stands alone."""
+        """The owner's guards; None for a server that stands alone."""
         self._tickets = count(1)
         self._asked: dict[int, AskedWrite] = {}
         self._of_client: dict[int, Connection] = {}
@@ -145,7 +145,7 @@ class VolumeEngine:
     def _tell(self, action: TellCache) -> None:
         connection = self._of_client.get(action.client)
         if connection is None:
-            return  # it comes back, and asks again
+            return  # the cache comes back, and asks again
         message = action.message
         if isinstance(message, Invalidate):
             message = self.items.prepared(message)
@@ -184,7 +184,7 @@ class VolumeEngine:
             asked.turn.set_result(action)
 
     def _store(self, action: RunBody) -> None:
-        """A cache writes."""
+        """A cache wants to write an object."""
         volume, store = self._volume, self._volume.store
 
         async def write() -> None:
@@ -249,7 +249,7 @@ class VolumeEngine:
     # --- what is shown of it ---
 
     def report(self, now: Instant, context: VolumeContext) -> VolumeReport:
-        """How the server is. In the loop of the shell."""
+        """The server's state. In the loop of the shell."""
         return volume_report(now, context, self._shown_keys, self._shown_client)
 
     def _shown_keys(self, keys: Sequence[Key]) -> str:
@@ -266,7 +266,7 @@ class VolumeEngine:
     # --- ending ---
 
     def stop(self) -> None:
-        """Nothing runs any more. From any thread, and perhaps twice."""
+        """The server no longer runs. From any thread, and perhaps twice."""
         self._is_ended = True
         for asked in list(self._asked.values()):
             with suppress(Exception):  # another thread was faster

@@ -1,4 +1,4 @@
-"""A write: a body that runs when no cache serves the old value any more."""
+"""A write: a body that runs when no cache serves the old value any longer."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class AskedWrite:
 
 
 class RunsWrites(Protocol):
-    """Whoever runs the server of a volume. From any thread."""
+    """What runs the server of a volume. From any thread."""
 
     @property
     def is_async(self) -> bool:
@@ -34,19 +34,19 @@ class RunsWrites(Protocol):
         ...
 
     def has_ended(self) -> bool:
-        """Whether it runs nothing any more."""
+        """Whether it has ended."""
         ...
 
     def guard(self, name: UserKey) -> Guard | None:
-        """What the body runs under, beside the write; None where there are no owners."""
+        """The guard under which the body runs, beside the write; None if there are no owners."""
         ...
 
     def ask(self, keys: tuple[Key, ...]) -> AskedWrite:
-        """A write of these keys is wanted. Raises where it cannot be."""
+        """Ask for a write of these keys. Raises if it is not possible."""
         ...
 
     def give_up(self, asked: AskedWrite) -> None:
-        """Its body will not run, whatever has been done for it."""
+        """Give the write up: its body will not run."""
         ...
 
     def end(self, body: RunBody, error: BaseException | None) -> None:
@@ -75,7 +75,7 @@ class VolumeWrite:
 
     @property
     def waited(self) -> float:
-        """For how many seconds it waited for caches, once its turn had come."""
+        """For how many seconds the write waited for caches, once its turn had come."""
         return in_seconds(self._entered().waited_ns)
 
     def _entered(self) -> RunBody:
@@ -84,7 +84,7 @@ class VolumeWrite:
         return self._body
 
     async def pass_through(self) -> None:
-        """Have everybody told, with nothing to be done."""
+        """Invalidate the objects with an empty body."""
         async with self:
             pass
 

@@ -1,4 +1,4 @@
-"""What users pass when they make an Owner or a Lookup, checked at once and not when it hurts."""
+"""Checks what users pass to an Owner or a Lookup when they make it, not when it is first used."""
 
 import re
 from collections.abc import Mapping
@@ -17,8 +17,9 @@ ADDRESS_CHARACTERS = 2000
 LOOPBACK = "127.0.0.1"
 LAST_PORT = 65535
 RANDOM_DIGITS = 8
-"""The length of a drawn name, in hexadecimal: two of a thousand processes at one address agree once
-in ten thousand deployments, and are then told that the name is held."""
+"""The length of a drawn name, in hexadecimal: among a thousand processes at one address, two draw
+the same name once in ten thousand deployments, and the second is told that the name is held.
+"""
 
 
 class KeyFinder(Protocol):
@@ -32,7 +33,7 @@ class KeyFinder(Protocol):
 
 
 def checked_lookup(lookup: KeyFinder | None, pool: str) -> KeyFinder | None:
-    """Who says where the keys are that an owner of `pool` does not hold."""
+    """Return the Lookup that says where keys are that an owner of `pool` does not hold."""
     if lookup is None:
         return None
     is_one = callable(getattr(lookup, "find", None)) and hasattr(lookup, "pool")
@@ -50,7 +51,7 @@ def checked_lookup(lookup: KeyFinder | None, pool: str) -> KeyFinder | None:
 
 
 def checked_name(what: str, name: object) -> str:
-    """The name of a pool or an owner."""
+    """Return `name` if it can be the name of a pool or an owner."""
     why = wrong_with_name(name)
     if why is not None:
         raise ConfigurationError(f"{what} cannot be {shown(name)}: {why}")
@@ -59,7 +60,9 @@ def checked_name(what: str, name: object) -> str:
 
 
 def checked_address(address: object) -> str:
-    """Where an owner serves: whatever the clients of the pool understand."""
+    """Return the address where an owner serves: any text that the clients of the pool
+    understand.
+    """
     example = 'address="http://10.0.0.7:8000"'
     if address is None or (isinstance(address, str) and not address.strip()):
         raise ConfigurationError(
@@ -86,7 +89,7 @@ def checked_address(address: object) -> str:
 
 
 def checked_kind(kind: object) -> PoolKind:
-    """What kind of pool it is taken to be."""
+    """Return the kind that the pool is expected to have."""
     if kind == "hashed":
         return "hashed"
     if kind == "ordered":
@@ -103,7 +106,7 @@ def checked_seconds(what: str, value: object) -> float:
 
 
 def _as_float(value: object) -> float | None:
-    """`value`, if it is a number that time and load can be counted in."""
+    """Return `value` as a float if time and load can be counted in it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -122,7 +125,7 @@ def checked_share(what: str, value: object) -> float:
 
 
 def checked_drain(value: object, what: str = "drain") -> float:
-    """How long to hand over before leaving, or what else may be 0."""
+    """Return a duration that may be 0, such as how long an owner hands over before it leaves."""
     seconds = _as_float(value)
     if seconds is None or seconds < 0:
         raise ConfigurationError(f"{what} is a number of seconds, 0 or more, not {shown(value)}")
@@ -137,11 +140,12 @@ def checked_listening(
     insecure: bool = False,
     of: str = "hand_off_",
 ) -> str:
-    """Where to take state, or caches: as given, or on the host of the owner's address, or on
-    loopback.
+    """Return where to listen for state or for caches: the given place, or the host of the owner's
+    address, or loopback.
 
-    Where it listens on every address of the machine, others must be `told` one of them. Where other
-    machines reach it, everybody there is to be trusted: `insecure` says so, as for a manager.
+    If the owner listens on every address of the machine, `told` must be one that others can reach.
+    If other machines can reach it without a certificate, `insecure` must say that everybody there
+    is trusted, as for a manager.
     """
     if given is None:
         host = host_of(address) or LOOPBACK
@@ -178,7 +182,7 @@ def _no_place(given: object, of: str) -> ConfigurationError:
 
 
 def checked_told_address(given: object, of: str = "hand_off_") -> str | None:
-    """Where others find it."""
+    """Return the URL under which others find the owner."""
     if given is None:
         return None
     is_url = isinstance(given, str) and urlsplit(given).scheme in ("http", "https")
@@ -191,7 +195,7 @@ def checked_told_address(given: object, of: str = "hand_off_") -> str | None:
 
 
 def checked_capacity(capacity: object) -> float:
-    """How much of the pool an owner can take, beside the others."""
+    """Return how much of the pool an owner can take, compared with other owners."""
     number = _as_float(capacity)
     if number is None or number <= 0:
         raise ConfigurationError(
@@ -202,7 +206,7 @@ def checked_capacity(capacity: object) -> float:
 
 
 def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
-    """What is to be known of an owner beside its address."""
+    """Return the labels that describe an owner."""
     if labels is not None and not isinstance(labels, Mapping):
         raise ConfigurationError(
             f"labels are a dict from str to str, not {labels!r}; write them like "
@@ -224,7 +228,9 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def drawn_name(address: str, random: Random) -> str:
-    """A name for this one process, so that a restart joins at once under another (rule P8)."""
+    """Draw a name for this one process, so that a restarted process joins at once under a new name
+    (rule P8).
+    """
     place = re.sub(r"^\w+://", "", address)
     readable = re.sub(r"[^\w.:-]+", "-", place).strip("-")[: NAME_CHARACTERS - RANDOM_DIGITS - 1]
     end = f"{random.getrandbits(4 * RANDOM_DIGITS):0{RANDOM_DIGITS}x}"
@@ -232,7 +238,9 @@ def drawn_name(address: str, random: Random) -> str:
 
 
 def checked_flag(what: str, value: object) -> bool:
-    """Yes or no: a text, such as one from the environment, would count as yes whatever it says."""
+    """Return `value` if it is a bool. Any text, such as one from the environment, would count as
+    true.
+    """
     if not isinstance(value, bool):
         raise ConfigurationError(f"{what} is True or False, not {shown(value)}")
     return value

@@ -1,8 +1,8 @@
 """Looking at processes on this host, with Linux's `/proc` and pidfds.
 
-Here is only what was seen; whether it shows that somebody is gone is decided in
-`protocol.lease.attestation`. Whatever cannot be read is None, for any reason: no such file, another
-system, `hidepid`, a sandbox.
+This module only reports what it saw; `protocol.lease.attestation` decides whether that proves that
+a process is gone. Whatever cannot be read is None, for any reason: no such file, another system,
+`hidepid`, a sandbox.
 """
 
 import errno
@@ -21,7 +21,9 @@ ENDED = (b"Z", b"X")
 
 
 def own_process(proc: Path = PROC) -> Process | None:
-    """This process, as others beside it see it; None where it cannot see itself so."""
+    """Return this process as others on the host see it; None if it cannot see itself in that
+    way.
+    """
     with suppress(OSError, ValueError, IndexError):
         if not _shows_own_pids(proc):
             return None
@@ -36,10 +38,10 @@ def own_process(proc: Path = PROC) -> Process | None:
 
 
 def _shows_own_pids(proc: Path) -> bool:
-    """Whether the pids there are those of our namespace.
+    """Return whether the pids in `/proc` are those of our namespace.
 
-    A namespace of ours below that of the mount gives us one pid for each, and what is looked up
-    under ours would be somebody else.
+    If our namespace lies below that of the mount, we have one pid in each, and our own pid would
+    name another process in `/proc`.
     """
     for line in (proc / "self/status").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -49,7 +51,7 @@ def _shows_own_pids(proc: Path) -> bool:
 
 
 def look(suspect: Process, proc: Path = PROC) -> Sight:
-    """Look at whoever has the suspect's pid here."""
+    """Look at the process that has the suspect's pid here."""
     is_there = _is_there(suspect.pid)
     start_time, ended, others = None, False, None
     with suppress(OSError, ValueError, IndexError):

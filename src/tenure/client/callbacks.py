@@ -1,11 +1,11 @@
 """Calling the application: one callback at a time, in order, where the application lives.
 
-A callback runs in the application's event loop where it has one, and otherwise in a thread of our
-own. It never runs in the thread that renews: a callback that blocks may delay other callbacks, and
+A callback runs in the application's event loop if it has one, and otherwise in a thread of our own.
+It never runs in the thread that renews: a callback that blocks may delay other callbacks, and
 nothing else.
 
-Whatever becomes of a callback, what was to follow it follows. A range whose `on_revoke` failed must
-still be returned, or nobody would ever serve it again.
+Whatever becomes of a callback, its follow-up runs. A range whose `on_revoke` failed must still be
+returned, or nobody would ever serve it again.
 """
 
 import asyncio
@@ -24,10 +24,11 @@ from tenure.runtime.clock import Clock
 from tenure.runtime.loops import LoopCalls, OwnThread
 
 SHOWN_RANGES = 3
-"""In a line of the log; the number of all is said."""
+"""How many ranges a line of the log names; it gives the number of all of them."""
 STUCK_SECONDS = 10.0
-"""When a callback has taken this long, the log says that it hangs: leaving waits as long for
-all."""
+"""When a callback has taken this long, the log says that it hangs. Leaving waits this long for all
+callbacks together.
+"""
 BEHIND = "the callbacks behind it wait, and so does whatever it is to let go of"
 
 Callback: TypeAlias = Callable[[Any], object]
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 
 class Job(NamedTuple):
-    """One call to be made, and what is to follow it."""
+    """One call to make, and what follows it."""
 
     name: str
     callback: Callback | None
@@ -49,14 +50,14 @@ class Job(NamedTuple):
 
 
 def shown(ranges: Sequence[KeyRange]) -> str:
-    """What a callback is about, as the log has it."""
+    """Name what a callback is about, as the log shows it."""
     first = ", ".join(map(str, ranges[:SHOWN_RANGES]))
     more = len(ranges) - SHOWN_RANGES
     return f"{first} and {more} more" if more > 0 else first
 
 
 def check_callback(name: str, callback: object) -> None:
-    """Raise ConfigurationError for what cannot be called with one argument."""
+    """Raise ConfigurationError if `callback` cannot be called with one argument."""
     if callback is None:
         return
     if not callable(callback):
@@ -68,7 +69,7 @@ def check_callback(name: str, callback: object) -> None:
 
 
 def check_arity(name: str, callback: Callable[..., object], arguments: int) -> None:
-    """Raise ConfigurationError for what cannot be called with so many positional arguments."""
+    """Raise ConfigurationError if it cannot be called with that many positional arguments."""
     try:
         signature = inspect.signature(callback)
     except (TypeError, ValueError):
@@ -83,7 +84,7 @@ def check_arity(name: str, callback: Callable[..., object], arguments: int) -> N
 
 
 def needs(callback: object, arguments: int) -> bool:
-    """Whether it can be called with so many positional arguments, and with no fewer."""
+    """Return whether it can be called with that many positional arguments, and not with fewer."""
     try:
         signature = inspect.signature(cast("Callable[..., object]", callback))
     except (TypeError, ValueError):
@@ -126,10 +127,10 @@ class Callbacks:
         ended.add_done_callback(self._on_thread_ended)
 
     def _on_thread_ended(self, ended: "Future[None]") -> None:
-        """A callback may have raised what ends a thread, such as SystemExit."""
+        """Handle a callback that raised what ends a thread, such as SystemExit."""
         error = ended.exception()
         if error is not None:
-            self._log.critical("%s: no callback is called any more", self._name, exc_info=error)
+            self._log.critical("%s: no callback is called any longer", self._name, exc_info=error)
 
     def put(self, job: Job) -> None:
         """Make a call after those that were put before it. From any thread."""
@@ -189,7 +190,7 @@ class Callbacks:
             self._give_up()
 
     def _give_up(self) -> None:
-        """The application's loop is gone: nothing can be called, but what follows must follow."""
+        """The application's loop is gone: no callback can run, but every follow-up must."""
         while self._jobs:
             try:
                 job = self._jobs.popleft()
@@ -235,8 +236,8 @@ class Callbacks:
 
     @contextmanager
     def watched(self, name: str, about: str, waits: str) -> Iterator[None]:
-        """While the body calls the application: the log says when that takes too long, and what
-        waits for it.
+        """While the body calls the application, log when the call takes too long, and what waits
+        for it.
         """
         began_at, is_done = self._clock(), False
 
@@ -270,4 +271,4 @@ class Callbacks:
 
 
 def _nobody(say: Callable[[], None]) -> None:
-    """Nobody looks after callbacks that hang."""
+    """Do nothing about callbacks that hang."""

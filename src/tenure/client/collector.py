@@ -63,9 +63,7 @@ class MetricsCollector(FamiliesCollector):
 
 
 def _nothing_yet(watched: Any) -> dict[str, int]:  # noqa: ANN401
-    """What is to be noticed when it happens: Prometheus sees an increase only of what was there
-    before it.
-    """
+    """Counters at zero: Prometheus sees an increase only of a counter that existed before it."""
     if isinstance(watched, Owner):
         return {each.phrase: 0 for each in (OwnerKind.LAPSED, OwnerKind.HAND_OFF_FAILED)}
     if isinstance(watched, Lookup):
@@ -74,7 +72,7 @@ def _nothing_yet(watched: Any) -> dict[str, int]:  # noqa: ANN401
 
 
 def _now(ask: Callable[[], float]) -> float:
-    """What is so now; 0 of what is not entered, or was left."""
+    """The values now; 0 for a client that is not entered, or was left."""
     with suppress(TenureError):
         return ask()
     return 0

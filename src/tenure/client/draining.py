@@ -1,4 +1,4 @@
-"""How an owner leaves without losing anything: bodies finish, and state is handed over."""
+"""How an owner leaves without losing anything: it lets bodies finish, and hands over its state."""
 
 import asyncio
 import logging
@@ -13,15 +13,17 @@ from tenure.client.shell import Shell
 from tenure.protocol.lease.owner.events import DrainRequested, OwnerView
 
 RECONNECT_NS = SECOND_NS
-"""For an owner that leaves with nothing in its hands: a lost connection is made again sooner, and a
-manager that is there should hear of it."""
+"""How long an owner that holds nothing tries to leave in order: a lost connection is made again
+sooner than this, and a manager that is up should hear of the departure.
+"""
 SETTLING_PART = 0.75
-"""Of the time in which a leaving owner hands over: so long it waits for what is to finish. The rest
-is for the state, which would be lost otherwise."""
+"""The share of a leaving owner's time in which it waits for bodies that are to finish. The rest is
+for the state, which would otherwise be lost.
+"""
 
 
 class OwnerDrain:
-    """One owner that goes on serving until it has nothing left."""
+    """Keeps one owner serving until it has nothing left."""
 
     def __init__(
         self,
@@ -40,8 +42,8 @@ class OwnerDrain:
         self._log = log
 
     async def run(self, patience: float) -> None:
-        """Go on serving until all bodies are done that are to finish, and then until everything is
-        handed over, or given back, or that has taken `patience` seconds.
+        """Serve until all bodies that are to finish are done, and then until everything is handed
+        over or given back, or `patience` seconds have passed.
         """
         ends_at = Instant(self._shell.clock() + seconds(patience))
         if self._guards.finishing():

@@ -1,7 +1,7 @@
 """Entering and leaving: `async with` and `with`, over one shell.
 
-What waits comes in the form in which the thing was entered: entered with `async with`, it is
-awaited; entered with `with`, it blocks, and what it returns need not be awaited.
+A method that waits follows the form in which the object was entered: after `async with`, you await
+what it returns; after `with`, it blocks, and what it returns need not be awaited.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ Form = Literal["new", "async", "blocking"]
 
 
 class Done:
-    """Awaitable, and done."""
+    """An awaitable that is already done."""
 
     def __await__(self) -> Generator[Any, None, None]:
         return
@@ -28,7 +28,7 @@ class Done:
 
 
 class Runs(Protocol):
-    """An engine, as whoever enters it has it."""
+    """An engine, as the object that enters it sees it."""
 
     shell: Shell[Any, Any, Any]
 
@@ -37,16 +37,16 @@ N = TypeVar("N", bound=Runs)
 
 
 class Mortal(Forkable, Protocol):
-    """What readers read. It dies in a forked child."""
+    """What readers read. It becomes unusable in a forked child."""
 
     is_forked: bool
 
 
 class Enterable(Generic[N]):
-    """What `Owner` and `Lookup` have in common: they can be entered, once, and left.
+    """What `Owner` and `Lookup` have in common: each can be entered once, and left.
 
-    The engine is made on entering, not before. Until then there is nothing that a forked child may
-    not have a copy of, so servers with worker processes may make theirs before they fork.
+    The engine is made on entering, not before. Until then a forked child may have a copy of
+    everything, so servers with worker processes may make their objects before they fork.
     """
 
     def __init__(self, what: str, board: Mortal, make: Callable[[], N]) -> None:
@@ -109,7 +109,7 @@ class Enterable(Generic[N]):
     # --- both ---
 
     def _check_new(self) -> None:
-        """Raise where it cannot be entered."""
+        """Raise if it cannot be entered."""
         if self._is_forked:
             raise forked(self._what)
         if self._form != "new" or self._is_left:
@@ -126,12 +126,14 @@ class Enterable(Generic[N]):
 
     @property
     def _is_forked(self) -> bool:
-        """Whether this is a copy, in a forked child, of what the parent has entered."""
+        """Return whether this is a copy, in a forked child, of an object that the parent has
+        entered.
+        """
         return self._readers.is_forked
 
     @property
     def _gone(self) -> "Future[None] | None":
-        """Done when nothing is left of it; None before it is entered."""
+        """Return a future that is done when nothing is left of it; None before it is entered."""
         return None if self._made is None else self._made.shell.gone
 
     def close(self) -> Awaitable[None]:
@@ -142,7 +144,7 @@ class Enterable(Generic[N]):
         return self._leave(None)
 
     def _leave(self, first: Callable[[], Awaitable[None]] | None) -> Awaitable[None]:
-        """Leave; `first` is done before, while it is still in use."""
+        """Leave, after doing `first` while it is still in use."""
         self._is_left = True
         if self._is_forked or self._form == "new":
             return Done()
@@ -155,21 +157,21 @@ class Enterable(Generic[N]):
         return Done()
 
     def _check_entered(self) -> None:
-        """Raise what every use of it raises that is not entered, or is in a forked child."""
+        """Raise if it is not entered, or is in a forked child."""
         if self._is_forked:
             raise forked(self._what)
         if self._form == "new":
             raise not_entered(self._what)
 
     def _check_usable(self) -> None:
-        """Raise where it was left, too."""
+        """Raise if it is not entered, is in a forked child, or was left."""
         self._check_entered()
         if self._is_left and not self._engine.shell.is_draining:
             raise left(self._what)
 
     @property
     def _state(self) -> str:
-        """In a word or two, for whoever looks at it."""
+        """Describe its state in a word or two, for `repr`."""
         if self._is_forked:
             return "in a forked child"
         if self._made is None:
@@ -180,7 +182,7 @@ class Enterable(Generic[N]):
         return "entered" if shell.entered.done() else "entering"
 
     def stats(self) -> dict[str, int]:
-        """How often what happened since it was entered: messages, callbacks, refusals, losses."""
+        """Counts since it was entered, by name: messages, callbacks, refusals, losses."""
         return {} if self._made is None else dict(self._made.shell.counts)
 
 

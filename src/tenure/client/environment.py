@@ -1,7 +1,7 @@
 """What a library's engine has around it: a clock, a network, randomness, a host, a place to run.
 
-In production these are always the same. The test kit puts others in their place, and everything
-else, threads included, is what it is in production.
+In production these are always the same. The test kit replaces them; everything beyond them, threads
+included, is the same as in production.
 """
 
 from collections.abc import Callable
@@ -34,16 +34,18 @@ class Environment(Protocol):
     def runner(self) -> Runner: ...
     @property
     def managers(self) -> tuple[str, ...]:
-        """The managers that there are, whatever the application names; empty if it names them."""
+        """The managers that exist, whatever the application names; empty if the application names
+        them.
+        """
         ...
 
     @property
     def credentials(self) -> Credentials:
-        """What its clients show, and whom they trust."""
+        """What the clients of this environment show, and whom they trust."""
         ...
 
     def begins(self, engine: object) -> None:
-        """The engine of a client is about to run here: for whoever wants to watch it."""
+        """The engine of a client is about to run here; an environment may watch it."""
         ...
 
     def timers(self) -> Timers:
@@ -63,11 +65,11 @@ class Environment(Protocol):
         ...
 
     def own_process(self) -> Process | None:
-        """This process, where its neighbours can be looked at; None where they cannot."""
+        """This process, if its neighbours can be looked at; None otherwise."""
         ...
 
     def look(self, suspect: Process) -> Sight:
-        """What there is to be seen of a neighbour. May take a while, and from any thread."""
+        """Return what can be seen of a neighbour. May take a while. From any thread."""
         ...
 
     def channels(self) -> Channels:
@@ -75,14 +77,14 @@ class Environment(Protocol):
         ...
 
     def door(self, path: str) -> Door:
-        """Where clients of ours come in, at `path`."""
+        """Return the door at which our clients come in, at `path`."""
         ...
 
 
 class RealEnvironment:
     """The clocks, the network, the host and the threads of this process."""
 
-    clock = staticmethod(boot_clock)  # a partial in a class is to become a method one day
+    clock = staticmethod(boot_clock)  # a future Python makes a method of a partial in a class
     wall = staticmethod(time)
     runner: Runner = OwnThread()
     managers: tuple[str, ...] = ()
@@ -98,7 +100,9 @@ class RealEnvironment:
         return LoopTimers(boot_clock)
 
     def random(self) -> Random:
-        """See `Environment`. The system's: nonces must differ where states were copied."""
+        """See `Environment`. The system's randomness: nonces must differ even if a state was
+        copied.
+        """
         return SystemRandom()
 
     def transport(self, role: Role[M]) -> Transport[M]:
@@ -114,8 +118,8 @@ class RealEnvironment:
         return look(suspect)
 
     def channels(self) -> Channels:
-        """See `Environment`. Only who hands state over needs aiohttp's server, which is slow to
-        load.
+        """See `Environment`. aiohttp's server is slow to load, and only owners that hand over state
+        need it.
         """
         from tenure.transport.websocket_channels import WebSocketChannels  # noqa: PLC0415
 
@@ -129,13 +133,14 @@ class RealEnvironment:
 
 
 SURROUNDING: ContextVar[Callable[[], Environment] | None] = ContextVar("tenure", default=None)
-"""What makes the environment of each Owner and Lookup that is made in this context. Applications
-make theirs without naming one, and the test kit runs them as they are."""
+"""Makes the environment of each Owner and Lookup that is made in this context. Applications name no
+environment, so the test kit can run them unchanged.
+"""
 
 
 def environment_here(credentials: Credentials | None = None) -> Environment:
-    """The environment of a client that is made here, with what it shows and trusts. Raises
-    ConfigurationError where that is no Credentials.
+    """Return the environment of a client that is made here, with `credentials`. Raises
+    ConfigurationError if they are not Credentials.
     """
     if credentials is not None and not isinstance(credentials, Credentials):
         raise ConfigurationError(

@@ -1,8 +1,9 @@
 """What happens to the libraries in a child process after `os.fork`.
 
-The child has a copy of everything but the thread that renews: what it believes would silently grow
-old. Had it the thread as well, two processes would renew one lease. So what was entered in the
-parent is dead in the child, and says so. What was only made in the parent lives in the child.
+The child has a copy of everything but the thread that renews, so what it believes would silently
+grow old. If it had the thread as well, two processes would renew one lease. So an object that the
+parent entered is unusable in the child, and says so. An object that the parent only made works in
+the child.
 """
 
 import os
@@ -11,7 +12,7 @@ from weakref import WeakSet
 
 
 class Forkable(Protocol):
-    """What must die in a forked child."""
+    """An object that must become unusable in a forked child."""
 
     def on_fork(self) -> None:
         """This is the child: be unusable. No lock of the parent's may be taken."""
@@ -22,7 +23,7 @@ _alive: WeakSet[Forkable] = WeakSet()
 
 
 def watch_forks(each: Forkable) -> None:
-    """Have `each` told when it finds itself in a forked child."""
+    """Call `each.on_fork` in a forked child."""
     _alive.add(each)
 
 

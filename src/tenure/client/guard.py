@@ -1,17 +1,19 @@
 """A body that runs only while a key is held.
 
-A boolean that nobody looks at lets an unheld body run. So a guard raises: on entering, where the
-key is not held; and when the lease is lost while the body runs. The async form also cancels the
-body, the way `asyncio.timeout` does, as soon as the thread that renews finds the lease lost. The
-blocking form cannot stop its body, and raises on leaving.
+If a check returns a boolean that nobody looks at, the body runs although the key is not held. So a
+guard raises: on entering, if the key is not held; and when the lease is lost while the body runs.
+The async form also cancels the body, the way `asyncio.timeout` does, as soon as the thread that
+renews finds the lease lost. The blocking form cannot stop its body, and raises on leaving.
 
-A body that raised an error of its own keeps it: what it says is nearer to the cause.
+If the body raised an error of its own, the guard lets that through, because it is nearer to the
+cause.
 
 A body that is to finish before its key moves (`finish=True`) goes on when the range is recalled, or
-the owner leaves: from then on nobody begins anything on the key, and it is given back when the body
-is done. The lease of such a body is lost when the manager, or the term, does not wait any longer.
-A range that is to be handed over with its state settles first, in the same way: no such body begins
-there, and it is served until those that run are done, or have had their time.
+the owner leaves. From then on nothing new begins on the key, and the owner gives the key back when
+the body is done. The lease of such a body is lost when the manager, or the term, does not wait any
+longer. A range that is to be handed over with its state settles first, in the same way: no such
+body begins there, and the owner serves the range until those that run are done, or their time is
+up.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ Found: TypeAlias = tuple[int, Lease | None]
 
 
 class Guards:
-    """The guards that are entered, to be looked through when something is lost."""
+    """The guards that are entered, which are searched when ranges are lost."""
 
     def __init__(
         self,
@@ -47,9 +49,9 @@ class Guards:
         self.clock = clock
         self.name = name
         self._find = find
-        """Where a key is believed to be served, other than here."""
+        """Says where else a key is believed to be served."""
         self.expires_at = Instant(0)
-        """Of all that is held, and of what is being given back."""
+        """Counts losses of ranges that are held, or are being given back."""
         self.changes = 0
         """How often something may have been lost. A guard that enters reads it before and after,
         and so knows whether it came too late to be told."""
@@ -58,12 +60,14 @@ class Guards:
         """Every request enters and leaves, and something is lost now and then. So these two take no
         lock, and whoever tells of a loss looks at all that are entered."""
         self._waiting: list[tuple[set[GuardedBody], Callable[[], object]]] = []
-        """What is to be done when none of these is to finish any more."""
+        """What to do when no body in these ranges is to finish any longer."""
         self._settling: list[KeyRange] = []
-        """Where nothing begins that is to finish, because the range is about to move."""
+        """The ranges that are about to move: no body that is to finish begins there."""
 
     def found(self, key: UserKey) -> Found:
-        """How often something may have been lost up to now, and the lease of the key, if any."""
+        """Return how often something may have been lost up to now, and the lease of the key, if it
+        is held.
+        """
         changes = self.changes
         return changes, self.board.check(key)
 
@@ -72,14 +76,14 @@ class Guards:
         about to move.
         """
         self._entered[guard] = lease.key
-        # Whoever settles a range says so first, and then looks who is there: one sees the other.
+        # `settle` first marks the range, and then looks for bodies: either it or we see the other.
         settling = self._settling
         if settling and guard.finishes and any(lease.key in each for each in settling):
             self.remove(guard)
             raise self.not_owner(guard.key)
 
     def remove(self, guard: "GuardedBody") -> None:
-        """Tell it no more."""
+        """Stop telling `guard` anything."""
         del self._entered[guard]
         if self._waiting and guard.finishes:
             self._waits_no_more(guard)
@@ -92,13 +96,14 @@ class Guards:
         return [guard for guard, key in there if any(key in each for each in wanted)]
 
     def _finishing(self, ranges: Iterable[KeyRange]) -> "list[GuardedBody]":
-        """Those whose bodies are to finish before their keys move."""
+        """Return the guards whose bodies are to finish before their keys move."""
         return [guard for guard in self._within(ranges) if guard.finishes]
 
     def tell_losers(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
-        """Something in these ranges may have been lost: tell those whose lease is. From any thread.
+        """Something in these ranges may have been lost: tell the guards whose leases are. From any
+        thread.
 
-        Those that are to finish are told by `keep`, which knows whether anybody else gets the key.
+        `keep` tells those that are to finish, because it knows whether another owner gets the key.
         """
         self.changes += 1
         for guard in self._within(ranges):
@@ -108,11 +113,13 @@ class Guards:
     # --- bodies that are to finish, for the engine's loop ---
 
     def finishing(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> int:
-        """How many bodies in these ranges are to finish before their keys move."""
+        """Return how many bodies in these ranges are to finish before their keys move."""
         return len(self._finishing(ranges))
 
     def keep(self, revoked: Iterable[KeyRange], kept: tuple[KeyRange, ...]) -> None:
-        """Of what is held no longer, nobody else gets `kept` yet: bodies there finish."""
+        """Of the ranges that are no longer held, no other owner gets `kept` yet: bodies there may
+        finish.
+        """
         self.changes += 1
         for guard in self._finishing(revoked):
             if not guard.is_held():
@@ -121,7 +128,7 @@ class Guards:
                     guard.on_lost()
 
     def overtake(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
-        """Nothing in these ranges is waited for any longer."""
+        """Nobody waits any longer for bodies in these ranges."""
         self.changes += 1
         for guard in self._finishing(ranges):
             guard.finishes = guard.is_kept = False
@@ -130,13 +137,13 @@ class Guards:
             self._waits_no_more(guard)
 
     def when_finished(self, ranges: Iterable[KeyRange], then: Callable[[], object]) -> None:
-        """Call `then` when no body that has begun in these ranges is to finish any more; at once if
-        there is none.
+        """Call `then` when all bodies that are to finish in these ranges are done; at once if there
+        are no such bodies.
         """
         left: set[GuardedBody] = set()
         wait = left, then
         with self._lock:
-            self._waiting.append(wait)  # before the look, so that whoever leaves after it sees it
+            self._waiting.append(wait)  # before the look: a body that ends later sees it
             left.update(self._finishing(ranges))
             if not left:
                 self._waiting.remove(wait)
@@ -153,8 +160,8 @@ class Guards:
             then()
 
     def settle(self, key_range: KeyRange) -> "Future[None]":
-        """Let nothing begin in the range that is to finish, until `resume`; done when all such
-        bodies there are done.
+        """Let no body that is to finish begin in the range, until `resume`. The future is done when
+        all such bodies there are done.
         """
         with self._lock:
             self._settling.append(key_range)
@@ -168,12 +175,12 @@ class Guards:
         return settled
 
     def resume(self, key_range: KeyRange) -> None:
-        """The range is settled no longer."""
+        """The range is no longer settled."""
         with self._lock:
             self._settling.remove(key_range)
 
     def not_owner(self, key: UserKey) -> NotOwner:
-        """The error on entering."""
+        """Return the error that entering raises."""
         address = self._find(key)
         elsewhere = "that Lookup.find names" if address is None else f"at {address}"
         return NotOwner(
@@ -184,7 +191,7 @@ class Guards:
         )
 
     def lease_lost(self, key: UserKey, lease: Lease) -> LeaseLost:
-        """The error on leaving."""
+        """Return the error that leaving raises."""
         return LeaseLost(
             f"{self.name} lost {key!r}, lease number {lease.number}, while the guarded body "
             "ran: another owner may have served it meanwhile. What the body did elsewhere may have "
@@ -212,7 +219,7 @@ class GuardedBody:
         self.finishes = finish
         """Whether the body is to finish before the key moves."""
         self.is_kept = False
-        """Whether the key is held no longer, and nobody else gets it before the body is done."""
+        """Whether the key is no longer held, and no other owner gets it before the body is done."""
         self.key = key
         self._lease: Lease | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -221,8 +228,8 @@ class GuardedBody:
         self._cancelled = False
 
     def begin(self, task: "asyncio.Task[Any] | None", found: Found | None = None) -> Lease:
-        """Enter; the body runs in `task`, or in a thread. `found` is what `Guards.found` has said
-        of the key, if it was asked before this, without a wait in between. Raises NotOwner.
+        """Enter; the body runs in `task`, or in a thread. `found` is what `Guards.found` returned
+        for the key, if the caller asked just before and has not waited since. Raises NotOwner.
         """
         guards = self._guards
         if task is not None:
@@ -240,7 +247,9 @@ class GuardedBody:
         return lease
 
     def leave(self, error: BaseException | None, *, has_lasted: bool) -> None:
-        """The body is over. Raises LeaseLost, unless it has lasted or the body says otherwise."""
+        """The body is over. Raises LeaseLost unless the lease has lasted, or the body raised an
+        error of its own.
+        """
         self._is_inside = False
         self._guards.remove(self)
         is_ours = False
@@ -253,22 +262,22 @@ class GuardedBody:
             raise self._guards.lease_lost(self.key, self._lease) from error
 
     def is_held(self) -> bool:
-        """Whether the lease with which the body began still is."""
+        """Return whether the lease with which the body began is still held."""
         return self._lease is not None and self._guards.board.holds(self._lease)
 
     def is_in(self, ranges: tuple[KeyRange, ...]) -> bool:
-        """Whether its key lies in any of them."""
+        """Return whether its key lies in any of the ranges."""
         return self._lease is not None and any(self._lease.key in each for each in ranges)
 
     def has_lasted(self) -> bool:
-        """Whether nobody else can have had the key up to now."""
+        """Return whether no other owner can have had the key up to now."""
         guards, lease = self._guards, self._lease
         if lease is not None and guards.board.holds(lease):
             return True
         return self.is_kept and guards.clock() < guards.expires_at
 
     def on_lost(self) -> None:
-        """The lease is lost. From the thread that renews, or one that reads."""
+        """The lease is lost. Called in the thread that renews, or in one that reads."""
         if self._task is not None:
             with suppress(RuntimeError):  # the loop is closed, and the body is gone with it
                 self._task.get_loop().call_soon_threadsafe(self._cancel)
@@ -280,7 +289,7 @@ class GuardedBody:
 
 
 class Guard(GuardedBody):
-    """`with` or `async with`: once."""
+    """A guard of one key, entered once with `with` or `async with`."""
 
     __slots__ = ()
 

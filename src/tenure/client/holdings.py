@@ -1,19 +1,19 @@
-"""What an owner holds, to be read from any thread: one snapshot, put up in one store.
+"""What an owner holds, readable from any thread: one snapshot, published by one store.
 
 `check` and `holds` read the snapshot and the clock; they take no lock and wait for nothing. The
-thread that renews puts up a new snapshot at each change. A reader that still has the old one in
-hand answers as of when it took it, which is all that anybody can promise: a check and what is done
-after it are not one step.
+thread that renews publishes a new snapshot at each change. A reader that still has the old one
+answers as of when it took it. Nobody can promise more, because a check and what follows it are not
+one step.
 
 One thing is hard, promise S3: what was once false must never be true again. The machine decides at
-12.0 s that a renewal moves the end of the term, which was 12.1 s. Before the new snapshot is up, at
-12.2 s, a reader sees the old one, ended, and says no. If then the new snapshot came up, the same
-lease would be held again, although somebody was told that it was not. So a reader that sees the end
-*ends it*: under a lock, if the snapshot it read is still the one that is up, it puts the empty one
-in its place and has the machine told. Until the machine has taken notice, and dropped everything,
-nothing else is put up; what it is granted later has new numbers. Where the reader comes second, the
-term had been moved in time: it reads again. The lock is only ever taken by whoever saw an end, and
-by who publishes.
+12.0 s that a renewal moves the end of the term, which was 12.1 s. Before the new snapshot is
+published, at 12.2 s, a reader sees the old one, ended, and says no. If the new snapshot were then
+published, the same lease would be held again, although somebody was told that it was not. So a
+reader that sees the end *ends it*: under a lock, if the snapshot that it read is still the current
+one, it replaces it by the empty one and tells the machine. Nothing else is published until the
+machine has noticed, and dropped everything; later grants have new numbers. If the reader comes
+second, the end was moved in time, and the reader reads again. Only a reader that saw an end, and
+the thread that publishes, ever take the lock.
 """
 
 from bisect import bisect_right
@@ -41,18 +41,22 @@ NOT_HELD = 0
 """The number of a key that is not held: below every lease number."""
 WHAT = "Owner"
 MOST_LOAD = 1e12
-"""In one call: far more than any request costs in any unit, and sums of it are exact enough."""
+"""The most load in one call: far more than any request costs in any unit, and sums of it are exact
+enough.
+"""
 
 
 def digest_of(kind: PoolKind) -> Callable[[bytes], Key]:
-    """From a user's bytes to the key, for a pool of `kind`: never a function of Python's own."""
+    """The function from a user's bytes to the key, for a pool of `kind`; it must not be written in
+    Python.
+    """
     if kind == "hashed":
         return xxh3_64_digest
     return bytes  # which returns the very object
 
 
 class Snapshot:
-    """All that is held, and until when. Nothing in it changes but the counts."""
+    """Everything that is held, and until when. Only its counts change."""
 
     __slots__ = (
         "bounds",
@@ -85,7 +89,7 @@ class Snapshot:
         self.bounds: list[Key] = []
         self.numbers: list[int] = [NOT_HELD]
         self.sinces: list[int] = [NOT_HELD]
-        """From which number on the state of these keys is unbroken."""
+        """The lease number since which the state of these keys is unbroken."""
         for lease in leases:
             self._begin(lease.start, lease.number, lease.since)
             if lease.end is not None:
@@ -105,7 +109,7 @@ class Snapshot:
             self.sinces.append(since)
 
     def renewed(self, expires_at: int) -> "Snapshot":
-        """The same until `expires_at`; checks go on being counted where they were."""
+        """The same snapshot, valid until `expires_at`; checks are counted in the same lists."""
         new = Snapshot.__new__(Snapshot)
         new.leases, new.journal, new.expires_at = self.leases, self.journal, expires_at
         new.bounds, new.numbers, new.sinces = self.bounds, self.numbers, self.sinces
@@ -114,7 +118,7 @@ class Snapshot:
         return new
 
     def take_counts(self, before: "Snapshot") -> None:
-        """Go on counting for the ranges that stayed as they were."""
+        """Take over the counts of the ranges that have not changed."""
         there = {(lease.start, lease.number): before.index(lease.start) for lease in before.leases}
         for lease in self.leases:
             i = there.get((lease.start, lease.number))
@@ -127,7 +131,7 @@ class Snapshot:
         return [(lease, self.counts[self.index(lease.start)]) for lease in self.leases]
 
     def number(self, key: Key) -> int:
-        """Of the lease for `key`, as readers are shown it."""
+        """The number of the lease for `key`, as readers see it."""
         number = self.numbers[bisect_right(self.bounds, key)]
         return number if self.firsts is None else self.firsts[key] or number
 
@@ -140,14 +144,14 @@ NOTHING_HELD = Snapshot((), 0, 0)
 
 
 def no_sampler() -> Sampler:
-    """One that is never met."""
+    """A sampler that is never called."""
     sampler = Sampler(Random(0))  # noqa: S311  # and so never draws
     sampler.left = inf
     return sampler
 
 
 def unusable(make: Callable[[], TenureError]) -> Snapshot:
-    """What raises whenever it is read."""
+    """A stand-in that raises whenever it is read."""
     snapshot = Snapshot((), 0, 0)
     snapshot.numbers = raising_list(make, int)
     return snapshot
@@ -188,7 +192,9 @@ class Board:
         self._is_over = False
         self.is_forked = False
         self.sampler = self._sampler_of_checks = no_sampler()
-        """The first is met by what is load: by checks, until the application records its own."""
+        """The first is called for each load: each check, until the application records its own
+        load.
+        """
         self.is_load_given = False
 
     # --- reading: any thread ---
@@ -219,7 +225,7 @@ class Board:
             self._end(held)
 
     def record_load(self, key: UserKey, amount: float) -> None:
-        """Count `amount` for `key`, where it is held; from the first on, checks are no load."""
+        """Count `amount` for `key` if it is held; from the first call on, checks are not load."""
         is_number = type(amount) is float or isinstance(amount, Real)
         if not (is_number and 0 <= amount <= MOST_LOAD):  # which nan is not
             raise UsageError(
@@ -236,7 +242,7 @@ class Board:
             self.sampler.record(place, amount)
 
     def sample(self, sampler: Sampler) -> None:
-        """From here on `sampler` is met by what is load."""
+        """From here on, call `sampler` for load."""
         self.sampler = sampler
         if not self.is_load_given:
             self._sampler_of_checks = sampler
@@ -260,8 +266,8 @@ class Board:
             raise _no_lease(lease) from None
 
     def since(self, lease: Lease) -> int | None:
-        """From which number on the state of the key of `lease` is unbroken; None where it is not
-        held under that lease any more.
+        """The lease number since which the state of the key of `lease` is unbroken; None if the key
+        is no longer held under that lease.
         """
         held = self.current
         i = held.index(lease.key)
@@ -273,7 +279,9 @@ class Board:
         return self._to_key(key)
 
     def _end(self, seen: Snapshot) -> None:
-        """A reader saw that the term has run out: if nobody has moved it, that is so for good."""
+        """A reader saw that the term has run out: unless somebody has moved its end, that is
+        final.
+        """
         with self._lock:
             if self.current is not seen:
                 return
@@ -300,7 +308,7 @@ class Board:
         return tuple((lease.range, count) for lease, count in self.current.loads())
 
     def tallies(self) -> list[RangeTally]:
-        """What was asked so far of all that is held."""
+        """The checks and loads counted so far for everything that is held."""
         held = self.current
         counts: list[int] | list[float] = held.given if self.is_load_given else held.counts
         return [
@@ -313,13 +321,13 @@ class Board:
     # --- publishing: the thread that renews ---
 
     def open(self) -> None:
-        """Entered: from here on nothing is held, instead of everything raising."""
+        """The owner is entered: from here on nothing is held, and reading no longer raises."""
         with self._lock:
             if not self._is_over:
                 self.current = NOTHING_HELD
 
     def publish(self, holdings: Holdings) -> bool:
-        """Put up what is believed from here on; False where a reader saw the last of it end."""
+        """Publish what is believed from here on; False if a reader saw the last snapshot end."""
         with self._lock:
             if self._is_over or (self._lapse.is_seen and not self._lapse.admits(holdings)):
                 return False
@@ -337,9 +345,9 @@ class Board:
             return True
 
     def close(self) -> None:
-        """Nothing is held, and never will be; checks go on answering None.
+        """Nothing is held, or ever will be; checks still answer None.
 
-        A program that checks while the application shuts down is told what is so: it is not held
+        A program that checks while the application shuts down gets the truth: the key is not held
         here.
         """
         with self._lock:
@@ -356,7 +364,7 @@ class Board:
 
 
 def _nobody() -> None:
-    """Nobody is to be told."""
+    """Tell nobody."""
 
 
 def _no_lease(given: object) -> UsageError:

@@ -1,4 +1,4 @@
-"""What concerns single keys, in the order of the keys: guards, watches, and who waits for a move.
+"""What concerns single keys, in the order of the keys: guards, watches, and waits for moves.
 
 There may be thousands of each. A change of a few ranges then costs a bisection for each of those
 ranges, and a look at what lies in them, not at everything.
@@ -37,7 +37,7 @@ class Interests(Generic[T]):
             there[thing] = None
 
     def remove(self, key: Key, thing: T) -> None:
-        """It concerns `key` no more; a second time does nothing."""
+        """It no longer concerns `key`; a second time does nothing."""
         with self._lock:
             there = self._at.get(key, {})
             there.pop(thing, None)

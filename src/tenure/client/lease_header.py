@@ -2,9 +2,9 @@
 
     Tenure-Lease: carts;journal=0c9e6679a1b24d3f;number=17;key=cm9vbS00Mg
 
-The pool is percent-encoded, the key is base64 for URLs without padding: whatever they are made of,
-the header is a few plain characters. A key is what it is in the pool's key space, as everywhere
-beyond the owner.
+The pool is percent-encoded, and the key is base64 for URLs without padding: so the header has only
+plain characters, whatever the names contain. The key is the one in the pool's key space, as
+everywhere beyond the owner.
 """
 
 import re
@@ -19,7 +19,7 @@ from tenure.errors import RemoteProtocolError, UsageError
 
 LEASE_HEADER = "Tenure-Lease"
 HEADER_CHARACTERS = 8_000
-"""Servers refuse longer headers. A pool's name and a key that may bound a range fit."""
+"""Servers refuse longer headers. A pool's name fits, with any key that may bound a range."""
 MOST_NUMBER = (1 << 63) - 1
 """Journals and databases have no larger numbers."""
 
@@ -76,7 +76,7 @@ def decoded(text: str) -> LeaseParts:
 def found_in(headers: Mapping[str, str]) -> LeaseParts:
     """What the headers of a request say. Raises RemoteProtocolError where they do not."""
     text = headers.get(LEASE_HEADER)
-    if text is None:  # a plain dict may have it in other letters
+    if text is None:  # a plain dict may have it in other cases
         wanted = LEASE_HEADER.lower()
         text = next((each for name, each in headers.items() if name.lower() == wanted), None)
     if text is None:

@@ -2,8 +2,8 @@
 
 At the first signal the owner leaves as `close()` does, in a thread of its own: the body of the
 `with` block runs on and serves what is still held. When nothing is left, the body is interrupted
-wherever it is, and the program goes on behind the block. A second signal does what it would have
-done without us.
+wherever it is, and the program goes on behind the block. A second signal has the effect that it
+would have without `leave_on`.
 """
 
 import signal
@@ -49,10 +49,10 @@ class LeaveOn:
         self._lock = threading.Lock()
         self._has_begun = self._is_gone = False
         self.is_inside = False
-        """Whether the body of the block runs, which is to be ended."""
+        """Whether the body of the block runs, and so must be ended."""
 
     def begin(self, leave: Callable[[], object], *, is_async: bool) -> None:
-        """Take the signals, to `leave` at. Python sets handlers in the main thread only."""
+        """Handle the signals by calling `leave`. Python sets handlers in the main thread only."""
         if not self._signals:
             return
         self._leave = leave
@@ -70,7 +70,7 @@ class LeaveOn:
             self._before[each] = signal.signal(each, self._on_signal)
 
     def end(self) -> None:
-        """Give the signals back to whoever had them."""
+        """Restore the handlers that the signals had before."""
         self.is_inside = False
         with self._lock:
             before, self._before = self._before, {}
@@ -97,8 +97,8 @@ class LeaveOn:
         with self._lock:
             main = threading.main_thread().ident
             if self._before and main is not None:
-                signal.pthread_kill(main, number)  # also wakes it from whatever it waits for
+                signal.pthread_kill(main, number)  # also wakes the main thread if it waits
 
 
 def _nothing() -> None:
-    """Nothing is to be left."""
+    """There is nothing to leave."""

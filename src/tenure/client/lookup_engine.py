@@ -1,7 +1,8 @@
-"""What the lookup machine's actions mean: its routes put up for readers, its losses told.
+"""Carries out the lookup machine's actions: it publishes routes for readers, and reports losses.
 
-Routes are up before anybody is told what changed: whoever republishes in `on_loss` reaches the new
-owner. A watched key hears once of what one message did to it: that it moved, or was lost, or both.
+Routes are published before anybody is told what changed, so an application that republishes in
+`on_loss` reaches the new owner. The watch of a key is called once for what one message did to the
+key: it moved, or was lost, or both.
 """
 
 import asyncio
@@ -69,9 +70,9 @@ class LookupEngine:
         self._no_pool: str | None = None
         self._followers: list[CachesFollower] = []
         self._table: AnyRoutingTable | None = None
-        """The last that followers were told, or would have been."""
+        """The last state that followers were told, or would have been told."""
         self._changed: dict[Watch, bool] = {}
-        """Watches to be told when the step is over, and whether their keys were lost."""
+        """Watches to call when the step is over, and whether their keys were lost."""
 
     async def prepare(self) -> LookupMachine:
         """See `Engine.prepare`."""
@@ -103,7 +104,7 @@ class LookupEngine:
         for watch in self.watches.within(changed):
             self._compare(watch)
         for move in self._moves.within(changed):
-            # At the same address it is another owner, or another lease: to be tried again, too.
+            # Another owner, or another lease, at the same address is worth another attempt, too.
             if self.board.current.find(move.key) is not None:
                 self._end_move(move)
 
@@ -129,7 +130,7 @@ class LookupEngine:
         self.shell.call(begin)
 
     def _tell_followers(self, table: AnyRoutingTable) -> None:
-        """Out of contact nobody is told: caches have leases of owners, who go on."""
+        """Followers are told nothing out of contact: caches have leases of owners, which go on."""
         if not table.in_contact:
             return
         before, self._table = self._table, table
@@ -164,7 +165,9 @@ class LookupEngine:
             self._tell_soon(watch, lost=False)
 
     def _tell_soon(self, watch: Watch, *, lost: bool) -> None:
-        """Tell it when the machine's step is over, which may change more about it."""
+        """Call the watch when the machine's step is over, because the step may change more about
+        the key.
+        """
         if not self._changed:
             asyncio.get_running_loop().call_soon(self._tell)
         self._changed[watch] = lost or self._changed.get(watch, False)
@@ -183,7 +186,9 @@ class LookupEngine:
     # --- moves that are waited for ---
 
     def wait_for_move(self, key: Key, not_at: str | None, timeout: float) -> "Future[None]":
-        """Done when `key` is served, and not at `not_at` any more. In the application's thread."""
+        """A future that is done when `key` is served, and no longer at `not_at`. In the
+        application's thread.
+        """
         move = AwaitedMove(key, not_at)
         if not self.shell.call(lambda: self._begin_move(move, timeout)):
             move.over.set_exception(left(WHAT))
@@ -225,7 +230,7 @@ class LookupEngine:
         self.shell.driver.post(ManagerLost(server))
 
     def why_not_entered(self) -> TenureError:
-        """See `Engine.why_not_entered`. A pool may yet be created: that is waited for."""
+        """See `Engine.why_not_entered`. It waits for the pool, which may yet be created."""
         if self._no_pool is not None:
             return PoolError(f"{self._no_pool} (waited {self._enter_timeout:g} s for it)")
         return self._managers.none_helped(self._enter_timeout)
@@ -246,7 +251,7 @@ class LookupEngine:
     def give_up(self) -> None:
         """See `Engine.give_up`."""
         self.board.find_nothing()
-        self._signal_loss((WHOLE,), "nothing is known any more")
+        self._signal_loss((WHOLE,), "nothing is known any longer")
 
 
 def _caches_of(table: AnyRoutingTable) -> CachesByRange:

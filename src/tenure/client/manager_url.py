@@ -6,7 +6,7 @@ from tenure.errors import ConfigurationError
 
 EXAMPLE = "http://127.0.0.1:7400"
 SHOWN_CHARACTERS = 200
-"""Of a text that should be a URL, in an error: it may be a whole file."""
+"""How much an error shows of a text that should be a URL: the text may be a whole file."""
 
 
 def checked(source: str, given: str, of: str = "a manager", example: str = EXAMPLE) -> str:
@@ -29,7 +29,7 @@ def checked(source: str, given: str, of: str = "a manager", example: str = EXAMP
 def useless(
     source: str, given: object, why: str, of: str = "a manager", example: str = EXAMPLE
 ) -> ConfigurationError:
-    """The error for what cannot be the URL of a server."""
+    """The error for a text that cannot be the URL of a server."""
     return ConfigurationError(
         f"{source}: {repr(given)[:SHOWN_CHARACTERS]} is not the URL of {of}: {why}; write it like "
         f'"{example}"'

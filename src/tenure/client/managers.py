@@ -1,5 +1,5 @@
-"""Where the managers are, as users say it: in the call, in the environment, or in a file; and what
-came of asking each.
+"""Where the managers are, as users name them in the call, in the environment, or in a file; and the
+result of asking each of them.
 """
 
 import logging
@@ -29,8 +29,8 @@ class Managers(NamedTuple):
 def find_managers(
     managers: str | Sequence[str] | None, there_are: tuple[str, ...] = ()
 ) -> Managers:
-    """Those in `managers`: a sequence, a string with commas, or "@FILE"; where None, those that the
-    environment names. Where it is known which `there_are`, those, whatever was named.
+    """The managers in `managers`: a sequence, a string with commas, or "@FILE"; if it is None,
+    those that the environment names. If `there_are` any, those, whatever was named.
 
     Raises ConfigurationError if there is no URL, or one cannot be used.
     """
@@ -57,7 +57,8 @@ def _path(managers: str | Sequence[str] | None) -> str | None:
 
 
 def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The URLs in `managers`, a sequence or a string with commas; where None, in the environment.
+    """The URLs in `managers`, a sequence or a string with commas; if it is None, those in the
+    environment.
 
     Raises ConfigurationError if there is no URL, or one cannot be used.
     """
@@ -99,7 +100,7 @@ class KnownManagers:
         self._log = logger
 
     def read_again(self, shell: Shell[Any, Any, Any], file: ManagersFile) -> None:
-        """See whether the file names others now; to be done while a leader is looked for."""
+        """Read the file again if it has changed; called while the client looks for a leader."""
         try:
             managers = file.news()
         except ConfigurationError as error:
@@ -118,7 +119,7 @@ class KnownManagers:
         self.servers.note(manager, f"stands by; {where}{unknown}")
 
     def none_helped(self, timeout_seconds: float) -> NoManager:
-        """The error when none did in time."""
+        """The error if no manager answered usefully in time."""
         return NoManager(
             f"{self._client} found no manager within {timeout_seconds:g} s. Tried {self.servers}. "
             "See that a manager runs there (`tenure manager`), or name others with managers= or "

@@ -1,10 +1,10 @@
 """The managers in a file, which may change while clients run.
 
 With the list in arguments or the environment, a new manager is found only by clients that start
-later. A file is read again whenever a leader is looked for, so managers can be replaced one by one,
-in time even all of them, and no client is started anew (Centrifuge, section 2.1.1, has the lookup
-library learn of managers so). A file that cannot be used at such a moment, because it is just being
-written, changes nothing.
+later. Clients read a file again whenever they look for a leader, so managers can be replaced one by
+one, in time even all of them, and no client has to be restarted (lookup libraries learn of managers
+in this way in Centrifuge, section 2.1.1). A file that cannot be used at such a moment, because
+somebody is just writing it, changes nothing.
 """
 
 import os
@@ -14,8 +14,9 @@ from tenure.client.manager_url import EXAMPLE, checked
 from tenure.errors import ConfigurationError
 
 MOST_BYTES = 64 << 10
-"""The most that a list of managers may have: usual ones have a few hundred. What is longer is
-another file."""
+"""The most bytes of a list of managers: usual ones have a few hundred. A longer file is not such a
+list.
+"""
 WAY_OUT = f"write one URL a line, such as {EXAMPLE}; anything after a # is a comment"
 
 
@@ -47,7 +48,9 @@ class ManagersFile:
         return tuple(urls)
 
     def news(self) -> tuple[str, ...] | None:
-        """The URLs, if the file has changed since it was read. Raises as `read`, once a change."""
+        """The URLs, if the file has changed since it was read. Raises as `read` does, once for each
+        change.
+        """
         try:
             state = _state(self.path.stat())
         except OSError:

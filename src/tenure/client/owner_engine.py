@@ -1,7 +1,8 @@
-"""What the owner machine's actions mean: its leases put up for readers, its callbacks called.
+"""Carries out the owner machine's actions: it publishes leases for readers, and calls callbacks.
 
-Order is what counts here. A snapshot without a range is up before `on_revoke` for the range is put
-in the queue, and the range is returned when that is done. What was granted is up before `on_grant`.
+Order is what counts here. A snapshot without a range is published before `on_revoke` for the range
+is put in the queue, and the range is returned when `on_revoke` is done. A granted range is
+published before `on_grant`.
 """
 
 import asyncio
@@ -80,7 +81,7 @@ WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
 RenewalRequest: TypeAlias = LeaseRequest | ShortRequest
 Takes: TypeAlias = tuple[HandOffHandler, str, str | None]
-"""What has the state that moves, where more of it is taken, and the URL of that."""
+"""The handler of the state that moves, where more state is taken, and the URL of that place."""
 
 
 class OwnerEngine:
@@ -110,7 +111,7 @@ class OwnerEngine:
         self.on_revoke = on_revoke
         self.guards = Guards(board, environment.clock, name, find)
         self.ready: Future[None] = Future()
-        """Done when it holds something for the first time."""
+        """Done when the owner holds something for the first time."""
         self._environment = environment
         self._clock = environment.clock
         self.machine: OwnerMachine
@@ -121,9 +122,9 @@ class OwnerEngine:
         """Of state; None where the application offers none."""
         self._hand_off_address: str | None = None
         self.reads: GivesReads | None = None
-        """Of caches; None where the owner takes none."""
+        """The read leases of caches; None if the owner takes no caches."""
         self.entities: EntityReport | None = None
-        """What runs entities says how they are, from its own thread; told with each renewal."""
+        """How entities are, set by the thread that runs them and sent with each renewal."""
         self.told = TierReport()
         """The last report."""
         self._closed = asyncio.Event()
@@ -134,7 +135,7 @@ class OwnerEngine:
         board.sample(self._meter.sampler)
 
     async def prepare(self) -> OwnerMachine:
-        """See `Engine.prepare`. An owner that takes state says where when it joins."""
+        """See `Engine.prepare`. An owner that takes state says where it does when it joins."""
         config = self.config
         if self.transfers is not None:
             url = await asyncio.wrap_future(self.transfers.start(self._environment.runner))
@@ -237,7 +238,7 @@ class OwnerEngine:
         )
 
     def _call_on_revoke(self, job: Job) -> None:
-        """What was revoked is let go of when `on_revoke` is done, and state is discarded."""
+        """Let go of what was revoked when `on_revoke` is done and the state is discarded."""
         if self.transfers is None:
             self.shell.callbacks.put(job)
         else:
@@ -307,24 +308,28 @@ class OwnerEngine:
     # --- neighbours ---
 
     def _look(self, look: Look) -> None:
-        """In a thread of its own: files that come from the kernel may keep their reader waiting."""
+        """Look in a thread of its own: files that come from the kernel may keep their reader
+        waiting.
+        """
 
         def body() -> None:
             sight = self._environment.look(look.question.process)
             self.shell.post(Looked(look.manager, look.question, sight))
 
-        with suppress(RuntimeError):  # no thread any more: who does not look says nothing
+        with suppress(RuntimeError):  # without threads it cannot look
             Thread(target=body, name=f"{self.shell.name} looks", daemon=True).start()
 
     # --- readers that saw the end of the term ---
 
     def on_reader_lapsed(self) -> None:
-        """In the reader's thread: the machine must drop everything before anything is put up."""
+        """In the reader's thread: the machine must drop everything before anything else is
+        published.
+        """
         self.shell.call(self._on_reader_lapsed)
 
     def _on_reader_lapsed(self) -> None:
         self.shell.counts["lapsed before a reader"] += 1
-        self.shell.driver.post(Lapsed())  # handled when this returns: nothing is nested in the loop
+        self.shell.driver.post(Lapsed())  # handled when this returns
         self.guards.tell_losers()
 
     # --- messages ---
@@ -349,9 +354,11 @@ class OwnerEngine:
             self._on_refused(server, message)
 
     def _on_refused(self, manager: str, refusal: Refusal) -> None:
-        """While entering. A pool does not change its mind; a name comes free in a while."""
+        """The manager refused it while it enters. A wrong pool stays wrong; a name comes free in a
+        while.
+        """
         if refusal is not self.machine.view().refusal:
-            return  # it answers an older question
+            return  # this answers an older question
         self.shell.servers.note(manager, f"refused: {refusal.detail}")
         match refusal.reason:
             case "no_pool" | "pool_kind":
@@ -359,7 +366,7 @@ class OwnerEngine:
             case "name_held":
                 self._held_up, self._held_up_at = refusal, self._clock()
             case "past":
-                pass  # it joins anew by itself
+                pass  # the machine joins again automatically
 
     def why_not_entered(self) -> TenureError:
         """See `Engine.why_not_entered`."""
@@ -381,7 +388,7 @@ class OwnerEngine:
     # --- leaving ---
 
     async def drain(self, seconds: float) -> None:
-        """Let everything be finished, and then handed over, as far as that takes `seconds`."""
+        """Let everything finish, and then hand everything over, as far as `seconds` suffice."""
         view, closed = self.machine.view, self._closed
         await OwnerDrain(self.shell, self.guards, self.transfers, view, closed, logger).run(seconds)
 
@@ -415,9 +422,9 @@ class OwnerEngine:
 
 
 def _nothing() -> None:
-    """Nothing follows."""
+    """Do nothing afterwards."""
 
 
 def ranges(leases: tuple[Leased, ...]) -> tuple[KeyRange, ...]:
-    """As callbacks get them."""
+    """The ranges, as callbacks get them."""
     return tuple(lease.range for lease in leases)

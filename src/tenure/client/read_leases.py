@@ -1,7 +1,7 @@
-"""What an owner says to whoever gives read leases for it: caches read what the owner owns.
+"""What an owner tells the part that gives read leases for it, by which caches read what it owns.
 
-The owner's machine decides until when, and which ranges; what decides about caches is a machine of
-its own, in the same loop. An owner knows no more of it than what stands here.
+The owner's machine decides which ranges it serves and until when; another machine in the same loop
+decides about caches. The owner knows only the interface in this file.
 """
 
 from collections.abc import Callable
@@ -29,49 +29,54 @@ class ReadsOwner(NamedTuple):
 
 
 class GivesReads(Protocol):
-    """Gives read leases for one owner. In the loop of the owner's shell, but where it says more."""
+    """Gives read leases for one owner. Call it in the loop of the owner's shell, unless a method
+    says otherwise.
+    """
 
     reads_ns: int
     """The longest volume lease that it will ever give."""
 
     async def open(self) -> str:
-        """Take caches; the URL at which they find it. Raises ConfigurationError where it cannot be
-        listened.
+        """Start to take caches; return the URL at which they connect. Raises ConfigurationError if
+        it cannot listen.
         """
         ...
 
     def check_term(self, answer: LeaseResponse) -> None:
-        """Do not enter an owner whose term is too short for what caches are to have (V11)."""
+        """Refuse to enter an owner whose term is too short for the leases that caches are to have
+        (V11).
+        """
         ...
 
     def perform(self, action: OwnerAction) -> None:
-        """The owner does this: whatever caches must be told of it, they are told."""
+        """The owner does this: tell caches what they must know of it."""
         ...
 
     def withdraw(self, order: HandOff, then: Callable[[], None]) -> None:
-        """Take back every read lease of what is handed over, and call `then` (V12). From any
-        thread.
+        """Take back every read lease of ranges that are handed over, and call `then` (V12). From
+        any thread.
         """
         ...
 
     def hand_over(self, order: HandOff, then: Callable[[tuple[bytes, ...]], None]) -> None:
-        """The range is not served any more: call `then` with what is known of its writes, for the
-        next owner.
+        """The range is no longer served: call `then` with what is known of its writes, for the next
+        owner.
         """
         ...
 
     def take_writes(self, key_range: KeyRange, number: int, data: bytes) -> None:
-        """Some of that, of a range whose state arrives here as the lease of `number` left it. From
-        any thread. Raises RemoteProtocolError for what tells nothing.
+        """Take a part of what another owner knows of the writes of a range, whose state arrives
+        here as the lease of `number` left it. From any thread. Raises RemoteProtocolError if it
+        cannot be read.
         """
         ...
 
     def keep_serving(self, order: HandOff) -> None:
-        """It is not handed over after all. From any thread."""
+        """The range is not handed over after all. From any thread."""
         ...
 
     def report(self) -> VolumeReport:
-        """How the volume is, to be shown."""
+        """The state of the volume, to be shown."""
         ...
 
     async def close(self) -> None:

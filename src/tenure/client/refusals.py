@@ -1,10 +1,10 @@
-"""What a service answers over HTTP where an operation could not be carried out.
+"""What a service answers over HTTP if an operation could not be carried out.
 
 Two answers must not be confused. 421 says that nothing was begun: the client may send the very
-request to another owner. After the act that is no longer true, because what was stored may have
-moved along in a hand-off, and the request would be carried out twice. So whoever loses the lease in
-the middle answers 503 with `Tenure-Outcome: unknown`, and clients repeat only what may be done
-twice.
+request to another owner. Once the operation has acted, that is no longer true: its effect may have
+moved along in a hand-off, and the request would be carried out twice. So a service that loses the
+lease in the middle answers 503 with `Tenure-Outcome: unknown`, and clients repeat only requests
+that may be carried out twice.
 """
 
 from math import ceil
@@ -39,12 +39,12 @@ class HttpAnswer(NamedTuple):
     status: int
     headers: dict[str, str]
     text: str
-    """For people; it says nothing of what is inside the service."""
+    """For people; it reveals nothing of the service's inside."""
 
 
 def refusal(error: BaseException) -> HttpAnswer | None:
-    """The answer to a request that ended with `error`; None if that is not an error which says what
-    became of the request: it is a bug, or the client's mistake, and yours to answer.
+    """The answer to a request that ended with `error`; None if the error does not say what became
+    of the request. It is then a bug, or the client's mistake, and yours to answer.
     """
     match error:
         case NotOwner():

@@ -1,8 +1,8 @@
-"""Where keys are served, to be read from any thread: one table, put up in one store.
+"""Where keys are served, readable from any thread: one table, published by one store.
 
-The same shape as an owner's snapshot, without a clock: what `find` says may be out of date in any
-case, and the owner is the one to refuse. Out of contact for longer than its bound, the lookup puts
-up a table that finds nothing (rule P17).
+It has the shape of an owner's snapshot, without a clock: what `find` says may be out of date in any
+case, and it is the owner that refuses. A lookup that is out of contact for longer than its bound
+publishes a table that finds nothing (rule P17).
 """
 
 from bisect import bisect_right
@@ -53,7 +53,7 @@ class Routes:
 
 
 def unusable(make: Callable[[], TenureError]) -> Routes:
-    """What raises whenever it is read."""
+    """A stand-in that raises whenever it is read."""
     routes = Routes(FINDS_NOTHING)
     routes.bounds, routes.addresses = [], raising_list(make, str)
     return routes
@@ -87,12 +87,12 @@ class RouteBoard:
         return routes
 
     def publish(self, routes: Routes) -> None:
-        """Put up where keys are served from here on."""
+        """Publish where keys are served from here on."""
         if not self._is_over:
             self.current = routes
 
     def find_nothing(self) -> None:
-        """Nothing is known any more: `find` goes on, and finds nothing."""
+        """Nothing is known any longer: `find` still works, and finds nothing."""
         routes = Routes(FINDS_NOTHING)
         routes.digest, routes.to_key = self.current.digest, self.current.to_key
         self.publish(routes)

@@ -1,5 +1,5 @@
 """What each server said last, or why it could not be reached: for the log, and for the error when
-none helps.
+no server helps.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Servers:
         return url in self._last
 
     def note(self, url: str, what: str) -> None:
-        """This is what came of the last attempt with the server at `url`."""
+        """Note the result of the last attempt with the server at `url`."""
         if url in self._last:
             self._last[url] = what
 

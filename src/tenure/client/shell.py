@@ -1,8 +1,8 @@
 """What runs the machine of any client: a loop, a driver, contact with servers, the way in and out.
 
-A shell knows no protocol. It is given an *engine*, which says which machine to run, and what its
-actions and the servers' messages mean. The engines of owners and of lookups use it so; a client of
-another protocol uses it in the same way.
+A shell knows no protocol. It gets an *engine*, which says which machine to run, and what its
+actions and the servers' messages mean. Owners and lookups each have an engine, and so does a client
+of any other protocol.
 
 Everything happens in the shell's loop, except for `start`, `call`, `post` and `leave`, which come
 from the application's threads.
@@ -36,22 +36,24 @@ M = TypeVar("M")
 M_contra = TypeVar("M_contra", contravariant=True)
 
 LEAVE_SECONDS = 10.0
-"""How long leaving waits for callbacks and for servers to answer. Most of a hold of the default
-preset: after that the ranges come free by themselves, and waiting gains nothing."""
+"""How long leaving waits for callbacks and for servers to answer. This is most of a hold of the
+default preset: after that the ranges come free anyway, and waiting gains nothing.
+"""
 
 SAYS_AFTER_SECONDS = 1.0
-"""When entering takes this long, it is told: longer than when all is well, and short for whoever
-watches a terminal in which nothing happens."""
+"""When entering takes this long, the log says so: longer than it takes normally, and short for a
+person at a terminal in which nothing happens.
+"""
 
 
 class Engine(Protocol[E_contra, A, M_contra]):
-    """What a shell is told by whoever uses it. All of it is called in the shell's loop, except for
+    """What a shell calls to act for its client. It calls all of it in its loop, except for
     `end`.
     """
 
     async def prepare(self) -> Machine[E_contra, A]:
-        """The machine to run, made when all that it is to be told is known; `shell.cleanup` has
-        what is to be undone. Raises TenureError if the client cannot be entered.
+        """Return the machine to run, made when all its arguments are known; `shell.cleanup` gets
+        what must be undone. Raises TenureError if the client cannot be entered.
         """
         ...
 
@@ -80,24 +82,24 @@ class Engine(Protocol[E_contra, A, M_contra]):
         ...
 
     def give_up(self) -> None:
-        """The machine cannot be run any more: believe nothing, and wait for nothing."""
+        """The machine cannot run any longer: believe nothing, and wait for nothing."""
         ...
 
 
 class ShellConfig(NamedTuple):
-    """Who is to be run, and where."""
+    """Which client a shell runs, and where."""
 
     name: str
-    """As the log has it."""
+    """The client's name in the log."""
     environment: Environment
     logger: logging.Logger
     enter_timeout: float
     remains: str
-    """What becomes of whatever could not be returned in time, for the log."""
+    """What becomes of ranges that could not be returned in time, for the log."""
 
 
 class Shell(Generic[E, A, M]):
-    """A client's active self."""
+    """Runs one client."""
 
     def __init__(
         self, config: ShellConfig, role: Role[M] | None, servers: Servers, engine: Engine[E, A, M]
@@ -105,13 +107,13 @@ class Shell(Generic[E, A, M]):
         self.name, self.environment, self._log = config.name, config.environment, config.logger
         self._config = config
         self._role = role
-        """None for what speaks to no servers, because it is one."""
+        """None for a client that speaks to no servers, because it is one."""
         self._engine = engine
         self.servers = servers
         self.clock = self.environment.clock
         self.counts: Counter[str] = Counter()
         self.entered: Future[None] = Future()
-        """Done when `have_entered` was called; or with why that failed."""
+        """Done when `have_entered` is called, or fails with the reason why entering failed."""
         self.gone: Future[None] | None = None
         """Done when nothing is left of it."""
         self.callbacks = Callbacks(self.name, self._log, self.clock)
@@ -126,7 +128,7 @@ class Shell(Generic[E, A, M]):
         self.in_loop = False
         """Whether the application lives in an event loop."""
         self.is_draining = False
-        """Whether it is leaving, and still to be used."""
+        """Whether it is leaving, and can still be used."""
         self._failed = False
         self._last_repeated = ""
 
@@ -144,7 +146,7 @@ class Shell(Generic[E, A, M]):
         self.gone.add_done_callback(self._on_gone)
 
     def _on_gone(self, gone: "Future[None]") -> None:
-        """However it ended: nobody may wait for ever for its beginning."""
+        """It has ended, in whatever way: nobody may wait for its beginning for ever."""
         self._engine.end()
         self.callbacks.stop()
         error = None if gone.cancelled() else gone.exception()
@@ -162,7 +164,7 @@ class Shell(Generic[E, A, M]):
         self.call(lambda: self.driver.post(event))
 
     def leave(self, first: Callable[[], Awaitable[None]] | None = None) -> "Future[None]":
-        """Do `first`, while the client is still in use, and then return everything and go; the
+        """Do `first` while the client is still in use, and then return everything and leave. The
         future is done when nothing is left.
         """
         assert self.gone is not None
@@ -224,7 +226,7 @@ class Shell(Generic[E, A, M]):
             )
 
     async def _callbacks_made(self) -> None:
-        """All calls that were put are made."""
+        """All calls that were put in the queue are made."""
         made = asyncio.Event()
 
         def tell() -> None:
@@ -234,7 +236,7 @@ class Shell(Generic[E, A, M]):
         await made.wait()
 
     async def happens(self, event: asyncio.Event, by: Instant) -> bool:
-        """Wait for `event`, but no longer than until `by` on the machine's clock: whether it has
+        """Wait for `event`, at most until `by` on the machine's clock; return whether it has
         happened.
         """
         over = asyncio.Event()
@@ -254,7 +256,7 @@ class Shell(Generic[E, A, M]):
             self.entered.set_result(None)
 
     def fail_entering(self, error: Exception) -> None:
-        """It can not be entered."""
+        """Entering has failed."""
         if not self.entered.done():
             self.entered.set_exception(error)
 
@@ -278,7 +280,7 @@ class Shell(Generic[E, A, M]):
             self.fail_entering(self._engine.why_not_entered())
 
     def on_failure(self, error: Exception) -> None:
-        """A bug: nothing can be believed any more that this machine says."""
+        """A bug: nothing that this machine says can be believed any longer."""
         self._log.critical(
             "%s stops because of a bug, and holds nothing", self.name, exc_info=error
         )
@@ -305,7 +307,7 @@ class Shell(Generic[E, A, M]):
         self._engine.on_lost(server)
 
     def note(self, noted: Noted) -> None:
-        """Count what a machine found worth it, and write a line to the log."""
+        """Count what a machine reports, and write a line to the log."""
         kind, detail = noted.kind, noted.detail
         self.counts[kind.phrase] += 1
         level = kind.level

@@ -1,12 +1,12 @@
 """One turn at a time with each key, in the order in which they were asked for.
 
 The lease keeps other processes away, not the tasks and threads of this one. An operation that waits
-in the middle could store an old value over a new one, so operations on one key take turns. Those
-who wait are tasks of any event loop, and threads; each is woken in its own way.
+in the middle could store an old value over a new one, so operations on one key take turns. Tasks of
+any event loop and threads can wait; each is woken in its own way.
 
-What waits for itself would wait for ever. Every task and thread waits for one key at most, so it
-takes one step for each of them to look whether the chain of who waits for whom comes back to its
-beginning. Such a wait is refused before it begins.
+A task that waits for itself would wait for ever. Every task and thread waits for one key at most,
+so following the chain of who waits for whom back to its beginning takes one step for each of them.
+Such a wait is refused before it begins.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from tenure.errors import Busy, UsageError
 
 Taker: TypeAlias = "asyncio.Task[Any] | Thread"
-"""Who takes turns."""
+"""A task or thread that takes turns."""
 
 
 class InLine:
@@ -35,7 +35,7 @@ class InLine:
 
 
 class Turns:
-    """The lines of all keys that somebody has a turn with. From any thread."""
+    """The lines of all keys with which somebody has a turn. From any thread."""
 
     def __init__(self, most_waiting: int) -> None:
         self._most_waiting = most_waiting
@@ -98,7 +98,7 @@ class Turns:
         return place
 
     def _join(self, place: InLine, seconds: float) -> bool:
-        """Stand at the end of the line; True where it is one's turn after all."""
+        """Stand at the end of the line; True if it is the taker's turn after all."""
         with self._lock:
             ours = [place]
             line = self._lines.setdefault(place.key, ours)
@@ -112,7 +112,7 @@ class Turns:
             return False
 
     def _check_chain(self, key: Hashable, taker: Taker) -> None:
-        """That `taker` would not wait for itself."""
+        """Raise if `taker` would wait for itself."""
         chain, at = [key], self._lines[key][0].taker
         while at is not taker:
             wanted = self._waits.get(at)
@@ -132,7 +132,7 @@ class Turns:
         )
 
     def _leave(self, place: InLine) -> None:
-        """Wait no more. A turn that came meanwhile goes to the next."""
+        """Stop waiting. A turn that came meanwhile goes to the next."""
         with self._lock:
             line = self._lines.get(place.key)
             if line is not None and line[0] is not place and place in line:
@@ -142,7 +142,7 @@ class Turns:
         self.end(place)
 
     def end(self, place: InLine) -> None:
-        """The turn is over, and the next one begins. Nothing, where it was over already."""
+        """End the turn, so that the next one begins. Does nothing if it was over already."""
         while True:
             with self._lock:
                 line = self._lines.get(place.key)

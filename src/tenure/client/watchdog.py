@@ -1,4 +1,4 @@
-"""An owner's watchdog: where the application does not show that it lives, its leases run out."""
+"""An owner's watchdog: if the application does not show that it is alive, its leases run out."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from tenure.protocol.lease.owner.events import Alive
 
 
 class Watchdog:
-    """Tells an owner's machine that the application lives."""
+    """Tells an owner's machine that the application is alive."""
 
     def __init__(
         self, shell: Shell[Any, Any, Any], watchdog_ns: int | None, log: logging.Logger
@@ -21,7 +21,7 @@ class Watchdog:
         self._watchdog_ns = watchdog_ns
         self._log = log
         self._failed_probe = ""
-        """What was wrong with the last probe: that is said loudly once."""
+        """What was wrong with the last probe, which is logged as a warning only once."""
 
     def alive(self) -> None:
         """The application shows that it is not hung. From any thread."""
@@ -29,7 +29,9 @@ class Watchdog:
         self._shell.post(Alive())
 
     async def keep_alive(self, probe: Callable[[], object] | None) -> None:
-        """Show it for the application, from within its event loop, where `probe` does not fail."""
+        """Show that the application is not hung, from within its event loop, as long as `probe`
+        does not fail.
+        """
         assert self._watchdog_ns is not None
         watchdog = self._watchdog_ns / SECOND_NS
         while True:

@@ -1,7 +1,7 @@
-"""Following single keys: their moves and losses, out of all that the table says.
+"""Follows single keys: picks out their moves and losses from the whole table.
 
-The papers' lookups tell of ranges; an application that cares for a few keys would search each range
-for them.
+The papers' lookups report ranges; an application that cares about a few keys would have to search
+each range for them.
 """
 
 from concurrent.futures import Future
@@ -17,7 +17,7 @@ class KeyChange(msgspec.Struct, frozen=True):
     """What happened to a watched key."""
 
     key: UserKey
-    """As it was given to `watch`."""
+    """The key as it was given to `watch`."""
     address: str | None
     """Where it is served now, as far as known."""
     lost: bool
@@ -38,13 +38,13 @@ class Watch:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Watch no more: no call begins after this returns, except in other threads."""
+        """Stop watching: no call begins after this returns, except in other threads."""
         self.is_cancelled = True
         self._watches.remove(self.key, self)
 
 
 class AwaitedMove:
-    """Somebody waits until a key is served elsewhere."""
+    """A caller that waits until a key is served elsewhere."""
 
     def __init__(self, key: Key, not_at: str | None) -> None:
         self.key = key

@@ -132,7 +132,7 @@ class States:
         """The taker no longer wants it."""
         for end in list(self._ends_of(owner).taking.values()):
             if end.is_of(key_range, number):
-                end.post(TurnedAway("it is not wanted any more"))
+                end.post(TurnedAway("it is no longer wanted"))
 
     def on_gone(self, owner: OwnerProcess) -> None:
         """The other side sees the channel end."""

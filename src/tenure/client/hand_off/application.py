@@ -1,10 +1,10 @@
 """The application's side of a hand-off: its handler, called where the application lives.
 
-A call may take long, or fail; whoever asked waits for it in a loop of its own. What is discarded is
-discarded in the order of the callbacks: after the `on_revoke` that belongs to it, before any
-`on_grant` that follows. Only where a chunk is still being taken in does it wait beside them: the
-handler may never come back, and would keep all other callbacks waiting. The owner has not let go of
-that range meanwhile, so it is granted to others.
+A call may take long, or fail; its caller waits for it in a loop of its own. A discard runs in the
+order of the callbacks: after the `on_revoke` that belongs to it, and before any `on_grant` that
+follows. Only if a chunk is still being imported does the discard wait outside that order, because
+the handler may never return, and would keep all other callbacks waiting. The owner has not let go
+of that range meanwhile, so the manager grants it to others.
 """
 
 import asyncio
@@ -29,15 +29,17 @@ from tenure.protocol.lease.owner.giving import SETTLE_NS, SMALL_BYTES
 
 UNTAKEN = "the range is not taken here before it returns, and goes to other owners"
 RETRY_SECONDS = 1.0
-"""After a discard that failed. The range is not served here before one has succeeded."""
+"""How long to wait after a discard failed. The range is not served here before a discard has
+succeeded.
+"""
 
 
-NOT_WANTED = "it is not wanted any more"
-"""What a taker says of a range that is not to become its own, as when it leaves."""
+NOT_WANTED = "it is no longer wanted"
+"""What a taker says about a range that it will not get after all, as when it leaves."""
 
 
 class NotWanted(TenureError):
-    """What arrives is not wanted any more."""
+    """What arrives is no longer wanted."""
 
 
 class Arrival:
@@ -73,17 +75,19 @@ class Application:
         self._log = logger
         self._turn = asyncio.Lock()
         self.is_leaving = False
-        """Nothing will be granted any more: a discard that fails is not tried again."""
+        """No range will be granted any longer, so a discard that fails is not tried again."""
 
     @property
     def settle_ns(self) -> int:
-        """For how long a range may be waited for to settle; the handler may have it otherwise."""
+        """Return for how long to wait until a range has settled, unless the handler sets another
+        time.
+        """
         given = getattr(self._handler, "settle_seconds", None)
         return SETTLE_NS if given is None else round(given * SECOND_NS)
 
     async def _wait_for_turn(self) -> None:
-        """Be the only large chunk in this turn of the application's event loop, so that its own
-        requests, and what is small and waited for, wait for one chunk and not for all of them.
+        """Handle only one large chunk in each turn of the application's event loop, so that its
+        requests, and small urgent chunks, wait for one large chunk and not for all of them.
         """
         async with self._turn:
             await asyncio.sleep(0)
@@ -110,8 +114,8 @@ class Application:
         return self._callbacks.run(following)
 
     async def settle(self, key_range: KeyRange, seconds: float) -> None:
-        """Let what has begun in the range finish: bodies that are to, and what the handler waits
-        for. `resume` is to follow.
+        """Let what has begun in the range finish: the bodies that are to finish, and what the
+        handler waits for. The caller calls `resume` afterwards.
         """
         handler, waits = self._settles, [self._guards.settle(key_range)]
 
@@ -127,14 +131,14 @@ class Application:
         await asyncio.gather(*map(asyncio.wrap_future, waits))
 
     def resume(self, key_range: KeyRange) -> None:
-        """What was settled, or was to be, moves no more, or has moved."""
+        """The range that was to settle has moved, or does not move after all."""
         self._guards.resume(key_range)
         if self._settles is not None:
             call = Job("resume_range", self._settles.resume_range, key_range, str(key_range))
             self._callbacks.put(call)
 
     def say_unsettled(self, key_range: KeyRange) -> None:
-        """The range is handed over, and what had begun there goes on."""
+        """Log that the range is handed over although what had begun there still runs."""
         self._counts["ranges not settled"] += 1
         self._log.warning(
             "%s hands over %s before everything that was to finish there is done: it has waited "
@@ -144,7 +148,7 @@ class Application:
         )
 
     def close(self, chunks: AsyncIterator[bytes]) -> None:
-        """Take no more of them."""
+        """Take no more arrivals."""
 
         async def close() -> None:
             if hasattr(chunks, "aclose"):
@@ -155,7 +159,7 @@ class Application:
     # --- taking ---
 
     async def begin(self, arrival: Arrival) -> None:
-        """Have nothing there that a late task may have left behind."""
+        """Remove what a late task may have left behind in the range."""
 
         async def begin() -> None:
             async with arrival.under_way:
@@ -238,9 +242,9 @@ class _Discard:
         self.ranges = ranges
         self.arrivals = arrivals
         self.is_to_come = False
-        """It has not been done, and is put again."""
+        """Whether it has not been done, and is put in the queue again."""
         self.why = ""
-        """What it failed with last: that is said loudly once."""
+        """The last failure, which is logged as a warning only once."""
         self._then = then
 
     def end(self) -> None:

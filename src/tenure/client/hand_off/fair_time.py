@@ -1,9 +1,9 @@
-"""The time by which things end after a while, and none too early.
+"""The time by which timed values end, and none ends too early.
 
-The time on the wall will not do: somebody may set it, and the clocks of two hosts differ. So each
-process counts with a clock that nobody sets, from where the wall began. When a range moves, the
-process that gives it says how late it is there, and the other one goes back to that if it is ahead.
-So this time may be late, and it never runs ahead of what has passed since a key was kept.
+Wall time is unsuitable: somebody may set it, and the clocks of two hosts differ. So each process
+starts at wall time, and counts on with a clock that nobody sets. When a range moves, the giving
+process tells its time, and the taking process goes back to that time if its own is ahead. So this
+time may be late, but it never runs ahead of the time that has passed since a key was kept.
 """
 
 from math import inf
@@ -14,24 +14,26 @@ from tenure.runtime.clock import Clock, boot_clock
 
 
 class FairTime:
-    """Of one process. From any thread."""
+    """The fair time of one process. From any thread."""
 
     def __init__(self, clock: Clock = boot_clock) -> None:
         self._clock = clock
         self._lock = Lock()
         self._ahead = inf
-        """By how much it is ahead of the clock; infinite where it was never asked for, or told."""
+        """By how much it is ahead of the clock; infinite until it is asked for, or told."""
 
     def now(self, wall: float) -> float:
-        """The time in seconds, where it is `wall` on the wall. It is never more."""
+        """Return the time in seconds; `wall` is the wall time. The result is never later than
+        `wall`.
+        """
         return self._at_most(wall)
 
     def told(self, theirs: float) -> None:
-        """What another process said just before is not exceeded."""
+        """Another process has just told its time: do not run ahead of it."""
         self._at_most(theirs)
 
     def known(self) -> float:
-        """The time to tell another process; 0 where nothing here goes by it."""
+        """Return the time to tell another process; 0 if nothing here uses this time."""
         return 0.0 if self._ahead == inf else self._at_most(inf)
 
     def _at_most(self, time: float) -> float:

@@ -1,4 +1,4 @@
-"""One range on its way from here, carried."""
+"""Carries one range from this owner to another."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -104,7 +104,7 @@ class GivingLine(Line):
         return Settled()
 
     def clean_up(self) -> None:
-        """See `Line.clean_up`. The application exports it no more."""
+        """See `Line.clean_up`. The application no longer exports the range."""
         if self._is_settling:
             self._application.resume(self.order.range)
         self._mark = None

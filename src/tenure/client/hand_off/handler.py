@@ -1,8 +1,8 @@
-"""What an application offers so that its state moves with its ranges, and how it is called.
+"""The handler that an application offers so that its state moves with its ranges.
 
-Three methods, called in the application's event loop, or in the thread of its callbacks: never in
-the one that renews. Chunks are the application's own words; the library carries them from one
-owner to the other and looks at none.
+The library calls its three methods in the application's event loop, or in the thread of its
+callbacks, and never in the thread that renews. The content of chunks is the application's affair;
+the library carries them from one owner to the other and never looks inside.
 """
 
 import inspect
@@ -17,7 +17,7 @@ from tenure.client.guard import Guards
 from tenure.errors import ConfigurationError
 
 Mark: TypeAlias = Any
-"""Whatever the application takes for "from here on"; the library only keeps it."""
+"""Whatever the application uses for "from here on"; the library only keeps it."""
 Chunks: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]
 Exported: TypeAlias = tuple[Mark, Chunks]
 T = TypeVar("T")
@@ -29,17 +29,18 @@ class HandOffHandler(Protocol):
     def export_range(
         self, key_range: KeyRange, since: Mark | None
     ) -> Exported | Awaitable[Exported]:
-        """A mark that stands for now, and the chunks of what is in the range: all of it where
-        `since` is None, otherwise all that was changed, or removed, since that mark was returned.
+        """Return a mark that stands for now, and the chunks of what is in the range: everything if
+        `since` is None, otherwise everything that was changed, or removed, since that mark was
+        returned.
 
         The range may be served meanwhile. What changes after the mark was made may be in the chunks
-        or not; it must be in those of the next call, which has this mark. The library holds the
-        newest mark of an export, and none when that is over.
+        or not; it must be in those of the next call, which has this mark. The library keeps only
+        the newest mark of an export, and drops it when the export is over.
         """
         ...
 
     def import_chunk(self, key_range: KeyRange, chunk: bytes) -> object:
-        """Put a chunk into the state, over what is there of the same keys.
+        """Put a chunk into the state, replacing existing values of the same keys.
 
         Nobody is served from it yet; later `on_grant` or `discard_range` is called for the range,
         or for all parts of it.
@@ -47,38 +48,38 @@ class HandOffHandler(Protocol):
         ...
 
     def discard_range(self, key_range: KeyRange) -> object:
-        """Drop all that is in the range; also where there is nothing."""
+        """Drop everything in the range, which may be empty."""
         ...
 
 
 class SettlingHandler(HandOffHandler, Protocol):
-    """A handler that has something to finish before a range of its state moves."""
+    """A handler that must finish something before a range of its state moves."""
 
     def settle_range(self, key_range: KeyRange, deadline: float) -> object:
-        """Begin nothing in the range any more that must finish before its keys move, and return, or
-        have the coroutine return, when all that had begun there has finished.
+        """Begin nothing new in the range that must finish before its keys move, and return (or let
+        the coroutine return) when everything that had begun there has finished.
 
         The range is still served, and it is not handed over before this has returned, or `deadline`
-        seconds have passed: then whatever goes on there has lost its lease.
+        seconds have passed: after that, whatever still runs there has lost its lease.
         """
         ...
 
     def resume_range(self, key_range: KeyRange) -> object:
-        """The hand-off is over, whatever came of it: what may begin in the range is for `check` to
-        say again. Called once for each `settle_range`.
+        """The hand-off has ended, successfully or not: `check` decides again what may begin in the
+        range. Called once for each `settle_range`.
         """
         ...
 
 
 class OwnersState(HandOffHandler):
-    """A handler that is told whose state it is."""
+    """A handler that learns which owner's state it is."""
 
     @abstractmethod
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
         """Be the state of `owner`, whose pool is of `kind`, until `has_ended`; `Owner` calls it.
 
-        Raises ConfigurationError where it is another owner's: what one of them gives up would be
-        dropped from under the other.
+        Raises ConfigurationError if it is another owner's state: what one of them gives up would be
+        dropped while the other serves it.
         """
 
     @abstractmethod
@@ -87,10 +88,10 @@ class OwnersState(HandOffHandler):
 
 
 class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
-    """The ranges that `on_grant` is told of; some of them may have come with their state."""
+    """The ranges that `on_grant` gets; some of them may have come with their state."""
 
     with_state: tuple[KeyRange, ...]
-    """Those of the ranges whose state is here, unbroken; the others begin empty."""
+    """The ranges whose state is here, unbroken; the others begin empty."""
 
     def __new__(cls, ranges: Iterable[KeyRange], with_state: Iterable[KeyRange] = ()) -> Self:
         """`with_state` are among `ranges`."""
@@ -100,13 +101,13 @@ class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
 
 
 METHODS = {"export_range": 2, "import_chunk": 2, "discard_range": 1}
-"""And how many arguments each is called with."""
+"""The methods of a handler, and with how many arguments the library calls each."""
 SETTLING = {"settle_range": 2, "resume_range": 1}
 """Those of a SettlingHandler."""
 
 
 def check_handler(handler: object) -> None:
-    """Raise ConfigurationError for what cannot hand over."""
+    """Raise ConfigurationError if `handler` cannot hand over state."""
     if isinstance(handler, type):
         raise ConfigurationError(
             f"hand_off is an instance, not the class {handler.__name__}: pass "
@@ -129,19 +130,19 @@ def check_handler(handler: object) -> None:
 
 
 def settling(handler: HandOffHandler) -> SettlingHandler | None:
-    """The handler, if it is one that settles."""
+    """Return the handler if it is one that settles."""
     return cast("SettlingHandler", handler) if hasattr(handler, "settle_range") else None
 
 
 async def result_of(result: object) -> object:
-    """What a method returned, or its coroutine."""
+    """Return what a method returned, or what its coroutine returned."""
     return await result if inspect.isawaitable(result) else result
 
 
 async def exported_by(
     handler: HandOffHandler, key_range: KeyRange, since: Mark | None
 ) -> tuple[Mark, AsyncIterator[bytes]]:
-    """A mark, and chunks to be taken one at a time."""
+    """Return the mark, and the chunks one at a time."""
     exported = await result_of(handler.export_range(key_range, since))
     try:
         mark, chunks = cast("Exported", exported)

@@ -1,8 +1,8 @@
-"""The keys of a state by their place in the key space, in leaves of some thousand.
+"""The keys of a state by their place in the key space, in leaves of some thousand keys.
 
-Without an index, handing over a hundredth of a million keys would look at all of them. Only keys
-that are new or removed touch it. What is handed over comes by leaves, so that the taker puts them
-in place whole, without sorting them.
+Without an index, handing over a hundredth of a million keys would look at all of them. Only new and
+removed keys change the index. State is handed over leaf by leaf, so the taker puts whole leaves in
+place without sorting them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,12 +17,13 @@ ToKey: TypeAlias = Callable[[UserKey], Key]
 _first = itemgetter(0)
 
 LEAF_KEYS = 4096
-"""Sorting so many to split a leaf, or hashing them at the end of a range, takes a few milliseconds;
-a million keys are some hundred leaves."""
+"""The most keys of a leaf. Sorting that many to split a leaf, or hashing them at the end of a
+range, takes a few milliseconds; a million keys are some hundred leaves.
+"""
 
 
 class KeyIndex:
-    """The user's keys by their place: `leaves[i]` has those from `starts[i]` on."""
+    """The user's keys by their place: `leaves[i]` has the keys from `starts[i]` on."""
 
     def __init__(self) -> None:
         self.starts: list[Key] = [LOWEST]
@@ -36,7 +37,9 @@ class KeyIndex:
             self._split(i, to_key)
 
     def add_all(self, new: list[tuple[Key, UserKey]], to_key: ToKey) -> None:
-        """Neighbours come together, so that a leaf is found once for many."""
+        """Add keys. Pass neighbours together, so that the index searches a leaf once for many
+        keys.
+        """
         new.sort(key=_first)
         done = 0
         while done < len(new):
@@ -50,7 +53,7 @@ class KeyIndex:
                 self._split(i, to_key)
 
     def take_leaf(self, leaf: KeyRange, user_keys: Sequence[UserKey]) -> bool:
-        """Take keys that all lie in the leaf of another index; False where its place is taken."""
+        """Take the keys of a leaf of another index as one leaf; False if its place is taken."""
         i = bisect_right(self.starts, leaf.start) - 1
         around, there = self._range(i), self.leaves[i]
         if around == leaf:
@@ -72,7 +75,7 @@ class KeyIndex:
         self.leaves[bisect_right(self.starts, key) - 1].discard(user_key)
 
     def at(self, key: Key) -> tuple[KeyRange, list[UserKey]]:
-        """The leaf around `key`: its range, and its keys."""
+        """Return the leaf around `key`: its range, and its keys."""
         i = bisect_right(self.starts, key) - 1
         return self._range(i), list(self.leaves[i])
 
@@ -83,7 +86,9 @@ class KeyIndex:
     def drop(
         self, start: Key, key_range: KeyRange, to_key: ToKey
     ) -> tuple[Key | None, set[UserKey]]:
-        """Drop what the leaf around `start` has of the range; where it ends, and what that was."""
+        """Drop the keys of the range from the leaf around `start`; return where the leaf ends, and
+        the keys.
+        """
         i = bisect_right(self.starts, start) - 1
         leaf, there = self._range(i), self.leaves[i]
         dropped = there
@@ -93,10 +98,10 @@ class KeyIndex:
         return leaf.end, dropped
 
     def empty(self, key_range: KeyRange, to_key: ToKey) -> set[UserKey]:
-        """Drop all that is in the range, and return it. The range is in one leaf then, in which
-        there is nothing, so that leaves that come there are taken as they are. A single key gets
-        no leaf of its own, since no leaf comes for it: otherwise a state whose keys go one by one
-        would fall to pieces.
+        """Drop everything in the range, and return it. The range is then one empty leaf, so leaves
+        that arrive there can be taken whole. The range of a single key does not become a leaf,
+        because no leaf arrives for it: otherwise a state whose keys leave one by one would break
+        into tiny leaves.
         """
         if key_range.end == key_range.start + b"\0":
             return self.drop(key_range.start, key_range, to_key)[1]
@@ -112,7 +117,7 @@ class KeyIndex:
         return dropped
 
     def _cut(self, key: Key, to_key: ToKey) -> int:
-        """Which leaf begins at `key`; that around it is cut there where none does."""
+        """Return which leaf begins at `key`; if no leaf does, cut the one around it there."""
         i = bisect_left(self.starts, key)
         if i == len(self.starts) or self.starts[i] != key:
             around = self.leaves[i - 1]
@@ -122,7 +127,7 @@ class KeyIndex:
         return i
 
     def _split(self, i: int, to_key: ToKey) -> None:
-        """In so many that each is half full."""
+        """Split a leaf into as many as are then half full."""
         keyed = sorted(((to_key(each), each) for each in self.leaves[i]), key=_first)
         parts: list[tuple[Key, set[UserKey]]] = [(self.starts[i], set())]
         last: Key = self.starts[i]

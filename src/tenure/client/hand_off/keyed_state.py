@@ -5,11 +5,12 @@
         rooms["room-42"] = Room(...)
 
 Values are in one dict, so that reading costs what a dict costs. Beside it is an index of the keys,
-made for the kind of pool that the state's owner is in. What could not be handed over is refused
-when it is assigned, where the application's mistake is, and not when a range moves at night.
+made for the kind of pool that the state's owner is in. A value that could not be handed over is
+refused when it is assigned, where the application's mistake is, and not when a range moves at
+night.
 
-What changes is noted only while a range is exported, by the marks that are out: a mark is a set of
-what has changed since it was made, and gone when nobody has it any more.
+Changes are noted only while a range is exported, in the marks that are in use: a mark is the set of
+keys that have changed since it was made, and it vanishes when nobody refers to it any longer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -32,16 +33,17 @@ V = TypeVar("V")
 _Keys: TypeAlias = tuple[KeyRange | None, list[UserKey]]
 
 AIM_BYTES = 1536 * 1024
-"""Of a chunk. Some milliseconds to encode, or to decode and insert: what the application's event
-loop is kept for at a time. Each chunk goes from thread to thread several times, and may wait for
-the interpreter's lock each time, so that smaller ones take longer together."""
+"""The intended size of a chunk. Encoding it, or decoding and inserting it, takes some milliseconds,
+for which it occupies the application's event loop. Each chunk goes from thread to thread several
+times, and may wait for the interpreter's lock each time, so smaller chunks take longer in total.
+"""
 FIRST_ENTRIES = 64
-"""In the first chunk of an export, before it is known how large entries are."""
+"""Entries in the first chunk of an export, before the size of entries is known."""
 MOST_ENTRIES = 8 * LEAF_KEYS
 
 
 class Home(NamedTuple):
-    """The owner that a state belongs to, and where its pool has each key."""
+    """The owner that a state belongs to, and where each key lies in its pool."""
 
     owner: str
     has_ended: Callable[[], bool]
@@ -68,7 +70,7 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         self._values: dict[UserKey, V] = {}
         self._place: Home | None = None
         self._fair = FairTime()
-        self._lock = RLock()  # letting go of a mark may happen anywhere, also inside of it
+        self._lock = RLock()  # a mark may vanish at any instruction, even while this lock is held
         self._marks: tuple[ref[_Mark], ...] = ()
         self._codec: ValueCodec[V] = ValueCodec(value_type, "a KeyedState")
         self._encode = msgspec.msgpack.Encoder().encode
@@ -88,7 +90,7 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
             self._place = Home(owner, has_ended, key, index)
 
     def guard_with(self, guards: Guards) -> None:
-        """See `OwnersState`. Whoever reads and writes guards it."""
+        """See `OwnersState`. This state needs no guards: its callers have theirs."""
 
     def _placed(self) -> Home:
         if self._place is None:
@@ -105,13 +107,13 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
 
     def __setitem__(self, user_key: UserKey, value: V) -> None:
         self._check(user_key, value)
-        with self._lock:  # what is in the state is in the index, whatever a discard does meanwhile
+        with self._lock:  # the index has every key of the state, in spite of discards
             if user_key not in self._values:
                 place = self._place
                 if place is not None:
                     place.keys.add(place.key(user_key), user_key, place.key)
             self._values[user_key] = value
-        if self._marks:  # after the change: who looks at a mark in between finds it the next time
+        if self._marks:  # after the change, so that an export cannot miss it
             self._note(user_key)
 
     def __delitem__(self, user_key: UserKey) -> None:
@@ -154,11 +156,11 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         return self._fair.now(wall)
 
     def _check(self, user_key: UserKey, value: V) -> None:
-        """That the key can be one, and the value is still what it is when it has been sent and
+        """Raise unless the key can be a key, and the value stays the same when it is sent and
         received.
         """
         place = self._place
-        (hashed_key if place is None else place.key)(user_key)  # raises for what cannot be a key
+        (hashed_key if place is None else place.key)(user_key)  # raises if it cannot be a key
         self._codec.encode(user_key, value)
 
     def _note(self, user_key: UserKey) -> None:
@@ -169,7 +171,9 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
                 mark.changed[user_key] = None
 
     def _leaves(self, key_range: KeyRange) -> "Iterator[_Keys]":
-        """The keys in the range, a leaf at a time; what is new meanwhile may be among them."""
+        """Yield the keys in the range, a leaf at a time; keys that are added meanwhile may be among
+        them.
+        """
         place = self._placed()
         start: Key | None = key_range.start
         while start is not None and (key_range.end is None or start < key_range.end):
@@ -198,7 +202,9 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
             self._marks = tuple(each for each in self._marks if each is not gone)
 
     def _encoded(self, leaves: "Iterator[_Keys]") -> Iterator[bytes]:
-        """In chunks of about AIM_BYTES, whatever the values: as many as the last ones suggest."""
+        """Yield chunks of about AIM_BYTES for any size of value: the last chunks suggest how many
+        entries fit.
+        """
         count = FIRST_ENTRIES
         batch: list[_Keys] = []
         waiting = 0
@@ -219,10 +225,10 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         if batch:
             yield from self._chunks(batch)
         if at := self._fair.known():
-            yield self._encode(_Batch([], at))  # at the end: later than all that was kept
+            yield self._encode(_Batch([], at))  # at the end: later than any kept
 
     def _chunks(self, batch: "list[_Keys]") -> Iterator[bytes]:
-        """One; or several, where the values are larger than was thought."""
+        """Yield one chunk, or several if the values are larger than expected."""
         chunk = self._encode(_Batch([self._part(*each) for each in batch]))
         if len(chunk) <= 2 * AIM_BYTES or (len(batch) == 1 and len(batch[0][1]) == 1):
             yield chunk
@@ -250,8 +256,8 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
             return Leaf(start, end, there, found, removed)
 
     def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
-        """See `HandOffHandler`. Raises ValueError for a key outside the range, having imported
-        nothing: what is there of other ranges is being served.
+        """See `HandOffHandler`. Raises ValueError for a key outside the range, and then imports
+        nothing, because keys of other ranges are being served.
         """
         place = self._placed()
         parts = [(part, part.checked(key_range, place.key)) for part in self._decoded(chunk)]
@@ -281,7 +287,7 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         place = self._placed()
         start: Key | None = key_range.start
         while start is not None and (key_range.end is None or start < key_range.end):
-            with self._lock:  # for one leaf at a time: other threads go on in between
+            with self._lock:  # for one leaf at a time, so that other threads can run in between
                 start, dropped = place.keys.drop(start, key_range, place.key)
                 self._pop(dropped)
         with self._lock:
@@ -293,7 +299,7 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
 
 
 class Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
-    """Some keys with their values, all of one leaf where that is said; and keys without any."""
+    """Some keys with their values, all of one leaf if it says so; and keys that were removed."""
 
     start: Key | None
     end: Key | None
@@ -302,8 +308,8 @@ class Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
     removed: list[Any] = []
 
     def checked(self, key_range: KeyRange, to_key: ToKey) -> list[Key]:
-        """Where the keys are. Raises ValueError where one of them, or of those that are removed,
-        is not in the range.
+        """Return where the keys are. Raises ValueError if one of them, or of the removed keys, is
+        not in the range.
         """
         if len(self.keys) != len(self.values):
             raise ValueError(f"{len(self.keys)} keys and {len(self.values)} values in a chunk")
@@ -316,7 +322,7 @@ class Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
         return keys
 
     def leaf_of(self, keys: list[Key]) -> KeyRange | None:
-        """The leaf that they are all of, if it is one."""
+        """Return the leaf that all of the keys are of, if there is one."""
         if self.start is None or not keys or (self.end is not None and self.end <= self.start):
             return None
         leaf = KeyRange(self.start, self.end)
@@ -324,18 +330,18 @@ class Leaf(msgspec.Struct, Generic[V], array_like=True, gc=False):
 
 
 def _lie_in(key_range: KeyRange, keys: list[Key]) -> bool:
-    """Whether all of the keys do; for very many."""
+    """Return whether all of the keys lie in the range; made for very many keys."""
     return not keys or (
         key_range.start <= min(keys) and (key_range.end is None or max(keys) < key_range.end)
     )
 
 
 class _Batch(msgspec.Struct, Generic[V], array_like=True, gc=False):
-    """As much as is handed over at a time."""
+    """What is handed over at a time."""
 
     parts: list[Leaf[V]]
     fair_time: float = 0.0
-    """Where it is given, that of whoever gives; see `FairTime`."""
+    """The giver's time, if it told one; see `FairTime`."""
 
 
 class _Mark:

@@ -1,9 +1,9 @@
-"""Whether a value that was sent and received is what it was, and what is said if it would not be.
+"""Whether a value is the same after it was sent and received, and the error if it would not be.
 
 `==` is not the question: a tuple that has become a list is unequal, as it should be, but so is a
 number that is not one, or an object of a class that compares by identity; and a frozen set that has
 become a set is equal, as is a member of an enumeration that has become a text, an instant that is
-told in another zone, or an object that has lost an attribute which is no field of its class.
+expressed in another zone, or an object that has lost an attribute that is not a field of its class.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,9 @@ from tenure.wire.limits import CHUNK_BYTES
 V = TypeVar("V")
 
 ENTRY_BYTES = CHUNK_BYTES - 4096
-"""The most bytes of a key with its value, which are never parted; a leaf's bounds come on top."""
+"""The most bytes of a key with its value, which are never separated; a leaf's bounds come on
+top.
+"""
 
 _PLAIN = frozenset((str, int, bytes, bool, type(None)))
 _FIELDS = "__struct_fields__", "__dataclass_fields__", "__attrs_attrs__"
@@ -31,7 +33,7 @@ _CLASS_STATEMENT = 1 << 9
 
 
 def is_alike(one: Any, other: Any) -> bool:  # noqa: ANN401  # whatever an application keeps
-    """Whether both are of the same types all through, with the same in them."""
+    """Whether both have the same types at every level, with the same content."""
     kind = type(one)
     if kind is not type(other):
         return False
@@ -113,8 +115,8 @@ class ValueCodec(Generic[V]):
         self.decode: Any = decoder.decode
 
     def encode(self, user_key: UserKey, value: V) -> bytes:
-        """`value` as bytes. Raises ValueTypeError where it would not arrive as it is, or is too
-        large to be handed over with its key.
+        """Return `value` as bytes. Raises ValueTypeError if it would not arrive unchanged, or is
+        too large to be handed over with its key.
         """
         try:
             size = len(self._encode(user_key)) + 1

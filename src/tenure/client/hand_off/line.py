@@ -1,8 +1,8 @@
 """One end of a channel, and the machine that decides what is said there.
 
 The machines of a hand-off say what to send, when to listen, and what to ask of the application. A
-line does that, in the loop of the transfers, and tells its machine what came of it. Nothing is
-read before the machine listens, so that whoever sends faster than the application imports waits.
+line does that in the loop of the transfers, and tells its machine the result. It reads nothing
+before the machine listens, so a peer that sends faster than the application imports has to wait.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from tenure.transport.channels import Channel
 from tenure.wire.hand_off import encode
 
 LINGER_SECONDS = 1.0
-"""For the last words to a peer that does not read."""
+"""How long to wait for a peer that does not read our last message."""
 
 
 class Line(ABC):
@@ -44,7 +44,7 @@ class Line(ABC):
         decode: Callable[[bytes], ToTaker | ToSource],
     ) -> None:
         self.outcome = "stopped"
-        """What came of it, once it is over."""
+        """The result, once the line is over."""
         self.error: Exception | None = None
         """What the application raised last."""
         self._decode = decode
@@ -56,18 +56,18 @@ class Line(ABC):
 
     @abstractmethod
     def act(self, action: Any) -> None:  # noqa: ANN401  # each machine has its own
-        """Carry out what the machine wants of the application, or of its owner."""
+        """Carry out what the machine asks of the application, or of its owner."""
 
     @abstractmethod
     def give_up(self, why: str) -> None:
-        """The machine has failed: tell the owner what it would have told it."""
+        """The machine has failed: tell the owner of the failure in its place."""
 
     @abstractmethod
     def clean_up(self) -> None:
         """Nothing follows."""
 
     async def run(self, channel: Channel | None = None) -> None:
-        """From the first step of the machine until it hangs up."""
+        """Run the machine from its first step until it hangs up."""
         if channel is not None:
             self.attach(channel)
         self._driver.start()
@@ -83,16 +83,18 @@ class Line(ABC):
                 await self._channel.close()
 
     def attach(self, channel: Channel) -> None:
-        """This is the channel: send there what was said, and will be."""
+        """Use this channel: send there what waits to be sent, and what the machine sends from now
+        on.
+        """
         self._channel = channel
         self.begin(partial(self._write, channel), PeerLost)
 
     def post(self, event: object) -> None:
-        """An event for the machine; in the loop of the transfers."""
+        """Hand the machine an event, in the loop of the transfers."""
         self._driver.post(event)
 
     def call(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Ask something of the application, and post the event that it returns."""
+        """Ask something of the application, and post the event that comes of it."""
 
         async def calling() -> None:
             self.post(await work())
@@ -104,7 +106,7 @@ class Line(ABC):
         work: Callable[[], Coroutine[Any, Any, None]],
         failed: Callable[[str], PeerLost | CallFailed],
     ) -> None:
-        """Let `work` run while this does; its failure is an event."""
+        """Run `work` beside this line; its failure becomes an event."""
 
         async def run() -> None:
             try:
@@ -157,7 +159,7 @@ class Line(ABC):
         except TenureError as error:
             self.post(PeerLost(str(error)))
             while await self._outbox.get() is not None:
-                """What was to be said to whoever is gone."""
+                """Discards messages to a peer that is gone."""
             self._over.set()
 
     def _on_bug(self, error: Exception) -> None:

@@ -1,8 +1,8 @@
-"""The states of one owner, where it has several: each keeps what is its own of every range.
+"""The states of an owner that has several: each has its own part of every range.
 
-A range moves with all of them or with none: its chunks follow one another, and each says whose it
-is. The states are told apart by names and not by their order, so that owners of two versions of a
-program agree on them.
+A range moves with all of them or with none: their chunks follow one another, and each chunk names
+its state. States have names rather than an order, so that owners of two versions of a program agree
+on them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tenure.client.hand_off.handler import (
 from tenure.errors import ConfigurationError
 
 MOST_NAME_BYTES = 255
-"""A length is one byte of a chunk."""
+"""The length of a name is one byte of a chunk."""
 
 
 class SeveralStates(OwnersState):
@@ -99,7 +99,9 @@ async def _one_after_another(
 
 
 def one_handler(given: Any) -> HandOffHandler | None:  # noqa: ANN401  # as the user gave it
-    """What has all the state of an owner. Raises ConfigurationError for what cannot hand over."""
+    """Return the handler that has all the state of an owner. Raises ConfigurationError if it cannot
+    hand over.
+    """
     if isinstance(given, list | tuple | set | frozenset):
         raise ConfigurationError(
             f"several states have names, by which their owners agree on them: pass hand_off as a "

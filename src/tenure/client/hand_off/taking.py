@@ -1,4 +1,4 @@
-"""One range on its way here, carried."""
+"""Carries one range from another owner to this one."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,7 +44,7 @@ class TakingLine(Line):
         self.peer = peer
         self.is_admitted = False
         self.arrival: Arrival | None = None
-        """What was offered, once it is."""
+        """The offer, once it has come."""
         self._application = application
         self._report = report
 
@@ -74,7 +74,7 @@ class TakingLine(Line):
         self._report(self, EndTaking(why))
 
     def clean_up(self) -> None:
-        """See `Line.clean_up`. What came is the owner machine's to keep or to forget."""
+        """See `Line.clean_up`. The owner's machine decides whether to keep what arrived."""
 
     def _take_writes(self, data: bytes) -> None:
         assert self.arrival is not None

@@ -1,8 +1,8 @@
-"""All hand-offs of one owner, carried: given and taken, several at once, in a loop of their own.
+"""Carries all hand-offs of one owner, given and taken, several at once, in a loop of their own.
 
-State is sent and received in a thread beside the one that renews, so that gigabytes on their way
-cost no lease. Nothing is decided here: the owner's machine says what is to move and what is
-admitted, `Giving` and `Taking` what is said on each channel.
+A thread beside the one that renews sends and receives state, so that moving gigabytes costs no
+lease. Nothing is decided here: the owner's machine says what is to move and what is admitted, and
+`Giving` and `Taking` say what to send on each channel.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ REMEMBERED_FAILURES = 1024
 
 
 class OwnerPort(NamedTuple):
-    """What carrying needs of the owner that it is for."""
+    """What hand-offs need of their owner."""
 
     name: str
     pool: str
@@ -77,11 +77,15 @@ class OwnerPort(NamedTuple):
     post: Callable[[OwnerEvent], None]
     """Tell the owner's machine. From any thread."""
     reads: GivesReads | None = None
-    """Of caches, which are to be withdrawn before a range moves; None where none are given."""
+    """The read leases of caches, which are withdrawn before a range moves; None if the owner gives
+    no read leases.
+    """
 
 
 class Transfers:
-    """Carries out an owner's hand-offs. For the engine's loop, but where it says otherwise."""
+    """Carries out an owner's hand-offs. Call it in the engine's loop, unless a method says
+    otherwise.
+    """
 
     def __init__(self, owner: OwnerPort, application: Application, listen: str) -> None:
         self.application = application
@@ -92,17 +96,17 @@ class Transfers:
         self._stopping: asyncio.Event | None = None
         self._givings: dict[HandOff, GivingLine] = {}
         self._takings: dict[int, TakingLine] = {}
-        """By channel; those that were admitted, and are not yet whole, in `_arriving` too."""
+        """By channel; those that are admitted, and not yet complete, are in `_arriving` too."""
         self._arriving: dict[int, TakingLine] = {}
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._journal = self._incarnation = 0
         self._handed: RangeMap[int] = RangeMap(NONE_OF_OURS)
-        """Where the state of a range is still here that was served here, and under which number."""
+        """The ranges whose state was served here and still is here, with their lease numbers."""
         self.settle_by: Instant = FAR_FUTURE
-        """Until when a range may be waited for to settle, whose owner leaves."""
+        """If the owner leaves: until when to wait for a range to settle."""
         self._said: dict[KeyRange, str] = {}
-        """What failed last of each range: it is said loudly once."""
+        """The last failure of each range, which is logged as a warning only once."""
 
     def know(self, holdings: Holdings) -> None:
         """Who the owner is to its manager."""
@@ -111,13 +115,13 @@ class Transfers:
     # --- living ---
 
     def start(self, runner: Runner) -> "Future[str]":
-        """Listen; the URL where state is taken."""
+        """Start to listen; return the URL where state is taken."""
         url: Future[str] = Future()
         self._gone = runner.run(self._main(url), f"{self._owner.name} hand-off")
         return url
 
     async def stop(self) -> None:
-        """Give and take no more."""
+        """Stop giving and taking."""
         self._calls.call(self._stop)
         await asyncio.wrap_future(self._gone)
 
@@ -147,7 +151,7 @@ class Transfers:
         self._calls.call(lambda: line.post(event))
 
     def _is_said(self, key_range: KeyRange, why: str) -> bool:
-        """Whether this was said of the range already; it is from here on."""
+        """Return whether this failure of the range was logged already; remember it."""
         if self._said.get(key_range) == why:
             return True
         if len(self._said) >= REMEMBERED_FAILURES:
@@ -316,7 +320,7 @@ class Transfers:
                 owner.post(ArrivalEnded(line.number))
 
     def decide(self, decision: Admit | TurnAway | Keep) -> None:
-        """What the machine says of what is offered."""
+        """Decide on the offer as the machine says."""
         channel, counts = decision.channel, self._owner.counts
         line = self._takings.get(channel)
         if line is None:
@@ -353,11 +357,11 @@ class Transfers:
         self.application.discard([key_range], arrivals, then)
 
     def served_here(self, key_range: KeyRange, number: int) -> tuple[KeyRange, ...]:
-        """Where in the range the state of that number is what was served here."""
+        """Return where in the range the state of that number is what was served here."""
         return tuple(piece for piece, handed in self._handed.within(key_range) if handed == number)
 
     def granted(self, leases: tuple[Leased, ...]) -> None:
-        """What was here of them, if anything, is served again."""
+        """State of the ranges that is here, if any, is served again."""
         for lease in leases:
             self._handed.assign(lease.range, NONE_OF_OURS)
 

@@ -179,7 +179,7 @@ async def test_what_is_not_expected_any_more_is_taken_no_further(
     stranger.announced = ()
     await stage.until(lambda: KEY not in member.state)
     answer = decode_to_source(await stage.soon(channel.receive()))
-    assert answer == NotTaken(why="it is not wanted any more")
+    assert answer == NotTaken(why="it is no longer wanted")
 
 
 async def test_what_is_no_offer_is_refused(stage: Stage, monkeypatch: Patch) -> None:
@@ -250,7 +250,7 @@ async def test_an_offer_under_a_later_number_ends_the_earlier_one(
     assert isinstance(answer, Accepted)
     assert KEY not in member.state
     said = decode_to_source(await stage.soon(first.receive()))
-    assert said == NotTaken(why="it is not wanted any more")
+    assert said == NotTaken(why="it is no longer wanted")
 
 
 async def test_ranges_that_do_not_overlap_arrive_beside_each_other(
