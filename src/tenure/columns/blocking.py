@@ -1,7 +1,7 @@
-"""The same store for programs without coroutines: each call waits.
+"""The store for programs without coroutines: each call blocks.
 
-The store runs in a loop in a thread of its own, and every call is handed to that loop: there is one
-implementation, and any number of threads may call.
+The store runs in an event loop in a thread of its own, and every call goes to that loop. So there
+is one implementation, and any number of threads may call it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -23,23 +23,23 @@ T = TypeVar("T")
 
 
 class Blocking(Generic[S]):
-    """What is used in coroutines, for threads."""
+    """Wraps an object with coroutines for use in threads."""
 
     def __init__(self, store: ColumnStore, thread: LoopThread, form: S) -> None:
         self.store = store
         self.thread = thread
         self.form = form
-        """The one for coroutines. It is called in its loop alone."""
+        """The object with coroutines. It is called only in its loop."""
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of what is done in the loop."""
+        """Wait for the outcome of what is done in the loop."""
         return self.thread.run(work)
 
 
 def waiting(
     method: Callable[Concatenate[S, P], Awaitable[T]],
 ) -> Callable[Concatenate[Blocking[S], P], T]:
-    """A blocking method, which waits for what `method` returns to the same arguments."""
+    """A blocking method, which waits for the result of `method` with the same arguments."""
 
     @wraps(method)
     def call(blocking: Blocking[S], /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -59,7 +59,7 @@ class BlockingStore(Blocking[ColumnStore]):
         super().__init__(store, LoopThread("tenure columns"), store)
 
     def open(self) -> None:
-        """Be ready; see `open_store`."""
+        """Open the store; see `open_store`."""
         self.thread.start()
         try:
             self.wait(self.store.open())
@@ -68,7 +68,7 @@ class BlockingStore(Blocking[ColumnStore]):
             raise
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the store."""
         try:
             self.wait(self.store.close())
         finally:
@@ -113,7 +113,7 @@ class BlockingOwnedRow(Blocking[OwnedRow]):
     delete = waiting(OwnedRow.delete)
 
     def get(self, *path: object) -> Any:  # noqa: ANN401 - what the path names
-        """See `OwnedRow.get`. In the loop, so that no write comes in between."""
+        """See `OwnedRow.get`. It runs in the loop, so that no write comes in between."""
         self.store.check()
         return self.wait(_got(self.form, path))
 

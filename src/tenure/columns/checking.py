@@ -1,4 +1,4 @@
-"""Checking a store: whether its entries, their digests and the order of time agree.
+"""Checks whether a store's entries, their digests and the order of time agree.
 
 Reading an entry verifies the checksum of its block. Beyond that, what a store keeps twice must
 agree: the digest of each row with its entries, the sums with the digests, each place in the order
@@ -28,7 +28,7 @@ from tenure.protocol.replication.sums import SUMS, place_among_sums
 
 
 def check(replica: Replica, table: Table) -> Steps[list[str]]:
-    """What does not agree in a table, one line each; read it in steps, and write nothing meanwhile.
+    """Yield a line for each disagreement in a table. It reads in steps; write nothing meanwhile.
 
     Raises StoreDamaged for a file that cannot be read.
     """
@@ -80,7 +80,7 @@ class _Check:
     def _entry(
         self, shape: FamilyShape, finder: Cursor, at: bytes, key: bytes, value: bytes
     ) -> int:
-        """Look at one entry; what it adds to the digest of its row."""
+        """Look at one entry; return what it adds to the digest of its row."""
         section, kind, rest = parted(shape, at, key)
         if kind == PLACE:
             cell = finder.get(b"".join((section, CELL, rest[TIME_BYTES:])))

@@ -1,16 +1,16 @@
-"""Group commit: all that wait for the disk share one sync.
+"""Group commit: all writers that wait for the disk share one sync.
 
 A sync takes milliseconds, and a disk makes a few hundred of them a second. Syncing each write would
 bound writes to that. So a write is applied first, and its answer waits for the next sync that
 begins after it; while that one runs, the next writes gather.
 
-When to begin one? At the first write, and a hundred that are ready behind it miss the sync. When
-all hundred are applied, and the disk stands still meanwhile, and then the processor. So a sync
-begins when the loop has done what was ready, and at the latest when somebody has waited for
-`GATHER_SECONDS`.
+When should a sync begin? If it begins at the first write, a hundred that are ready behind it miss
+the sync. If it begins when all hundred are applied, the disk is idle meanwhile, and then the
+processor. So a sync begins when the loop has done what was ready, and at the latest when a writer
+has waited for `GATHER_SECONDS`.
 
-Syncing runs in a thread, where it does not hold the interpreter. It is not one of those that the
-loop has for anything, because a program may hang in them.
+A sync runs in a thread, where it does not hold the interpreter's lock. It is not one of the loop's
+default threads, because a program may hang in those.
 """
 
 import asyncio
@@ -19,11 +19,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 GATHER_SECONDS = 0.002
-"""A sync takes about as long: a writer waits half as long again at most, so that others share."""
+"""About as long as a sync: a writer waits at most half as long again, so that others can share its
+sync.
+"""
 
 
 class GroupCommit:
-    """Syncs for all that wait, one after another. For one event loop."""
+    """Makes syncs for all writers that wait, one after another. For one event loop."""
 
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
@@ -31,13 +33,15 @@ class GroupCommit:
         self._thread = ThreadPoolExecutor(1, "tenure columns sync")
         self._waiting: list[asyncio.Future[None]] = []
         self._since = 0.0
-        """When the first of them came."""
+        """When the first of the waiting writers came."""
         self._is_syncing = False
         self.count = 0
         """How many syncs were made."""
 
     def durable(self) -> "asyncio.Future[None]":
-        """Await it, and what was applied before this call lasts. Raises what syncing raises."""
+        """Await it: everything that was applied before this call is then durable. Raises what the
+        sync raises.
+        """
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(waiter)
         if not self._is_syncing:
@@ -69,16 +73,16 @@ class GroupCommit:
         self._begin()
         for waiter in waiting:
             if waiter.done():
-                continue  # whoever waited was cancelled
+                continue  # the writer was cancelled
             if error is None:
                 waiter.set_result(None)
             else:
                 waiter.set_exception(error)
 
     async def finish(self) -> None:
-        """Wait until nobody waits any more, and let go of the thread."""
+        """Wait until no writer waits any longer, and end the thread."""
         while self._is_syncing or self._waiting:
             waiter = self.durable()
             await asyncio.wait([waiter])
-            waiter.exception()  # whoever wrote is told
+            waiter.exception()  # the writers get the error
         self._thread.shutdown()

@@ -1,8 +1,9 @@
-"""Copying tables from one store to another, with the times of everything.
+"""Copies tables from one store to another, with all times.
 
-What readers see is written with the times that it has. So a copy may be begun again, also while the
-other store is written already: nothing is written twice, and what is newer stays. Rows go in the
-order of the first store; whoever was interrupted goes on behind the last row that was copied.
+Everything that readers see is written with its own time. So a copy may be started again, even if
+applications already write to the other store: nothing counts twice, and newer values stay. Rows are
+copied in the order of the first store; an interrupted copy continues behind the last row that was
+copied.
 """
 
 import asyncio
@@ -22,13 +23,15 @@ from tenure.protocol.replication.versions import Version
 
 ROWS_AT_ONCE = 32
 COLUMNS_AT_ONCE = 1_000
-"""Of one time, in one mutation."""
+"""The most edits of one time in one mutation."""
 MUTATION_BYTES = 1 << 20
-"""The same, as bytes."""
+"""The same, in bytes."""
 
 
 def check_unfenced(table: Table) -> None:
-    """Raise Unsupported for a table with a fence: the store would promise nothing of its leases."""
+    """Raise Unsupported for a table with a fence: the other store would know no promises to its
+    leases.
+    """
     if table.fenced_by:
         raise Unsupported(
             f"the table {table.name!r} is fenced by {table.fenced_by!r}, and a copy would know "
@@ -39,7 +42,9 @@ def check_unfenced(table: Table) -> None:
 async def copy_table(
     table: Table, old: Backend, new: Backend, after: bytes | None = None
 ) -> AsyncIterator[tuple[bytes, int]]:
-    """Copy the rows behind the key `after`; yields the last key of each batch, and its columns."""
+    """Copy the rows behind the key `after`; yields the last key of each batch, and its number of
+    columns.
+    """
     check_unfenced(table)
     while True:
         page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), 1))
@@ -113,7 +118,7 @@ async def _write(
 
 
 def _parts(edits: Iterable[Edit]) -> Iterator[list[Edit]]:
-    """The edits in mutations that hold nobody for long: a copy need not be whole at once."""
+    """Split the edits into mutations that delay nobody for long: a copy need not be atomic."""
     part: list[Edit] = []
     size = 0
     for edit in edits:

@@ -1,7 +1,8 @@
-"""Copies in a node's store: reading rows as they are kept, having those of another, and wiping.
+"""Copies in a node's store: reads rows as they are kept, takes those of another node, and wipes
+ranges.
 
-Each is one step, as in `node_replica`. A piece, how far the copy is with it, and the sums of what
-it brings are one batch: a copy that was killed has nothing twice.
+Each is one step, as in `node_replica`. A piece, the progress of the copy with it, and the sums of
+its rows are one batch: a copy that was killed has nothing twice.
 """
 
 from collections.abc import Iterator
@@ -46,25 +47,25 @@ if TYPE_CHECKING:
 
 FILLING = b"filling"
 PIECE_ENTRIES = 4 * STEP_ENTRIES
-"""In one piece: reading one is one step, of some ten milliseconds."""
+"""The most bytes of a piece: reading one is one step, of some ten milliseconds."""
 
 
 class NodeCopies:
-    """Those of one replica."""
+    """The copies of one replica."""
 
     def __init__(self, replica: "NodeReplica") -> None:
         self._replica = replica
         self.record = record_of_filling(None)
 
     def load(self) -> None:
-        """What was there before."""
+        """Load what was there before."""
         [kept] = self._replica.engine.get(META, [FILLING])
         self.record = record_of_filling(kept)
 
     # --- where a copy comes from ---
 
     def read(self, step: ReadPiece) -> PieceRead:
-        """Whole rows, until there are enough."""
+        """Read whole rows, until there are enough."""
         rows: list[CopiedRow] = []
         horizons = self._replica.horizons.within(step.range)
         size = entries = 0
@@ -97,7 +98,7 @@ class NodeCopies:
                 yield CopiedRow(name, at, record, found)
 
     def compare(self, step: CompareRows) -> RowsCompared:
-        """Which rows are not the same here."""
+        """Find the rows that differ here."""
         table = self._replica.tables[step.table]
         places = [at for at, _ in step.rows]
         kept = self._replica.engine.get(rows_space(step.table), places) if places else []
@@ -112,13 +113,13 @@ class NodeCopies:
     # --- where it goes to ---
 
     def begin(self, step: BeginFilling) -> FillingBegun:
-        """Keep what is to be copied."""
+        """Note what is to be copied."""
         self._replica.engine.apply([(META, FILLING, packed_record(step.record))])
         self.record = step.record
         return FillingBegun()
 
     def take(self, step: TakePiece) -> PieceTaken:
-        """Have rows as they are kept elsewhere."""
+        """Take rows as another node keeps them."""
         record = self.record.with_part(step.number, step.part)
         batch: list[Entry] = [(META, FILLING, packed_record(record))]
         changes: list[RowChange] = []
@@ -133,7 +134,7 @@ class NodeCopies:
         return PieceTaken()
 
     def wipe(self, step: WipeRange) -> RangeWiped:
-        """Forget some of a range: so many entries that others need not wait."""
+        """Forget some of a range: few enough entries that others need not wait."""
         batch: list[Entry] = []
         changes: list[RowChange] = []
         for name, table in self._replica.tables.items():
@@ -159,7 +160,7 @@ class _Behind:
         self._next = next(walk, None)
 
     def of(self, at: bytes) -> list[tuple[bytes, bytes]]:
-        """The entries of the row at a position, which is behind that of the row before."""
+        """The entries of the row at a position, which lies behind that of the previous row."""
         found = []
         upper, size = at + AFTER, len(at)
         while self._next is not None and self._next[0] < upper:
@@ -171,13 +172,13 @@ class _Behind:
 
 
 def bounds(key_range: KeyRange, table: Table) -> tuple[bytes, bytes | None]:
-    """Between which keys the entries are of rows that stand in a range of the ring."""
+    """The keys between which the entries of rows in a range of the ring lie."""
     end = key_range.end
     return bound(key_range.start, table.kind), None if end is None else bound(end, table.kind)
 
 
 def _entries(row: CopiedRow) -> Iterator[Entry]:
-    """Those of a row, and what is doomed of it."""
+    """The entries of a row, and those of its doomed things."""
     doomed: list[Doomed] = []
     if (marker := record_of(row.record).marker) != NOTHING:
         doomed.append(Doomed(packed_time(marker), "", row.at, covers=True))

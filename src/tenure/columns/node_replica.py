@@ -1,4 +1,4 @@
-"""A replica of a cluster: the steps that a node's machine wants done, over an engine.
+"""A replica of a cluster: carries out the steps that a node's machine asks for, over an engine.
 
 Everything here is one step: it reads, lets `protocol/replication` decide, and writes one batch. The
 horizons of such a replica differ by range, because seals do.
@@ -84,7 +84,7 @@ from tenure.protocol.topology.ring import position as on_ring
 
 HINTS = "hints"
 LISTED_ROWS = 1_000
-"""In one answer."""
+"""The most rows in one answer."""
 _PROMISES = b"promises"
 _CHANGING = (
     ApplyMutation,
@@ -112,9 +112,9 @@ class NodeReplica(Replica):
         self.promised, self.sealed = self.horizons.promised, self.horizons.sealed
         self.range_sums = RangeSums(engine)
         self._sweeps: list[Steps[int]] = []
-        """What is left of a sweep, table by table."""
+        """What remains of a sweep, table by table."""
         self._weighings: list[Steps[int]] = []
-        """What is left of a weighing, and what it came to so far."""
+        """What remains of a weighing, and its result so far."""
         self._sizes: dict[Position, float] = {}
         self.changes = 0
         """How often the store was changed in this life."""
@@ -150,7 +150,7 @@ class NodeReplica(Replica):
         }
 
     def load(self) -> None:
-        """What was there before: after `open`."""
+        """Load what was there before. Call it after `open`."""
         self.tables = {name: table_of(name, record) for name, record in self.records.items()}
         self.copies.load()
         self.horizons.load()
@@ -160,17 +160,19 @@ class NodeReplica(Replica):
         self.promises = counter_of(self.engine)
 
     def _load_sums(self, table: str) -> None:
-        """There are none of whole tables."""
+        """A replica of a cluster has no sums of whole tables."""
 
     def run(self, step: Step) -> tuple[StepResult, int]:
-        """Do it; what came of it, and how often the store has been changed."""
+        """Do the task; return its result, and how often the store has been changed."""
         result = self._steps[type(step)](step)
         if isinstance(step, _CHANGING):
             self.changes += 1
         return result, self.changes
 
     def horizon_of(self, table: Table, key: Key) -> int:
-        """Up to where the writes of a row are refused: promised, whether sealed or not (R24)."""
+        """The time up to which the writes of a row are refused: promised, whether sealed or not
+        (R24).
+        """
         return self.promised[on_ring(key, table.kind)]
 
     def settled_to(self, table: Table, at: bytes) -> int:
@@ -328,7 +330,7 @@ class NodeReplica(Replica):
         )
 
     def _weigh(self, step: WeighRows) -> RowsWeighed:
-        """Some of it; see `_sweep`."""
+        """Weigh some rows; see `_sweep`."""
         del step
         if not self._weighings:
             self._sizes = {}
@@ -339,7 +341,7 @@ class NodeReplica(Replica):
         return RowsWeighed(self._sizes if is_all else {}, is_all)
 
     def _sweep(self, step: SweepSome) -> Swept:
-        """Some of it; a sweep goes on where the last step has left it."""
+        """Sweep some; the next step continues where this one ends."""
         del step
         if not self._sweeps:
             self.horizon = max(time for _, time in self.sealed)
@@ -356,7 +358,7 @@ def counter_of(engine: StorageEngine) -> int:
 
 
 def _some_steps(left: list[Steps[int]]) -> bool:
-    """Go one step on with the last of them; whether all of them are over."""
+    """Take one step of the last of them; return whether all of them are over."""
     while left:
         try:
             next(left[-1])

@@ -7,12 +7,12 @@
         await room.insert({"state": {"topic": b"tea"}})
 
 Loading *adopts* the row: the store promises to refuse every lower lease number from then on,
-durably, and only then is the row read. So whatever a former owner still sends is refused, and what
-was read is what the row stays until this owner changes it (D6). No clock is asked.
+durably, and only then is the row read. So whatever a former owner still sends is refused, and the
+row stays what was read until this owner changes it (D6). No clock is involved.
 
-Memory must not differ from the store. So a row has one write under way at a time, and it is in
-memory when the store has it. A write whose outcome nobody knows, because it was cancelled or the
-disk did not answer, is repeated before anything else is written (R22).
+Memory must not differ from the store. So a row has one write under way at a time, and the write is
+applied in memory when the store has it. A write whose outcome nobody knows, because it was
+cancelled or the disk did not answer, is repeated before anything else is written (R22).
 """
 
 import asyncio
@@ -38,9 +38,11 @@ from tenure.protocol.replication.pages import CellPage, Slice
 from tenure.protocol.replication.versions import Version
 
 ROW_BYTES = 16 << 20
-"""A row is in memory whole; what is larger belongs into another table, under keys of its own."""
+"""The most bytes of a row, because a row is in memory whole. Larger data belongs in another table,
+under keys of its own.
+"""
 ROWS = 10_000
-"""Rows that are kept in memory, unless said otherwise."""
+"""How many rows are kept in memory by default."""
 
 
 class HeldLease(Protocol):
@@ -92,7 +94,9 @@ class OwnedRows:
         self._table = table
         self._limit = limit
         self._alive: WeakValueDictionary[bytes, OwnedRow] = WeakValueDictionary()
-        """Also those that were dropped and that somebody still has: there is one of each."""
+        """Includes rows that were dropped but that somebody still has, so that each row exists
+        once.
+        """
         self._recent: OrderedDict[bytes, OwnedRow] = OrderedDict()
 
     async def load(self, lease: HeldLease, key: str | bytes | int) -> "OwnedRow":
@@ -188,7 +192,7 @@ class OwnedRow:
         return self._memory
 
     async def adopt(self) -> None:
-        """Promise and read; nothing where that was done."""
+        """Promise and read, unless that was done already."""
         async with self._turn:
             if self._memory is not None:
                 return
@@ -198,7 +202,7 @@ class OwnedRow:
             if refused is not None:
                 raise LeaseLost(
                     f"a newer owner of the key has been here: {outranking(refused, self.number)}. "
-                    "Where the managers lost their journal: tenure columns refence"
+                    "If the managers lost their journal, run: tenure columns refence"
                 )
             self._memory = await self._read()
 
@@ -255,7 +259,7 @@ class OwnedRow:
             return await self._send(self._store.write(mutation))
 
     async def _send(self, write: RowWrite) -> Version:
-        """Until the store has said what became of it, the write is the next to be sent."""
+        """Send the write. Until the store has reported its outcome, no other write is sent."""
         self._unknown = write
         try:
             version = await write.repeat()

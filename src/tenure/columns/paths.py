@@ -1,4 +1,4 @@
-"""Paths and mutations, as an application says them, checked and turned into names as bytes."""
+"""Checks paths and mutations as an application gives them, and turns their names into bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,7 +20,9 @@ class Deletion:
 
 
 DELETE: Final = Deletion()
-"""In a row mutation in place of a value, a super column's columns or a family's: it is deleted."""
+"""In a row mutation, stands in place of a value, a super column's columns or a family's columns,
+and deletes them.
+"""
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -31,7 +33,7 @@ class Path(msgspec.Struct, frozen=True):
     name: bytes | None = None
 
     def edit(self) -> Edit:
-        """Its deletion."""
+        """The edit that deletes what it names."""
         return Edit(self.shape.name if self.shape else None, self.super, self.name)
 
 
@@ -74,7 +76,7 @@ def shape_of(table: Table, family: object) -> FamilyShape:
 
 
 def edits_of(table: Table, mutation: Mapping[str, Any]) -> list[Edit]:
-    """What a row mutation consists of. Raises SchemaError for anything that the table lacks."""
+    """The edits of a row mutation. Raises SchemaError for anything that the table lacks."""
     if not isinstance(mutation, Mapping):
         raise SchemaError(
             f"a row mutation is a mapping by family, such as {{{_an_example(table)}}}, not "

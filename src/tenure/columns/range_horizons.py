@@ -1,7 +1,7 @@
 """What a node has promised and sealed, by range of the ring (R24, R25).
 
-What is written of it is entries of a batch: they hold when the batch is written, and are believed
-here after `load`.
+Its changes are entries of a batch: they hold when the batch is written, and this module believes
+them after `load`.
 """
 
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ _SEALED = b"sealed"
 
 
 class RangeHorizons:
-    """Those of one replica."""
+    """The horizons of one replica."""
 
     def __init__(self, engine: StorageEngine) -> None:
         self._engine = engine
         self.promised: RangeMap[int] = RangeMap(0)
-        """By position on the ring: the time up to which no write is taken."""
+        """By position on the ring, the time up to which no write is taken."""
         self.sealed: RangeMap[int] = RangeMap(0)
         """The time up to which everything is known."""
 
     def load(self) -> None:
-        """As it is kept."""
+        """Load the horizons from the engine."""
         for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
             [kept] = self._engine.get(META, [key])
             for start, end, time in msgspec.msgpack.decode(kept) if kept else ():
                 horizons.assign(KeyRange(start, end), time)
 
     def within(self, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
-        """What is promised and sealed in a range, where anything is."""
+        """What is promised and sealed in a range, if anything is."""
         found = []
         for piece, promised in self.promised.within(key_range):
             for part, sealed in self.sealed.within(piece):
@@ -45,7 +45,7 @@ class RangeHorizons:
         return tuple(found)
 
     def raised(self, horizons: Sequence[RangeHorizon]) -> list[Entry]:
-        """What is to be written so that all of these hold."""
+        """What to write so that all of these hold."""
         if not horizons:
             return []
         promised, sealed = self.promised.copy(), self.sealed.copy()
@@ -55,7 +55,7 @@ class RangeHorizons:
         return [_kept(_PROMISED, promised), _kept(_SEALED, sealed)]
 
     def forgotten(self, key_range: KeyRange) -> list[Entry]:
-        """The same, so that nothing is promised or sealed in a range."""
+        """What to write so that nothing is promised or sealed in a range."""
         promised, sealed = self.promised.copy(), self.sealed.copy()
         promised.assign(key_range, 0)
         sealed.assign(key_range, 0)

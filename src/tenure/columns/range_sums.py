@@ -1,8 +1,9 @@
 """The sums of a node's ranges, kept in the batches that change them (R27).
 
-Replicas share ranges and not tables, so sums are kept by range. When the ring changes, other ranges
-come, and their sums are *built*: the records of their rows are read, in steps. What is written
-meanwhile counts at once where the building has passed it, and is read where it has not.
+Replicas share ranges and not tables, so sums are kept by range. When the ring changes, the ranges
+change, and the sums of the new ones are *built*: the records of their rows are read, in steps. A
+row that is written meanwhile counts at once if the building has passed it, and is read later if it
+has not.
 
 To list the rows of some sums, each row has an entry in the table's space of places.
 """
@@ -32,7 +33,7 @@ from tenure.protocol.topology.tables import RowKind
 
 META = "meta"
 AFTER_BYTES = 17
-"""More than any key has behind its prefix."""
+"""Sorts behind anything that a key has behind its prefix."""
 _SUM = b"range sum "
 _BUILT = b"range sums are built "
 
@@ -48,11 +49,11 @@ class _Piece:
         named = msgspec.msgpack.encode((table, key_range))
         self.name = xxh3_128_digest(named)
         self.sums = bytearray(SUMS * SUM_BYTES)
-        """As they are sent: they are read far oftener than they change."""
+        """The sums as they are sent: they are read far more often than they change."""
         self._set: set[int] = set()
-        """The places of all sums that were ever something."""
+        """The places of all sums that were ever more than zero."""
         self.built_to: bytes | None = self.lower
-        """The position from which on nothing counts yet; None when all does."""
+        """The position from which on no row counts yet; None when all rows count."""
 
     def has(self, at: bytes) -> bool:
         return at >= self.lower and (self.upper is None or at < self.upper)
@@ -70,7 +71,7 @@ class _Piece:
         self.sums[start : start + SUM_BYTES] = total.to_bytes(SUM_BYTES)
 
     def kept(self) -> list[Entry]:
-        """All that is on the disk of it: a sum that is missing there is nothing."""
+        """Everything that the disk has of it: a sum that is missing there is zero."""
         named = msgspec.msgpack.encode((self.table, self.range))
         built: Entry = META, _BUILT + self.name, named
         sums = ((place, self.sum(place)) for place in sorted(self._set))
@@ -92,7 +93,7 @@ class RangeSums:
     # --- which ranges ---
 
     def load(self, tables: Mapping[str, RowKind]) -> None:
-        """Those that are on the disk: before anything is written."""
+        """Load the ranges that are on the disk, before anything is written."""
         pieces: dict[str, list[_Piece]] = {}
         for kept in self._engine.get(META, self._keys(_BUILT)):
             table, key_range = msgspec.msgpack.decode(kept or b"", type=tuple[str, KeyRange])
@@ -104,7 +105,7 @@ class RangeSums:
         self._set(pieces)
 
     def follow(self, tables: Mapping[str, RowKind], ranges: Sequence[KeyRange]) -> None:
-        """Have the sums of these ranges, and of no others."""
+        """Keep the sums of these ranges, and of no others."""
         wanted = {(table, each) for table in tables for each in ranges}
         if wanted == {(each.table, each.range) for each in self._all()}:
             return
@@ -140,7 +141,7 @@ class RangeSums:
         return [key for key, _ in walk]
 
     def build(self) -> bool:
-        """Look at some rows that were not counted yet; whether all are."""
+        """Count some rows that were not counted yet; return whether all are."""
         piece = next((each for each in self._all() if each.built_to is not None), None)
         if piece is None:
             return True
@@ -160,7 +161,7 @@ class RangeSums:
     # --- writing ---
 
     def apply(self, batch: list[Entry], changes: Iterable[tuple[str, bytes, int]]) -> None:
-        """Write a batch that changes the prints of rows, together with the sums they are in."""
+        """Write a batch that changes the prints of rows, together with their sums."""
         totals: dict[tuple[_Piece, int], int] = {}
         for table, at, changed in changes:
             piece = self._piece(table, at) if changed else None
@@ -184,7 +185,7 @@ class RangeSums:
     # --- reading ---
 
     def read(self, table: str, key_range: KeyRange, place: int | None = None) -> bytes | None:
-        """The sums of a range, or the inner ones of one; None where they are not built."""
+        """The sums of a range, or the inner sums of one of them; None if they are not built."""
         piece = self._found(table, key_range)
         if piece is None or piece.built_to is not None:
             return None
@@ -224,12 +225,12 @@ def places_space(table: str) -> str:
 
 
 def place_entry(table: str, at: bytes, value: bytes | None) -> Entry:
-    """That a row is there, or not."""
+    """The entry that says that a row is in a sum, or its removal."""
     return places_space(table), _packed(inner_place(at)) + at, value
 
 
 def _packed(place: int) -> bytes:
-    """In the order of places; what is behind the last is behind all."""
+    """Pack sums in the order of places."""
     whole = place.to_bytes(PLACE_BYTES + 1)
     return whole[1:] if not whole[0] else b"\xff" * (PLACE_BYTES + 1)
 

@@ -1,15 +1,16 @@
-"""Refencing: rows of owners for a journal whose lease numbers begin anew.
+"""Refencing: makes the rows of owners writable under a new journal, whose lease numbers start
+again.
 
 A row refuses every lease number below the highest that it has seen, and its cells count by lease
 number before time. Numbers never go back, as long as the managers keep their journal, or restore a
-copy of it. Where the journal is lost, and managers begin with a new one, all numbers are too low:
-nobody could write the rows any more.
+copy of it. If the journal is lost, and managers begin with a new one, all numbers are too low, and
+nobody could write the rows any longer.
 
 Refencing names the journals that are over. The table refuses their leases from then on, durably and
-whatever their numbers, so that nobody who still holds one writes late. Then each row that such a
-journal has fenced is written as if no lease had ever been there: what readers see keeps its time,
-and what was deleted is gone, because numbers no longer say what a marker hides. It may be begun
-again, and rows that a journal of today has fenced stay as they are.
+whatever their numbers, so that an owner that still holds one cannot write late. Then each row that
+such a journal has fenced is rewritten as if it had never seen a lease: what readers see keeps its
+time, and deleted data is removed, because numbers no longer say what a marker hides. Refencing may
+be repeated, and rows that the present journal has fenced stay unchanged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,11 +34,13 @@ from tenure.protocol.replication.records import NOTHING, RowRecord, record_of, s
 from tenure.protocol.replication.versions import Version, version_of
 
 NO_NUMBER = number_of(NOTHING)
-"""What a place in the order of time says of a column that no lease wrote."""
+"""What a place in the order of time has for a column that was written without a lease."""
 
 
 def fencing_journals(replica: Replica, table: Table) -> Steps[Mapping[int, tuple[int, int]]]:
-    """The journals that have fenced rows: of how many, and with which number at most."""
+    """The journals that have fenced rows, each with its number of rows and its highest lease
+    number.
+    """
     found: dict[int, tuple[int, int]] = {}
     for _, kept in replica.engine.cursor(rows_space(table.name)).walk(b"", None):
         record = record_of(kept)
@@ -49,8 +52,8 @@ def fencing_journals(replica: Replica, table: Table) -> Steps[Mapping[int, tuple
 
 
 def give_up_fences(replica: Replica, table: Table, over: frozenset[int]) -> Steps[int]:
-    """Refuse the leases of journals that are `over`, and let the rows that they have fenced go;
-    returns how many those are. Write nothing else meanwhile.
+    """Refuse the leases of journals that are `over`, and release the rows that they have fenced;
+    returns how many. Write nothing else meanwhile.
     """
     replica.refuse_journals(table, over)
     replica.engine.sync()
@@ -83,7 +86,7 @@ def _let_go(replica: Replica, table: Table, at: bytes, record: RowRecord) -> Non
 def _unfenced(
     replica: Replica, table: Table, at: bytes, family: str, row_marker: bytes
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """The entries of a row in one family, as they are without numbers; None for what is hidden."""
+    """The entries of a row in one family, without numbers; None for hidden ones."""
     shape = table.shapes[family]
     above, inside = row_marker, (at, b"")
     for key, entry in replica.engine.cursor(space(table.name, family)).walk(at, at + AFTER):

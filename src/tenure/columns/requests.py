@@ -1,4 +1,4 @@
-"""What a store asks of a backend: one value for each question, passed on as it is.
+"""What a store asks of a backend: one value for each request, passed on unchanged.
 
 All names are bytes here, checked and encoded. A backend may carry a request out itself, hand it to
 a replica, or send it to another process: none of them takes it apart on the way.
@@ -15,22 +15,22 @@ from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.pages import Slice
 
 Consistency = Literal["one", "quorum", "all", "local_quorum", "each_quorum"]
-"""How many replicas must answer. With one replica they are all the same."""
+"""How many replicas must answer. With one replica all levels are the same."""
 
 
 class RowMutation(msgspec.Struct, frozen=True):
-    """What is to be written of one row."""
+    """What to write to one row."""
 
     table: Table
     key: bytes
     edits: Sequence[Edit]
     level: Consistency = "quorum"
     time: int | None = None
-    """Given by the user; otherwise it is drawn."""
+    """The time that the user gives; otherwise the store draws one."""
     number: int = 0
     """The lease number; 0 in a table that is not fenced."""
     journal: int = 0
-    """From which the lease number is; 0 without one."""
+    """The journal of the lease number; 0 without one."""
 
 
 class ColumnRead(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class PageRead(msgspec.Struct, frozen=True):
 
 
 class SupersRead(msgspec.Struct, frozen=True):
-    """Super columns by name, those with columns only, each with its first `within`."""
+    """Super columns by name, only those with columns, each with its first `within` columns."""
 
     table: Table
     key: bytes
@@ -80,8 +80,8 @@ class RowRead(msgspec.Struct, frozen=True):
 
 
 class ScanRead(msgspec.Struct, frozen=True):
-    """Rows in the order of their keys, those with columns only. Bounds are keys; the rows of a
-    hashed table come in any order that goes on, and are asked for without bounds.
+    """Rows in the order of their keys, only those with columns. Bounds are keys. The rows of a
+    hashed table come in any fixed order, and are asked for without bounds.
     """
 
     table: Table

@@ -47,7 +47,9 @@ def read_rows(
     first: int,
     within: int,
 ) -> Steps[RowPage]:
-    """Rows of these records, in order: so many that have columns, or as many as a page takes."""
+    """Rows of these records, in order: the requested number of rows with columns, or as many as a
+    page holds.
+    """
     rows: list[FoundRow] = []
     size = 0
     for at, record in entries:

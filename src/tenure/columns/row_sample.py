@@ -1,4 +1,4 @@
-"""A sample of a node's rows: where they are on the ring, and how large.
+"""A sample of a node's rows: where they lie on the ring, and how large they are.
 
 Each table lists its rows by a hash of their positions, so the first of that list are rows drawn at
 random, and the hash up to which they go says which share of all they are.
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 SAMPLED_ROWS = 1_000
 SAMPLED_ENTRIES = 65_536
-"""After so many no more rows are measured: they stand for the others."""
+"""How many rows are measured: they stand for the others."""
 _PLACES = SUMS * INNER_SUMS
 
 
 def row_sample(replica: "NodeReplica", table: Table, into: dict[Position, float]) -> Steps[int]:
-    """Add to `into` what rows weigh, each for all those that it stands for."""
+    """Add to `into` the weight of rows, each for all the rows that it stands for."""
     walk = replica.engine.cursor(places_space(table.name)).walk(b"", None)
     found = [key for key, _ in islice(walk, SAMPLED_ROWS + 1)]
     share = 1.0
     if len(found) > SAMPLED_ROWS:
-        last = max(1, int.from_bytes(found[-1][:PLACE_BYTES]))  # of its rows not all are there
+        last = max(1, int.from_bytes(found[-1][:PLACE_BYTES]))  # not all of its rows are here
         found = [key for key in found if int.from_bytes(key[:PLACE_BYTES]) < last]
         share = last / _PLACES
     sizes: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""What one replica of a cluster has of a row: all of it, or parts of its sections."""
+"""What one replica of a cluster has of a row: the whole row, or parts of its sections."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -31,7 +31,7 @@ def entries_of(replica: "NodeReplica", table: Table, at: bytes) -> Iterator[Foun
 
 
 def state_of(replica: "NodeReplica", table: Table, key: Key) -> RowState:
-    """All of a row."""
+    """The state of a whole row."""
     at = position(key, table.kind)
     record = replica.record(table, at)
     found = entries_of(replica, table, at)
@@ -49,7 +49,7 @@ def state_of(replica: "NodeReplica", table: Table, key: Key) -> RowState:
 
 
 def parts_of(replica: "NodeReplica", asked: ReadParts) -> PartsRead:
-    """What was asked for of a row."""
+    """The requested parts of a row."""
     table = replica.tables[asked.table]
     at = position(asked.key, table.kind)
     record = replica.record(table, at)

@@ -1,4 +1,4 @@
-"""The spaces of an engine that a table has, and what is doomed in one of them."""
+"""The spaces that a table has in an engine, and the entries in its space of doomed things."""
 
 from functools import cache
 
@@ -19,17 +19,17 @@ def rows_space(table: str) -> str:
 
 
 def doomed_space(table: str) -> str:
-    """The space of what goes when the horizon passes it, by time."""
+    """The space of things that go when the horizon passes them, by time."""
     return f"{table}/doomed"
 
 
 def doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
-    """What says in that space that something is doomed."""
+    """The entry in that space that says that something is doomed."""
     key = b"".join((doomed.time, doomed.family.encode(), b"\0", doomed.key))
     return key, MARKER if doomed.covers else CELL
 
 
 def doomed_of(entry: bytes, kind: bytes) -> Doomed:
-    """What an entry in the space of doomed things says."""
+    """The doomed thing that an entry of that space names."""
     family, _, key = entry[TIME_BYTES:].partition(b"\0")
     return Doomed(entry[:TIME_BYTES], family.decode(), key, kind == MARKER)

@@ -29,9 +29,9 @@ from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.pages import Slice
 
 FIRST = 100
-"""Columns of a page, unless said otherwise."""
+"""How many columns a page has by default."""
 SCANNED_ROWS = 100
-"""Rows that a scan asks for at a time."""
+"""How many rows a scan asks for at a time."""
 _LEVELS = ("one", "quorum", "all", "local_quorum", "each_quorum")
 
 
@@ -133,7 +133,7 @@ class ColumnStore:
         return self.write(RowMutation(table, key, edits, level, timestamp))
 
     def write(self, mutation: RowMutation) -> RowWrite:
-        """The write of a mutation that was checked; await it."""
+        """Return the write of a checked mutation; await it."""
         return RowWrite(self.backend, self._clock, self._wall, mutation)
 
     # --- reading ---
@@ -234,7 +234,7 @@ class ColumnStore:
     def _warmed(self, task: "asyncio.Task[None]") -> None:
         self._warming.discard(task)
         if not task.cancelled():
-            task.exception()  # what is asked next says it again
+            task.exception()  # the next request reports the failure again
 
     def _key(self, table: Table, key: object) -> bytes:
         self._check(table)
@@ -311,7 +311,7 @@ def _slice(
 
 
 def _check_no_part(**given: object) -> None:
-    """Raise SchemaError for what says which part of a page is wanted, where none is returned."""
+    """Raise SchemaError for an argument that chooses a part of a page, if no page is returned."""
     for name, what in given.items():
         if what is not None and what is not False:
             raise SchemaError(

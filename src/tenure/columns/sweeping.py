@@ -1,16 +1,17 @@
-"""Sweeping: what was deleted goes for good, once the horizon has passed it.
+"""Sweeping removes deleted data for good, once the horizon has passed it.
 
 A tombstone must outlast every write that it may have to hide. So a store first promises, durably,
-to take no write of its time or an earlier one any more: it raises its *horizon*. Then the tombstone
-may go (R23, R24). One replica has nobody to wait for, so what it promises is settled at once (R25).
+to take no more writes of its time or an earlier time: it raises its *horizon*. Then the tombstone
+may go (R23, R24). A single replica has nobody to wait for, so its promises are settled at once
+(R25).
 
-The horizon lags behind the clock, for those who give times of their own, and is raised no further
-than what there is to sweep: a store in which nothing was deleted takes writes of any time.
+The horizon lags behind the clock, for applications that give their own times. It is raised no
+further than sweeping needs: a store in which nothing was deleted takes writes of any time.
 
-A mutation enters what it deletes, by time, into a list of what is doomed. The sweeper follows that
-list, so its work follows the deletes and not the size of the store. A marker covers what it hides,
-however much that is: the sweeper removes that in steps, and the marker last. A row of which nothing
-is left goes too, unless a fence was promised on it.
+A mutation enters what it deletes, by time, into a list of doomed things. The sweeper follows that
+list, so its work depends on the number of deletes and not on the size of the store. A marker may
+hide any amount of data: the sweeper removes that data in steps, and the marker last. A row of which
+nothing is left goes too, unless a fence was promised on it.
 """
 
 from itertools import islice
@@ -43,21 +44,21 @@ from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.ring import position as on_ring
 
 DOOMED_AT_ONCE = 64
-"""Deleted things that are looked up in the list at a time."""
+"""How many doomed things are read from the list at a time."""
 DROP_ENTRIES = 8
-"""Entries that removing one tombstone counts for: it takes a read and a write."""
+"""How many entries removing one tombstone counts as: it takes a read and a write."""
 
 
 def newest_doomed(replica: Replica, table: str, until: int) -> int:
-    """The time of the newest thing that was deleted up to `until`; 0 where there is nothing."""
+    """The time of the newest thing that was deleted up to `until`; 0 if there is no such thing."""
     upper = (until + 1).to_bytes(TIME_BYTES)
     walk = replica.engine.cursor(doomed_space(table)).walk(b"", upper, reverse=True)
     return max((int.from_bytes(entry[:TIME_BYTES]) for entry, _ in islice(walk, 1)), default=0)
 
 
 def doomed_within(replica: Replica, table: Table, key_range: KeyRange, until: int) -> int:
-    """The same within a range. Where too many others are on the way, what was not looked at counts
-    as one.
+    """The same within a range. If too many things of other ranges come first, the unread rest
+    counts as one thing.
     """
     upper = (until + 1).to_bytes(TIME_BYTES)
     walk = replica.engine.cursor(doomed_space(table.name)).walk(b"", upper, reverse=True)
@@ -81,7 +82,7 @@ class Sweep:
         self._pace = Pace()
 
     def steps(self) -> Steps[int]:
-        """Remove it in steps; returns how much it was."""
+        """Remove doomed things in steps; returns how much it was."""
         count, after = 0, b""
         while True:
             walk = self._replica.engine.cursor(doomed_space(self._table.name))
@@ -103,7 +104,7 @@ class Sweep:
         return self._replica.settled_to(self._table, at)
 
     def _drop(self, entry: bytes, doomed: Doomed) -> Steps[None]:
-        """Remove a tombstone, unless something newer is there by now."""
+        """Remove a tombstone, unless something newer has replaced it."""
         name = space(self._table.name, doomed.family)
         [cell] = self._replica.engine.get(name, [doomed.key])
         at = self._at(doomed.key)
@@ -166,7 +167,9 @@ class Sweep:
             yield
 
     def _version(self, family: str, at: bytes, key: bytes, value: bytes) -> bytes:
-        """That of any entry: markers and cells begin with it, places have it in two parts."""
+        """The version of any entry: markers and cells begin with it, places have it in two
+        parts.
+        """
         if len(value) > TIME_BYTES:
             return value
         inside = len(at)
@@ -187,7 +190,7 @@ class Sweep:
         *,
         has_marker: bool = True,
     ) -> None:
-        """Write what one step removes of a row, and with it what follows for the row's record."""
+        """Write what one step removes from a row, together with the change of the row's record."""
         if entry is not None:
             batch = [*batch, (doomed_space(self._table.name), entry, None)]
         record = self._replica.record(self._table, at)

@@ -55,8 +55,8 @@ class Family:
         self._decoder = None if values is bytes else _decoder(values)
 
     def encoded(self, value: object, where: str, name: object) -> bytes:
-        """The bytes of the value of a column. Raises SchemaError where it is too large or not of
-        the type.
+        """Encode the value of a column. Raises SchemaError if it is too large or not of the
+        type.
         """
         if self._decoder is None:
             if not isinstance(value, bytes):
@@ -81,7 +81,7 @@ class Family:
         return encoded
 
     def decoded(self, encoded: bytes) -> Any:  # noqa: ANN401 - of the declared type
-        """The value that `encoded` is. Raises SchemaError where it is not of the declared type."""
+        """Decode `encoded`. Raises SchemaError if it is not of the declared type."""
         if self._decoder is None:
             return encoded
         try:
@@ -158,7 +158,7 @@ class Table:
 
 
 def table_of(name: str, record: TableRecord) -> Table:
-    """The table that a store remembers: its values are bytes, or whatever msgpack says."""
+    """The table that a store remembers: its values are bytes, or whatever msgpack decodes."""
     return _table_of(name, msgspec.msgpack.encode(record))
 
 
@@ -187,7 +187,7 @@ def _table_of(name: str, packed: bytes) -> Table:
 
 
 def by_name(tables: Iterable[Table]) -> dict[str, Table]:
-    """The tables by their names. Raises SchemaError where two have the same."""
+    """The tables by their names. Raises SchemaError if two have the same name."""
     found: dict[str, Table] = {}
     for table in tables:
         if not isinstance(table, Table):
@@ -199,7 +199,7 @@ def by_name(tables: Iterable[Table]) -> dict[str, Table]:
 
 
 def check_same(name: str, kept: TableRecord, declared: TableRecord) -> None:
-    """Raise SchemaError where a table is declared otherwise than it was made."""
+    """Raise SchemaError if a table is declared differently from how it was made."""
     why = why_not_same(name, kept, declared)
     if why is not None:
         raise SchemaError(f"{why}: declare it as it was, or choose another name")

@@ -1,14 +1,15 @@
-"""Traces of writes: which have been at a replica, also where others have hidden them since (R4).
+"""Traces of writes: they show which writes a replica has applied, even if others have hidden them
+since (R4).
 
-A repeated write may have been seen, and overwritten by who has seen it: then it must not count
-again. Or it has reached nobody, and lies below what was there before it began: then it must not be
-acknowledged as it is. The row itself does not tell which of these it is. So what is applied leaves
-a trace, in the same batch. Traces are swept after ten minutes: who repeats a write later than that
-may begin anew.
+A repeated write may have been seen, and overwritten by a client that has seen it: then it must not
+count again. Or it has reached no replica, and lies below a write from before it began: then it must
+not be acknowledged with its time. The row itself does not show which of these happened. So each
+applied write leaves a trace, in the same batch. Traces are swept after ten minutes: a client that
+repeats a write later than that may start with a new time.
 
 A trace has the mark of a write, and not its version alone: two writers may draw one time.
 
-Rows that are fenced need none: they have one writer, whose times rise.
+Fenced rows need no traces: they have one writer, whose times rise.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +28,7 @@ def traces_space(table: str) -> str:
 
 
 def traces_of(table: str, at: bytes, marks: Iterable[bytes]) -> Iterator[Entry]:
-    """What is written for the marks of what is applied to the row at a position."""
+    """The entries for the marks of writes that are applied to the row at a position."""
     for mark in marks:
         if not version_of(mark).number:
             yield traces_space(table), _key(at, mark), b""
@@ -44,7 +45,7 @@ def _key(at: bytes, mark: bytes) -> bytes:
 
 
 def sweep_traces(engine: StorageEngine, table: str, clock: Callable[[], int]) -> Steps[int]:
-    """Remove old ones, in steps."""
+    """Remove old traces, in steps."""
     upper = max(0, clock() - HORIZON_LAG_US).to_bytes(TIME_BYTES)
     name, count = traces_space(table), 0
     while True:

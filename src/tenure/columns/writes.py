@@ -1,4 +1,4 @@
-"""One write of a store: an attempt, another where that was outrun, and the same one again."""
+"""One write of a store: an attempt, another one if that was outrun, and repeats."""
 
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
@@ -29,8 +29,8 @@ def outranking(refused: Outranked, number: int) -> str:
 
 
 class RowWrite:
-    """A write that is awaited. It may be cancelled: then nobody knows its outcome, and `repeat`
-    writes exactly it again, however often.
+    """A write to be awaited. It may be cancelled: then nobody knows its outcome, and `repeat`
+    writes exactly the same again, any number of times.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class RowWrite:
         self._wall = wall
         self.mutation = mutation
         self.version: Version | None = None
-        """That of the last attempt; None before the first."""
+        """The version of the last attempt; None before the first."""
 
     def __await__(self) -> Generator[Any, None, Version]:
         return self._write().__await__()
 
     def repeat(self) -> Coroutine[Any, Any, Version]:
-        """Write it again, with the version that it has: as if it was written once."""
+        """Write it again with its version: the effect is that of one write."""
         if self.version is None or self.mutation.time is not None:
             return self._write()
         return self._send("repeat", self.version)

@@ -1,9 +1,9 @@
-"""The backend on a cluster of ours: any node coordinates, and another one where that is gone.
+"""The backend on a cluster of our nodes: any node coordinates, and another one if that is down.
 
-A handle keeps a connection to one node and goes on to the next when it breaks. What was asked and
-not answered is asked again there. A write may have been applied by then. A first attempt begins
-anew with a later time, as if it had been outrun by itself (R4): the same one again might come to
-lie below what was acknowledged before it began. A repeat stays the repeat that it is.
+A handle keeps a connection to one node, and goes on to the next node when the connection breaks. It
+repeats there every request that was not answered. A write may have been applied by then. A first
+attempt starts again with a later time, as if it had been outrun by itself (R4): with the same time
+it might lie below a write that was acknowledged before it began. A repeat keeps its time.
 """
 
 import asyncio
@@ -65,15 +65,17 @@ from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_st
 
 Asked: TypeAlias = OpenStore | ClientRequest
 PATIENCE_SECONDS = 15.0
-"""What a request may take in all: a node gives it up after five seconds, and others are tried."""
+"""How long a request may take in all: a node gives it up after five seconds, and then others are
+tried.
+"""
 PAUSE_SECONDS = 0.2
-"""Before a node is tried again, where none is left that was not."""
+"""How long to wait before nodes are tried again, once every node was tried."""
 REQUEST_BITS = 52
 STORE_PATH = "/v1/store"
 WAITING = 4_096
-"""Messages that wait for one connection. A node that is slow is asked by many requests at once."""
+"""The most messages that wait for one connection: a slow node has many requests at once."""
 STORE_ROLE: Role[ToStoreClient] = Role(STORE_PATH, decode_to_store_client, encode_store, WAITING)
-"""As what clients speak to nodes, and nodes to each other."""
+"""The name of the protocol that clients speak to nodes, and nodes to each other."""
 
 
 class _Waiting:
@@ -170,12 +172,14 @@ class ClusterBackend:
             self._go_on(node)
 
     def _go_on(self, node: str) -> None:
-        """To the next one."""
+        """Go on to the next node."""
         at = self._nodes.index(node) if node in self._nodes else 0
         self._node = self._nodes[(at + 1) % len(self._nodes)]
 
     async def _ask(self, asked: Asked) -> ToStoreClient:
-        """The answer, of whichever node gives one. Raises Unreachable, Overloaded, WriteUnknown."""
+        """Return the answer of any node that gives one. Raises Unreachable, Overloaded,
+        WriteUnknown.
+        """
         is_overloaded = False
         try:
             async with asyncio.timeout(self._patience_seconds):
@@ -188,7 +192,7 @@ class ClusterBackend:
                     if isinstance(asked, WriteRow) and answer is None:
                         if asked.attempt.kind == "first":
                             return await self._outrun_by_itself(asked)
-                    elif isinstance(asked, AdoptRow):  # one try is refused after itself
+                    elif isinstance(asked, AdoptRow):  # a node would refuse the same try again
                         asked = msgspec.structs.replace(asked, attempt=self._draw_try())
                     if is_overloaded or self._losses >= len(self._nodes):
                         await asyncio.sleep(PAUSE_SECONDS)
@@ -203,8 +207,9 @@ class ClusterBackend:
     async def _outrun_by_itself(self, asked: WriteRow) -> NotWritten:
         """The connection broke, and nobody knows who has applied the attempt.
 
-        Repeating it could put it below what was acknowledged in the meantime, and before it began.
-        So the write begins anew above it, as where replicas have said so (R4).
+        Repeating it could put it below a write that was acknowledged meanwhile, or before it began.
+        So the write starts again with a later time, as if replicas had said that it was outrun
+        (R4).
         """
         if self._losses >= len(self._nodes):
             await asyncio.sleep(PAUSE_SECONDS)
@@ -359,7 +364,7 @@ class ClusterBackend:
         raise _failure(answer)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """See `Backend.warm`. The replicas read it, and tell nothing of it."""
+        """See `Backend.warm`. The replicas read the row, and report nothing."""
         for family in families:
             if family.has_supers:
                 asked: Asked = ReadSupers(

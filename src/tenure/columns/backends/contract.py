@@ -1,7 +1,7 @@
-"""What stands behind a store: writes and pages, with all names as bytes.
+"""The contract of a store's backends: writes and pages, with all names as bytes.
 
-What an application says has been checked and encoded before it comes here, and what is returned is
-decoded after. A backend draws no times and repeats nothing: the store does.
+The store checks and encodes what the application passes before it calls a backend, and decodes what
+the backend returns. A backend draws no times and repeats nothing: the store does both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,35 +23,36 @@ from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.topology.tables import TableRecord
 
 Fencing = Literal["", "lwt"]
-"""How a store that others run as well refuses what former owners write; not at all, unless told."""
+"""How a store on another system refuses what former owners write; not at all unless configured."""
 
 
 class Backend(Protocol):
-    """Where the rows of some tables are."""
+    """The place where the rows of some tables are."""
 
     async def open(self) -> None:
         """Be ready for everything below. Raises StoreError, and SchemaError."""
         ...
 
     async def close(self) -> None:
-        """Finish what has begun, and let go of everything."""
+        """Finish what has begun, and release everything."""
         ...
 
     async def records(self) -> Mapping[str, TableRecord]:
-        """What tables there are, and how each was made."""
+        """Which tables exist, and how each was made."""
         ...
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        """Write one row mutation; None when as many have it as its level says.
+        """Write one row mutation; returns None when as many replicas have it as its level requires.
 
-        A refusal says that nothing was applied. Raises WriteUnknown where nobody knows, and
-        Overloaded where nothing was begun. May be cancelled: then the outcome is unknown.
+        A refusal says that nothing was applied. Raises WriteUnknown if nobody knows the outcome,
+        and Overloaded if nothing was begun. May be cancelled: then the outcome is unknown.
         """
         ...
 
     async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
-        """Promise, durably, to refuse every lower lease number for the row, and this one of another
-        journal; then only may the row be read. A refusal where a higher one was promised.
+        """Promise, durably, to refuse every lower lease number for the row, and this number from
+        another journal; only then may the row be read. Returns a refusal if a higher number was
+        promised.
         """
         ...
 
@@ -76,5 +77,5 @@ class Backend(Protocol):
         ...
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """Read a row's families into memory, so that what is asked next is there."""
+        """Read a row's families into memory, for the requests that come next."""
         ...

@@ -34,9 +34,9 @@ P = TypeVar("P")
 Sync = Literal["normal", "fast"]
 
 SWEEP_SECONDS = 60.0
-"""Between two sweeps of what was deleted."""
+"""Seconds between two sweeps of deleted data."""
 FAST_SECONDS = 1.0
-"""Between two syncs of a store that answers before it syncs."""
+"""Seconds between two syncs of a store that answers before it syncs."""
 BUSY_ATTEMPTS = 100
 BUSY_SECONDS = 0.05
 """A write waits five seconds for a disk that does not keep up."""
@@ -123,7 +123,7 @@ class EmbeddedBackend:
         return refused
 
     async def _kept_up(self, step: Callable[[], P]) -> P:
-        """Take a step, as soon as the disk keeps up with those before."""
+        """Take a step as soon as the disk keeps up with earlier ones."""
         for _ in range(BUSY_ATTEMPTS):
             self._check_open()
             try:
@@ -136,7 +136,9 @@ class EmbeddedBackend:
         )
 
     def _now(self) -> int:
-        """The clock, as late as it ever was: what was drawn before it went back is no later."""
+        """The clock, or the latest time it ever showed: a time drawn before the clock went back is
+        no later.
+        """
         self._latest = max(self._latest, self._clock())
         return self._latest
 
@@ -164,13 +166,13 @@ class EmbeddedBackend:
             try:
                 await self.sweep()
             except EngineBusy:
-                continue  # what is left is swept the next time
+                continue  # the next sweep removes the rest
             except StoreError as error:
                 _log.warning("deleted data is no longer swept: %s", error)
                 return
 
     async def sweep(self) -> int:
-        """Remove for good what was deleted, as far as the horizon may go; returns how much."""
+        """Remove deleted data for good, as far as the horizon may go; returns how much."""
         replica = self.replica
         until = max(self._clock() - HORIZON_LAG_US, replica.horizon)
         tables = [table_of(name, record) for name, record in replica.records.items()]
@@ -188,7 +190,9 @@ class EmbeddedBackend:
             raise ClosedError("the store was closed in the meantime; nothing was written or read")
 
     async def _read(self, read: Callable[[A], Steps[P]], asked: A) -> P:
-        """Read in steps. Closing ends all cursors, and what they show then is not all there is."""
+        """Read in steps. Closing the store ends all cursors, which then no longer show
+        everything.
+        """
         self._check_open()
         return await in_steps(read(asked), self._check_open)
 
@@ -224,8 +228,8 @@ class EmbeddedBackend:
 
 
 async def in_steps(steps: Steps[P], check: Callable[[], None] = lambda: None) -> P:
-    """Run a reading to its end, and let everything else have its turn between its steps; `check`
-    is called after each such turn, and may raise.
+    """Run a reading to its end, and let other tasks run between its steps; `check` is called after
+    each step, and may raise.
     """
     while True:
         try:

@@ -1,1 +1,1 @@
-"""Where entries are kept on one machine: in memory, or in a directory."""
+"""The engines, which keep entries on one machine: in memory, or in a directory."""

@@ -1,9 +1,10 @@
-"""What an engine is: sorted entries in named spaces, written in batches, kept when synced.
+"""The contract of an engine: sorted entries in named spaces, written in batches, durable once
+synced.
 
-It knows nothing of rows. What is above it needs four things of it, and the contract's tests ask for
-them: a batch is there whole or not at all, also after a crash; a cursor sees the instant at which
-it was opened; what was applied before a sync began is there after it, whatever happens; and a sync
-may run in another thread while batches are applied.
+An engine knows nothing of rows. The layers above rely on four properties, and the contract's tests
+check them: a batch is applied whole or not at all, even in a crash; a cursor sees the instant at
+which it was opened; what was applied before a sync began survives once the sync has ended, whatever
+happens; and a sync may run in another thread while batches are applied.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,28 +13,28 @@ from typing import Protocol, TypeAlias
 from tenure.protocol.replication.pages import Cursor
 
 Entry: TypeAlias = tuple[str, bytes, bytes | None]
-"""A space, a key, and what is to be kept there; None removes it."""
+"""A space, a key, and the value to keep there; None removes it."""
 
 
 class StorageEngine(Protocol):
     """Sorted entries in named spaces."""
 
     def make_spaces(self, names: Iterable[str]) -> None:
-        """Have these spaces, whichever are there already."""
+        """Make those of these spaces that do not exist."""
         ...
 
     def spaces(self) -> set[str]:
-        """The names of the spaces that there are."""
+        """The names of all spaces."""
         ...
 
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """What is kept at each of `keys`."""
+        """The value at each of `keys`."""
         ...
 
     def apply(self, batch: Sequence[Entry]) -> None:
-        """Write all of it, or nothing. It is seen at once, and lasts when it is synced.
+        """Write the whole batch, or nothing. It is visible at once, and durable when it is synced.
 
-        Raises EngineBusy where the disk does not keep up: nothing was written.
+        Raises EngineBusy if the disk does not keep up; then nothing was written.
         """
         ...
 
@@ -42,11 +43,13 @@ class StorageEngine(Protocol):
         ...
 
     def sync(self) -> None:
-        """Wait until all that was applied before will survive a crash. From any thread."""
+        """Wait until everything that was applied before this call will survive a crash. From any
+        thread.
+        """
         ...
 
     def flush(self) -> None:
-        """Move what is in memory to files. From any thread."""
+        """Write what is in memory to files. From any thread."""
         ...
 
     def compact(self) -> None:
@@ -54,7 +57,7 @@ class StorageEngine(Protocol):
         ...
 
     def backup(self, directory: str) -> None:
-        """A copy of this instant in a new directory. From any thread."""
+        """Make a copy of this instant in a new directory. From any thread."""
         ...
 
     def figures(self) -> dict[str, dict[str, int]]:
@@ -62,7 +65,7 @@ class StorageEngine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything. Afterwards nothing may be called."""
+        """Release everything. No method may be called afterwards."""
         ...
 
 

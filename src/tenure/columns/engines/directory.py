@@ -1,10 +1,10 @@
-"""The directory of a store: whether it can be one, and what RocksDB's errors say of it.
+"""The directory of a store: checks that it can be one, and translates RocksDB's errors about it.
 
-A store that cannot be opened must not be touched. RocksDB makes a new database where it finds no
-`CURRENT`, also beside the files of one that has lost it; and it reads no log in a directory that
-nobody names, and so forgets what was acknowledged. So our directory has a file that says that it is
-a store, of which format, and where its log is; and a directory of logs says of which store. What
-does not fit is refused before RocksDB sees it.
+A store that cannot be opened must not be touched. RocksDB makes a new database if it finds no
+`CURRENT`, even beside the files of a database that has lost it. It also reads no log in a directory
+that nobody names, and so forgets acknowledged writes. So our directory has a file that says that it
+is a store, in which format, and where its log is; and a directory of logs says to which store it
+belongs. A directory that does not fit is refused before RocksDB sees it.
 """
 
 import fcntl
@@ -34,7 +34,7 @@ LOG_MARK = "tenure-log.json"
 
 
 class StoreMark(msgspec.Struct, frozen=True):
-    """What a directory says of itself."""
+    """What a directory says about itself."""
 
     format: int
     identity: str
@@ -45,7 +45,7 @@ class StoreMark(msgspec.Struct, frozen=True):
 
 @cache
 def rocksdict() -> Any:  # noqa: ANN401 - a module
-    """The binding. Raises ConfigurationError where it is not installed."""
+    """The Python binding of RocksDB. Raises ConfigurationError if it is not installed."""
     try:
         import rocksdict as found  # noqa: PLC0415 - an extra
     except ImportError:
@@ -56,8 +56,9 @@ def rocksdict() -> Any:  # noqa: ANN401 - a module
 
 
 def prepare(path: Path, log: Path | None) -> None:
-    """Have a directory in which RocksDB may open or make the store. One that is there is checked,
-    and not touched. Raises StoreError, and ConfigurationError for another directory.
+    """Prepare a directory in which RocksDB may open or make the store. An existing store is
+    checked, and not touched. Raises StoreError, and ConfigurationError for a directory of something
+    else.
     """
     for each in (path, log):
         if each is not None and each.exists() and not each.is_dir():
@@ -94,13 +95,15 @@ def _check_log(path: Path, log: Path, said: StoreMark) -> None:
 
 
 def _has_entries(path: Path, log: Path | None) -> bool:
-    """Whether anything was ever written; a store that was never made whole is made again."""
+    """Whether anything was ever written; a store that was never completed is made again."""
     places = [path] if log is None else [path, log]
     return any(any(each.glob(kind)) for each in places for kind in ("*.sst", "*.log"))
 
 
 def read_mark(path: Path) -> StoreMark:
-    """What the directory says of itself. Raises where it is not a store that this tenure reads."""
+    """What the directory says about itself. Raises if it is not a store that this version of tenure
+    reads.
+    """
     said = _read(path / MARK)
     if said is None:
         raise ConfigurationError(
@@ -131,10 +134,10 @@ def _is_blank(path: Path) -> bool:
 
 
 def _make(path: Path, log: Path | None) -> bool:
-    """Say first what it is: a directory without a mark is never touched again. False where another
-    process has made it meanwhile.
+    """Write the marks first: a directory without a mark is never touched again. False if another
+    process has made the store meanwhile.
 
-    The mark of the directory comes last, so that one which was not made whole is made again.
+    The mark of the directory comes last, so that an incomplete store is made again.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDONLY)
@@ -160,17 +163,17 @@ def _mark(path: Path, log: Path | None) -> None:
 
 
 def _of_making(name: str) -> tuple[str, str]:
-    """The names of a mark, before and after it is whole."""
+    """The names of a mark's file, while it is written and after."""
     return name, f".{name}"
 
 
 def mark_backup(path: Path) -> None:
-    """A backup is a store of its own, with its log beside its files."""
+    """Mark a backup as a store of its own, with its log beside its files."""
     _write(path, MARK, StoreMark(FORMAT, uuid4().hex))
 
 
 def _write(directory: Path, name: str, said: StoreMark) -> None:
-    """Have the mark there whole, or not at all, whenever the power fails."""
+    """Write the mark so that it exists whole or not at all, whenever the power fails."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = directory / f".{name}"
     with draft.open("wb") as file:
@@ -186,10 +189,10 @@ def _write(directory: Path, name: str, said: StoreMark) -> None:
 
 
 class DirectoryWatch:
-    """Notices that the directory of an open store, or that of its log, is where it was no more.
+    """Notices that the directory of an open store, or that of its log, was removed or replaced.
 
-    Files that are open are written on when they are removed, or moved with their directory: they
-    are synced, and nobody who opens the store finds what was acknowledged.
+    Open files can still be written after they are removed, or moved with their directory: writes
+    are synced and acknowledged, but nobody who opens the store later finds them.
     """
 
     def __init__(self, path: Path, log: Path | None) -> None:
@@ -197,7 +200,7 @@ class DirectoryWatch:
         self._marks = {each: _directory_with(each) for each in marks}
 
     def check(self) -> None:
-        """Raise StoreUnwritable where one of them is another directory now, or none."""
+        """Raise StoreUnwritable if one of them is another directory now, or missing."""
         for mark, before in self._marks.items():
             if before is None or _directory_with(mark) != before:
                 raise StoreUnwritable(
@@ -208,7 +211,7 @@ class DirectoryWatch:
 
 
 def _directory_with(mark: Path) -> tuple[int, int] | None:
-    """Which directory has the mark; None where none has."""
+    """The identity of the directory that has the mark; None if there is no mark."""
     try:
         mark.stat()
         found = mark.parent.stat()
@@ -218,7 +221,7 @@ def _directory_with(mark: Path) -> tuple[int, int] | None:
 
 
 class Translated:
-    """Within it, errors of RocksDB and of the system become those of tenure."""
+    """Within this context, errors of RocksDB and of the system become those of tenure."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -241,7 +244,7 @@ class Translated:
         """
         if isinstance(error, OSError):
             raise unwritable(self._path, str(error)) from error
-        if type(error) is Exception:  # all that the binding raises
+        if type(error) is Exception:  # the only exception that the binding raises
             raise _translated(self._path, str(error)) from error
 
 
@@ -262,7 +265,7 @@ def _translated(path: Path, said: str) -> StoreError | EngineBusy:
 
 
 def unwritable(path: Path, said: str) -> StoreUnwritable:
-    """What to raise where the system refuses."""
+    """The error to raise if the system refuses."""
     return StoreUnwritable(
         f"the store {path} cannot be used: {said}. Its user needs to write there, on a disk with "
         "space"

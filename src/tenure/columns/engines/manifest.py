@@ -1,9 +1,11 @@
-"""How long the file is that names all others of a store: RocksDB takes a shorter one for whole.
+"""Notes the length of the file that names all others of a store: RocksDB mistakes a truncated one
+for whole.
 
-The manifest is a log of which files there are. RocksDB syncs each of its lines, and where lines at
-its end are missing it opens the store without the files which they name, and removes those. No
-crash makes it shorter, only a disk that loses what it has synced, or somebody who copies a store
-while it is open. So its length is kept beside it, from when that much of it was synced.
+The manifest is a log of which files exist. RocksDB syncs each of its lines. If lines at its end are
+missing, RocksDB opens the store without the files that they name, and removes those files. A crash
+never makes the manifest shorter; only a disk does that loses what it has synced, or somebody who
+copies a store while it is open. So the watch keeps its length in a file beside it, once that much
+of it is synced.
 """
 
 import os
@@ -32,7 +34,7 @@ class ManifestWatch:
         self._noted = ManifestMark("", 0)
 
     def note(self) -> None:
-        """Keep its length, if it has grown. A disk that refuses costs nothing but the note."""
+        """Keep its length, if it has grown. If the disk refuses, only the note is lost."""
         with suppress(OSError):
             name = self._noted.name
             if not name or not (self._path / name).exists():
@@ -48,13 +50,13 @@ class ManifestWatch:
 
 
 def check_manifest(path: Path) -> None:
-    """Raises StoreDamaged where the manifest is shorter than it was."""
+    """Raise StoreDamaged if the manifest is shorter than it was."""
     try:
         said = msgspec.json.decode((path / MARK).read_bytes(), type=ManifestMark)
         name = (path / "CURRENT").read_text().strip()
         size = (path / name).stat().st_size
     except (OSError, *MALFORMED):
-        return  # there is no note, or RocksDB says what is wrong
+        return  # there is no note, or RocksDB reports the damage
     if name == said.name and size < said.bytes:
         raise StoreDamaged(
             f"{path / name} has {size} bytes, and had {said.bytes}: it names the files of the "

@@ -8,7 +8,7 @@ from tenure.errors import Unsupported
 
 
 class _Space:
-    """Entries, and their keys in order. Cursors share both until something changes."""
+    """Entries, and their keys in order. Cursors share both until an entry changes."""
 
     def __init__(self) -> None:
         self.keys: list[bytes] = []
@@ -89,7 +89,7 @@ class MemoryEngine:
         return self._spaces[space].cursor()
 
     def sync(self) -> None:
-        """See `StorageEngine.sync`. A batch that comes meanwhile may be lost or not."""
+        """See `StorageEngine.sync`. A crash may or may not lose a batch that comes meanwhile."""
         del self._undo[: len(self._undo)]
 
     def flush(self) -> None:

@@ -1,14 +1,14 @@
-"""An engine on RocksDB: a commit log, sorted tables in memory and in files, and their merging.
+"""An engine on RocksDB, which has a commit log, and sorted tables in memory and in merged files.
 
-What the Cassandra paper builds in section 5.6 is what RocksDB is, down to the options: the log is
-written first, on a disk of its own if asked; each family has its table in memory and its files;
-files of like sizes are merged; Bloom filters and block indexes lead to a column. What is by hand is
-little: flushing a family by its number of entries, and keeping out of the interpreter's way.
+RocksDB is what the Cassandra paper builds in section 5.6, down to the options: the log is written
+first, on a disk of its own if asked; each family has its table in memory and its files; files of
+similar sizes are merged; Bloom filters and block indexes lead to a column. This file adds little:
+it flushes a family by its number of entries, and does not block the interpreter.
 
-The Python binding holds the interpreter's lock while it puts, writes and iterates, and lets go of
-it while it syncs, flushes, compacts and gets several keys at once. A renewal of a lease must not
-wait behind a disk. So a batch is never written with a sync in it, and never waits where writes are
-slowed down: RocksDB is told to refuse instead, and the writer comes again (`EngineBusy`).
+The Python binding holds the interpreter's lock while it puts, writes and iterates, and releases it
+while it syncs, flushes, compacts and gets several keys at once. A renewal of a lease must not wait
+for a disk. So writing a batch never includes a sync, and never waits when RocksDB slows writes
+down: RocksDB refuses instead, and the writer tries again (`EngineBusy`).
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -38,28 +38,32 @@ Walk: TypeAlias = Generator[tuple[bytes, bytes], None, None]
 
 MIB = 1 << 20
 FILES_TO_MERGE = 16
-"""Files of one family before any are merged. Beyond as many, unlike sizes are merged too."""
+"""How many files a family has before any are merged. Beyond that many, different sizes are merged
+too.
+"""
 SIMILAR_PERCENT = 100
 """A file is merged with those before it unless it is more than twice as large (paper 5.7)."""
 NEVER_PERCENT = 1_000_000_000
 BLOCK_BYTES = 16 << 10
 BLOOM_BITS = 10
 COUNTINGS = 16
-"""How often entries are counted while a family gathers as many as it may."""
+"""How often entries are counted while a family fills its table in memory."""
 DELETED_WINDOW = 65_536
 DELETED_IN_WINDOW = 16_384
-"""A file is merged where so many of so many entries in a row are deleted: a reader passes them in
-one call, which holds the interpreter."""
+"""A file is merged if this many of so many consecutive entries are deleted: a reader skips them in
+one call, which holds the interpreter's lock.
+"""
 
 
 class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How much memory an engine takes, and how much it gathers before it writes files."""
+    """How much memory an engine uses, and how much it gathers before it writes files."""
 
     log_bytes: int = 128 * MIB
-    """The size of the commit log above which families are flushed so that old logs can go; that of
-    the paper."""
+    """The size of the commit log above which families are flushed so that old logs can be removed;
+    the paper's figure.
+    """
     family_bytes: int = 16 * MIB
-    """What one family gathers in memory before it becomes a file."""
+    """How many bytes one family gathers in memory before it writes a file."""
     family_entries: int = 1_000_000
     """The same, as a number of entries: many small ones take more than their bytes."""
     cache_bytes: int = 64 * MIB
@@ -80,7 +84,7 @@ class RocksCursor:
     def __init__(self, space: "Rdict", translated: Translated) -> None:
         self._iterator: RdictIter | None = space.iter()
         self._walk: Callable[[], Walk | None] = lambda: None
-        """The last one; a walk has the cursor, so it is not held in turn."""
+        """The last walk, held weakly because a walk refers to its cursor."""
         self._translated = translated
 
     def get(self, key: bytes) -> bytes | None:
@@ -130,17 +134,19 @@ class RocksCursor:
 
     @property
     def iterator(self) -> "RdictIter":
-        """That of RocksDB. It keeps the directory locked, so closing the engine takes it away."""
+        """RocksDB's iterator. It keeps the directory locked, so closing the engine drops it."""
         assert self._iterator is not None, "the engine is closed"
         return self._iterator
 
     def _check(self, iterator: "RdictIter") -> None:
-        """An iterator that cannot read on looks as if it was at the end."""
+        """Raise if the iterator has failed: one that cannot read on looks as if it was at the
+        end.
+        """
         with self._translated:
             iterator.status()
 
     def close(self) -> None:
-        """Let go of the directory, also where somebody still has a walk that was not ended."""
+        """Release the directory, even if somebody still has an unfinished walk."""
         self._iterator = None
         if (walk := self._walk()) is not None:
             walk.close()
@@ -160,7 +166,7 @@ class RocksEngine:
         self._handles: dict[str, ColumnFamily] = {}
         self._spaces: dict[str, Rdict] = {}
         self._unseen = 0
-        """Entries that were written since those in memory were counted."""
+        """Entries written since those in memory were counted."""
         self._settings = self._settings_of_all()
         self._write = rocksdict().WriteOptions()
         self._write.no_slowdown = True
@@ -173,8 +179,8 @@ class RocksEngine:
     def open(
         cls, path: Path, log: Path | None = None, options: EngineOptions | None = None
     ) -> Self:
-        """The engine in a directory, which is made where it is missing. Raises StoreError where it
-        is in use, damaged, newer or not writable; then nothing was touched.
+        """Open the engine in a directory, which is made if it is missing. Raises StoreError if the
+        directory is in use, damaged, of a newer version or not writable; then nothing was touched.
         """
         rocksdict()
         with Translated(path):
@@ -280,8 +286,8 @@ class RocksEngine:
             self._flush_the_many()
 
     def _flush_the_many(self) -> None:
-        """Flush the families that have too many entries in memory. RocksDB alone counts them: it
-        flushes by bytes by itself.
+        """Flush the families that have too many entries in memory. RocksDB counts entries, but
+        flushes automatically only by bytes.
         """
         most = self._options.family_entries
         for space in self._spaces.values():
@@ -317,7 +323,7 @@ class RocksEngine:
                 space.compact_range(None, None, how)
 
     def backup(self, directory: str) -> None:
-        """See `StorageEngine.backup`: a checkpoint, of links where the disk is the same."""
+        """See `StorageEngine.backup`: a checkpoint, made of links if it is on the same disk."""
         target = Path(directory)
         with Translated(target):
             self._db.flush_wal(True)  # noqa: FBT003
@@ -340,13 +346,13 @@ class RocksEngine:
         }
 
     def statistics(self) -> str:
-        """RocksDB's counters, where `EngineOptions.statistics` asked for them."""
+        """RocksDB's counters, if `EngineOptions.statistics` asked for them."""
         return self._settings.get_statistics() or ""
 
     def close(self) -> None:
-        """See `StorageEngine.close`. The directory is locked until the last handle is gone.
+        """See `StorageEngine.close`. The directory stays locked until the last handle is gone.
 
-        Closing moves what is in memory to files. Where the disk refuses, the log has it still.
+        Closing writes what is in memory to files. If the disk refuses, the log still has it.
         """
         for cursor in list(self._cursors):
             cursor.close()

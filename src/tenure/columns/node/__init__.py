@@ -1,1 +1,3 @@
-"""A node of the store in its own process: what runs its machines, and what its disk keeps."""
+"""A node of the store in its own process: it runs the node's machines, and keeps the node's
+data.
+"""

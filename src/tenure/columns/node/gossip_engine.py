@@ -1,4 +1,4 @@
-"""What runs a node's gossiper: its datagrams, and what the rest of the node makes of the news."""
+"""Runs a node's gossiper: carries its datagrams, and tells the rest of the node the news."""
 
 import asyncio
 import logging
@@ -43,9 +43,9 @@ VERSION_BYTES = 8
 class GossipEngine:
     """Runs a `Gossiper` from `start` to `stop`.
 
-    `on_convicted` is told all that are convicted, each time that changes; `on_newer` who acts by a
-    higher version of the topology, and by which; `fail` what makes going on impossible.
-    `on_vouched` is called when this life may take part.
+    `on_convicted` is called with all convicted nodes, each time they change; `on_newer` with a node
+    that acts by a higher version of the topology, and the version; `fail` with an error after which
+    the node cannot go on. `on_vouched` is called when this life may take part.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class GossipEngine:
         self.on_vouched: Callable[[], None] = lambda: None
 
     def start(self, config: GossiperConfig, random: Random) -> None:
-        """Begin to talk; datagrams are heard at its address already."""
+        """Begin to talk; datagrams already arrive at its address."""
         self.machine = Gossiper(config, random)
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
         self._driver.start()
@@ -94,15 +94,15 @@ class GossipEngine:
             self._driver.post(event)
 
     def say(self, key: str, value: bytes) -> None:
-        """Have all others know it."""
+        """Make it known to all other nodes."""
         self._post(StateSet(key, value))
 
     def promise(self, promises: int) -> None:
-        """So often the counter of the disk was raised (R26)."""
+        """Tell how often the counter of the disk was raised (R26)."""
         self._post(PromisesRaised(promises))
 
     def follow(self, topology: Topology) -> None:
-        """These nodes there are, and by this version the node acts."""
+        """These are the nodes, and this is the version by which the node acts."""
         nodes = (*topology.nodes, *topology.waiting)
         peers = tuple(GossipPeer(node.id, node.gossip) for node in nodes if node.gossip)
         removed = tuple(node.id for node in topology.removed)
@@ -114,7 +114,7 @@ class GossipEngine:
 
     @property
     def down(self) -> tuple[NodeId, ...]:
-        """All that are convicted."""
+        """All convicted nodes."""
         return tuple(self._down)
 
     def view(self) -> GossiperView:
@@ -153,7 +153,7 @@ class GossipEngine:
             self._fail(
                 StoreDamaged(
                     f"{self._directory.path} was put back to an earlier state: other nodes know "
-                    "a later one. What it acknowledged since is not there, so it may not take part "
+                    "a later one. It lacks what it has acknowledged since, so it may not take part "
                     "again. Have the node replaced by a new one, with an empty directory: tenure "
                     "columns replace"
                 )

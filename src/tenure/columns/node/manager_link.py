@@ -1,7 +1,7 @@
-"""A node's connection to whoever leads the managers: it says what it is, and is told the topology.
+"""A node's connection to the leading manager: the node says what it is, and learns the topology.
 
-The request is complete and is repeated, so nothing has to be remembered of what was lost. A node
-that is part of the ring needs no manager: it goes on by the topology that it has (R14).
+Each request is complete, and requests are repeated, so a lost one needs no care. A node that is
+part of the ring needs no manager: it goes on by the topology that it has (R14).
 """
 
 import asyncio
@@ -20,11 +20,11 @@ _log = logging.getLogger("tenure.columns")
 NODE_ROLE: Role[ManagerToNode] = Role("/v1/node", decode_to_node, encode_topology)
 ASK_SECONDS = 2.0
 LOOK_SECONDS = 0.3
-"""Between two managers that do not lead, or do not answer."""
+"""Seconds between two managers that do not lead, or do not answer."""
 
 
 class MakesRequests(Protocol):
-    """Who knows what a node has to say."""
+    """Makes the requests of a node."""
 
     def __call__(self, sequence: int) -> NodeRequest:
         """The request of that number."""
@@ -32,7 +32,7 @@ class MakesRequests(Protocol):
 
 
 class ManagerLink:
-    """Asks, from `start` to `stop`. `fail` is called where the node may not take part."""
+    """Asks managers, from `start` to `stop`. `fail` is called if the node may not take part."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class ManagerLink:
         self._asking = asyncio.create_task(self._ask())
 
     async def stop(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
             await self._transport.close()
 
     def poke(self) -> None:
-        """Ask soon: there is something to say."""
+        """Ask soon, because there is something to say."""
         self._poked.set()
 
     async def _ask(self) -> None:
@@ -115,7 +115,9 @@ class ManagerLink:
                 self.poke()
 
     def _heed(self, manager: str, told: TopologyTold) -> None:
-        """Each leader counts for itself what it was told, so the first it says is nothing new."""
+        """Each leader counts separately what it was told, so the first number that it says is
+        nothing new.
+        """
         leader = manager, told.leadership
         if leader == self._heeded[0] and told.compare > self._heeded[1]:
             self.on_compare()

@@ -1,9 +1,10 @@
-"""The directory of a node: who it is, what topology it acts by, and its rows (R31).
+"""The directory of a node: its identity, the topology by which it acts, and its rows (R31).
 
-A node is its directory. Its id and its first token are drawn when that is made, and a disk that is
-empty is another node. Each start is a life of the node with a higher generation, kept before
-anybody hears of it, and after the rows are locked: who does not get them begins no life. Files are
-written anew beside the old ones and put in their place, so that there is always a whole one.
+A node is its directory. Its id and its first token are drawn when the directory is made, so an
+empty disk is another node. Each start is a life of the node with a higher generation. The
+generation is on the disk before any other node hears of it, and only after the rows are locked: a
+process that does not get the lock begins no life. Files are written beside the old ones and then
+replace them, so a whole one always exists.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeId
     token: Token
     generation: int = 0
-    """Of the life that began last."""
+    """The generation of the life that began last."""
 
 
 class NodeDirectory:
@@ -51,21 +52,21 @@ class NodeDirectory:
         self.path = path
         self.identity = identity
         self._thread = ThreadPoolExecutor(1, "tenure node directory")
-        """One: what is written later counts later."""
+        """A single thread, so that files are written in order."""
 
     def soon(self, keep: Callable[[K], None], what: K) -> "asyncio.Future[None]":
-        """Have something kept in another thread, after all that came before it."""
+        """Keep something, in another thread, after everything before it."""
         return asyncio.get_running_loop().run_in_executor(self._thread, keep, what)
 
     def close(self) -> None:
-        """Wait until all is kept."""
+        """Wait until everything is kept."""
         self._thread.shutdown()
 
     @classmethod
     def open(cls, path: Path, cluster: str, random: Random) -> "NodeDirectory":
-        """The directory of a node of `cluster`, made where it is missing.
+        """Open the directory of a node of `cluster`, which is made if it is missing.
 
-        Raises ConfigurationError where it is of another cluster, and StoreDamaged.
+        Raises ConfigurationError if it belongs to another cluster, and StoreDamaged.
         """
         file = path / IDENTITY
         try:
@@ -91,7 +92,7 @@ class NodeDirectory:
         return cls(path, identity)
 
     def begin_life(self) -> None:
-        """Count a life. Where the clock was put back, lives are counted on."""
+        """Begin a life. If the clock was put back, the generation still rises."""
         later = max(self.identity.generation + 1, time.time_ns() // 1_000_000)
         self.keep(msgspec.structs.replace(self.identity, generation=later))
 
@@ -101,7 +102,7 @@ class NodeDirectory:
         self.identity = identity
 
     def topology(self) -> Topology | None:
-        """By which the node acted last; None before it was told one."""
+        """The topology by which the node acted last; None before it was told one."""
         try:
             data = (self.path / TOPOLOGY).read_bytes()
         except FileNotFoundError:
@@ -113,7 +114,7 @@ class NodeDirectory:
         self._write(TOPOLOGY, packed_topology(topology))
 
     def known(self) -> tuple[NodeDigest, ...]:
-        """What was heard of promises of others."""
+        """What this node has heard of the promises of others."""
         try:
             data = (self.path / KNOWN).read_bytes()
             return msgspec.msgpack.decode(data, type=tuple[NodeDigest, ...])
@@ -141,7 +142,7 @@ class NodeDirectory:
 
 
 def read_secret(path: Path) -> bytes:
-    """The cluster's secret in a file. Raises ConfigurationError for what cannot be one."""
+    """Read the cluster's secret from a file. Raises ConfigurationError if it cannot be one."""
     try:
         secret = path.read_bytes().strip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Who may come in at a node's door: whoever shows a token that counts, of a role for rows."""
+"""Admits clients at a node's door that show a valid token, of a role for rows."""
 
 import logging
 

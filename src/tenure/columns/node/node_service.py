@@ -3,10 +3,10 @@
     async with NodeService(settings) as node:
         await node.wait()
 
-A node that has been part of its cluster before begins by the topology on its disk, and needs no
-manager for that. A node that has not been part asks a manager until it is told a topology. Either
-takes part when the ring is formed and other nodes vouch for it: its disk may have been put back to
-an earlier state, also to one in which it had never taken part (R26).
+A node that has been part of its cluster before starts with the topology on its disk, and needs no
+manager for that. Any other node asks a manager until it is told a topology. Either takes part when
+the ring is formed and other nodes vouch for it, because its disk may have been put back to an
+earlier state, even to one in which it had never taken part (R26).
 """
 
 import asyncio
@@ -50,40 +50,43 @@ _log = logging.getLogger("tenure.columns")
 TABLE_SECONDS = 10.0
 """How long a client waits for a table to be made."""
 LIMITS = ConnectionLimits(buffer_bytes=None)
-"""Pieces of copies are a megabyte long, and who connects is trusted with the whole store."""
+"""Pieces of copies are a megabyte long, and a client that connects is trusted with the whole
+store.
+"""
 Answer = Callable[[ToStoreClient], None]
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is told when it is started."""
+    """The settings with which a node is started."""
 
     cluster: str
     data: Path
     managers: tuple[str, ...] = ()
     seeds: tuple[str, ...] = ()
-    """Where some nodes hear datagrams, "HOST:PORT"."""
+    """Where some nodes receive datagrams, "HOST:PORT"."""
     secret: Path
-    """A file with what all nodes of the cluster have, and nobody else."""
+    """A file with a secret that all nodes of the cluster have, and nobody else."""
     tokens: Path | None = None
-    """Whoever connects must show one of the tokens in this file."""
+    """A client must show one of the tokens in this file."""
     host: str = "127.0.0.1"
     port: int = 7500
     advertise: str = ""
-    """The host by which others reach it; that of `host` without it."""
+    """The host by which others reach the node, if it is not `host`."""
     name: str = ""
     rack: str = "rack"
     datacentre: str = "datacentre"
     patience_seconds: float = 5.0
-    """What a request may take. After that nobody knows what became of it (R9)."""
+    """How long a request may take. After that nobody knows what became of it (R9)."""
     gossip_seconds: float = 1.0
-    """Between two rounds of gossip: the same at all nodes of a cluster. A node that is silent is
-    convicted after about eleven and a half of them."""
+    """Seconds between two rounds of gossip, the same at all nodes of a cluster. A silent node is
+    convicted after about eleven and a half rounds.
+    """
     copy_bytes_a_second: int = 100_000_000
-    """So fast at most the node copies what it gains."""
+    """The highest rate at which the node copies ranges that it gains."""
     repair_seconds: float = 60.0
-    """Between two rounds in which replicas are compared, and what they carry is weighed."""
+    """Seconds between two rounds in which replicas are compared, and their load is weighed."""
     repair_bytes_a_second: int = 16 << 20
-    """So fast at most comparing goes."""
+    """The highest rate of comparing."""
 
 
 def wall_us() -> int:
@@ -93,7 +96,7 @@ def wall_us() -> int:
 
 @contextmanager
 def _listening(where: str) -> Iterator[None]:
-    """What the system refuses is said with the way out."""
+    """Turn the system's refusal into an error with the way out."""
     try:
         yield
     except OSError as error:
@@ -104,7 +107,7 @@ def _listening(where: str) -> Iterator[None]:
 
 
 class NodeService:
-    """See above. Raises ConfigurationError for what it cannot run with."""
+    """See above. Raises ConfigurationError for settings with which it cannot run."""
 
     def __init__(self, settings: NodeSettings, credentials: Credentials = NOTHING) -> None:
         if not settings.managers and not settings.seeds:
@@ -124,11 +127,11 @@ class NodeService:
         self._http: aiohttp.ClientSession | None = None
         self._has_started = False
         self._topology: Topology | None = None
-        """By which it will take part."""
+        """The topology by which it will take part."""
         self._newer: tuple[NodeId, int] | None = None
-        """Who has said meanwhile that it has a newer one, and which."""
+        """The node that has meanwhile announced a newer topology, and its version."""
         self._weights_told = 0
-        """How many weighings the managers have been told of."""
+        """The weighings that the managers have been told of."""
 
     # --- running ---
 
@@ -144,7 +147,7 @@ class NodeService:
         await self._stop()
 
     async def wait(self) -> None:
-        """Wait until it cannot go on; raises why."""
+        """Wait until the node cannot go on; raises the reason."""
         await asyncio.shield(self._failed)
 
     @property
@@ -231,7 +234,7 @@ class NodeService:
             await self._http.close()
 
     def on_failed(self, error: Exception) -> None:
-        """It cannot go on."""
+        """The node cannot go on."""
         if not self._failed.done():
             self._failed.set_exception(error)
 
@@ -291,7 +294,7 @@ class NodeService:
 
     def _on_topology(self, topology: Topology) -> None:
         if topology.is_removed(self.directory.identity.node):
-            # Nobody answers it any more, so clients must go on with other nodes at once.
+            # No node answers it any longer, so its clients must go on with other nodes at once.
             why = f"this node was removed from {topology.cluster!r}, for ever: delete its directory"
             self.on_failed(ConfigurationError(why))
         self.gossip.follow(topology)
@@ -393,7 +396,7 @@ class NodeService:
     ) -> None:
         if self._link is None:
             name = next(iter(missing))
-            detail = "this node knows no manager, who makes tables: start it with --manager"
+            detail = "this node knows no manager, and managers make tables: start it with --manager"
             answer(TableMissing(request=opening.request, table=name, detail=detail))
             return
         waiting = (opening, answer)
@@ -406,7 +409,7 @@ class NodeService:
                 return
 
     async def _make_table(self, manager: str, name: str, record: TableRecord) -> str:
-        """Why it was not made; empty where it was."""
+        """Why the table was not made; empty if it was."""
         if self._http is None:
             self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TABLE_SECONDS))
         body = msgspec.json.encode({"name": name, "table": record})

@@ -1,4 +1,4 @@
-"""What runs the machine of a node: its replica, its door, and its connections to other nodes."""
+"""Runs the machine of a node with its replica, its door, and its connections to other nodes."""
 
 import asyncio
 import logging
@@ -65,16 +65,16 @@ from tenure.wire.message_parts import MessageJoiner, in_parts
 
 _log = logging.getLogger("tenure.columns")
 COUNT_SECONDS = 5.0
-"""So often the changes of a store raise its counter, which all nodes keep on their disks."""
+"""How often changes of a store raise its counter, which all nodes keep on their disks."""
 
 
 class StoreEngine:
     """Runs a `StoreNode` from `start` to `stop`, and is the listener of its door.
 
-    `fail` is called with what makes going on impossible. `on_opening` is given what clients say
-    first, with the way to answer; `on_topology` each topology that counts from then on;
-    `on_promised` how often the counter of the disk was raised. `on_through` is called when the node
-    is through with a step of a change.
+    `fail` is called with an error after which the node cannot go on; `on_opening` with the first
+    message of a client, and the way to answer; `on_topology` with each topology that counts from
+    then on; `on_promised` with how often the counter of the disk was raised; `on_through` when the
+    node has finished a step of a change.
     """
 
     def __init__(
@@ -107,26 +107,26 @@ class StoreEngine:
         self.promises = 0
         """How often the counter of the disk was raised, durably (R26)."""
         self._counted = 0
-        """How many changes there were when it was raised for them last."""
+        """How many changes there were when the counter was last raised."""
         self._delays = Delays()
         self._nearest: tuple[NodeId, ...] = ()
 
     # --- running ---
 
     def load(self, topology: Topology) -> None:
-        """Read what earlier lives have left: before `start`."""
+        """Read what earlier lives have left. Call it before `start`."""
         self._commits = GroupCommit(self.replica.engine.sync)
         self._open_tables(topology)
         self.replica.load()
         self.promises = self.replica.promises
 
     def start(self, random: Random, config: NodeConfig) -> None:
-        """Take part, under the topology that the directory has; what the store has of the node's
-        filling is put into `config`.
+        """Take part, under the topology that the directory has; `config` gets what the store knows
+        of the node's filling.
         """
         topology = config.topology
         self._open_tables(topology)
-        # The log has this before all that is acknowledged in this life (R26).
+        # The log has this before everything that is acknowledged in this life (R26).
         self._count_once_more()
         self._counting = asyncio.get_running_loop().create_task(self._count_changes())
         config = msgspec.structs.replace(config, filling=self.replica.copies.record)
@@ -137,7 +137,7 @@ class StoreEngine:
         self._on_topology(topology)
 
     async def stop(self) -> None:
-        """Take part no more, and have all on the disk that was done."""
+        """Stop taking part, and write everything that was done to the disk."""
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.stop()
@@ -150,7 +150,7 @@ class StoreEngine:
 
     @property
     def topology(self) -> Topology:
-        """By which the node acts."""
+        """The topology by which the node acts."""
         return self.machine.context.topology
 
     def post(self, event: NodeEvent) -> None:
@@ -159,7 +159,7 @@ class StoreEngine:
             self._driver.post(event)
 
     def ask_topology(self, node: NodeId) -> None:
-        """Have a node say by which topology it acts."""
+        """Ask a node by which topology it acts."""
         if self._driver is not None:
             body = AskTopology(ticket=self.machine.context.draw_ticket())
             self._tell(node, self._message(node, body))
@@ -175,7 +175,7 @@ class StoreEngine:
             body=body,
         )
 
-    # --- what the machine wants ---
+    # --- what the machine asks for ---
 
     def _perform(self, action: NodeAction) -> None:
         match action:
@@ -222,15 +222,17 @@ class StoreEngine:
         self._sync_all()
 
     async def _count_changes(self) -> None:
-        """A disk that was put back must lack something that others have heard of (R26)."""
+        """Count changes, so that a disk that was put back lacks something of which others have
+        heard (R26).
+        """
         while True:
             await asyncio.sleep(COUNT_SECONDS)
             self.count_changes()
 
     def count_changes(self) -> None:
-        """Raise the counter if the store was changed since; that is after the changes."""
+        """Raise the counter if the store has changed since; this comes after the changes."""
         if self._driver is not None and self.replica.changes > self._counted:
-            with suppress(StoreError, EngineBusy):  # it is tried again
+            with suppress(StoreError, EngineBusy):  # the next call tries again
                 self._count_once_more()
 
     def _on_synced(self, changes: int, promises: int, synced: "asyncio.Future[None]") -> None:
@@ -365,7 +367,7 @@ class StoreEngine:
             self.post(StoreAsked(number, message))
 
     def _on_answer(self, url: str, message: object) -> None:
-        """Nodes answer by the connections that they make themselves."""
+        """A node has answered by the connection that it made itself."""
 
     def _on_lost(self, url: str, why: str) -> None:
         _log.info("no connection to the node at %s: %s", url, why)
@@ -373,17 +375,17 @@ class StoreEngine:
     # --- who is up ---
 
     def tell_convicted(self, nodes: tuple[NodeId, ...]) -> None:
-        """These are held to be down, and no others (R5)."""
+        """These nodes are considered down, and no others (R5)."""
         self.post(Convicted(nodes))
 
     def compare(self) -> None:
-        """A manager says that replicas are to be compared now."""
+        """A manager asks to compare replicas now."""
         self.post(CompareAsked())
 
     def report(self) -> NodeReport:
-        """What the node does by itself."""
+        """What the node does of its own accord."""
         return self.machine.report(self._clock())
 
     def learn(self, topology: Topology) -> None:
-        """A manager says so."""
+        """A manager announces a topology."""
         self.post(TopologyLearned(topology))

@@ -26,7 +26,7 @@ class CassandraAddress(msgspec.Struct, frozen=True):
 
 
 def parse_address(url: str) -> CassandraAddress:
-    """The address that `url` is. Raises ConfigurationError for what is none."""
+    """Parse `url`. Raises ConfigurationError if it is not such an address."""
     nodes, slash, keyspace = url.removeprefix("cassandra:").partition("/")
     if not slash or not _KEYSPACE.fullmatch(keyspace):
         raise ConfigurationError(
@@ -38,7 +38,7 @@ def parse_address(url: str) -> CassandraAddress:
         found = _HOST.fullmatch(node.strip())
         if found is None or not 0 < int(found[2] or PORT) < 1 << 16:
             raise ConfigurationError(
-                f"{_FORM}, and in {shown(url)} {shown(node)} is no HOST[:PORT]"
+                f"{_FORM}, and in {shown(url)} {shown(node)} is not HOST[:PORT]"
             )
         hosts.append(found[1].strip("[]"))
         ports.add(int(found[2] or PORT))

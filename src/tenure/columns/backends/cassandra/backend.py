@@ -1,9 +1,10 @@
-"""The backend on Cassandra: rows of ours as partitions of one CQL table for each table.
+"""The backend on Cassandra: each of our tables is a CQL table, and each row a partition of it.
 
-Cassandra decides by time alone which of two writes counts. It refuses no write whose time has gone
-by, and so a writer whose clock is behind can lose what it wrote last (D3 is not promised). What was
-deleted can come back where a node was away for longer than `gc_grace_seconds` (D4). Rows are in the
-order of their keys only where the whole cluster keeps them so, with `ByteOrderedPartitioner`.
+Cassandra decides by time alone which of two writes counts. It never refuses a write because its
+time has passed, so a writer whose clock is behind can lose what it wrote last (D3 is not promised).
+A deleted value can come back if a node was away for longer than `gc_grace_seconds` (D4). Rows are
+in the order of their keys only if the whole cluster keeps them in that order, with
+`ByteOrderedPartitioner`.
 """
 
 import asyncio
@@ -61,7 +62,7 @@ from tenure.protocol.topology.tables import TableRecord
 _OfRow: TypeAlias = ColumnRead | PageRead | SupersRead | RowRead | RowMutation
 
 MARK = b""
-"""What is kept at a place in the order of time: that it is there."""
+"""The value at a place in the order of time, which only shows that the place exists."""
 
 
 class CassandraBackend:
@@ -109,7 +110,7 @@ class CassandraBackend:
         if mutation.table.fenced_by:
             return await self._write_under(mutation, attempt)
         at = attempt.version.time
-        # A time that was drawn must be above all before it, or the write would be hidden.
+        # A drawn time must be above all earlier ones, or the write would be hidden.
         if mutation.time is not None and at > (bound := self._clock() + AHEAD_US):
             return Ahead(bound)
         statements: list[Cql] = []
@@ -121,8 +122,8 @@ class CassandraBackend:
     async def _write_under(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """Write if the row is promised to this very lease, and its turn is not over.
 
-        The server draws the times of what is written. So a copy of a write that a node carries out
-        late, when the write was repeated long ago, would hide what came after it. The time that we
+        The server draws the times of these writes. So if a node carried out a copy of a write late,
+        when the write was repeated long ago, the copy would hide later writes. The time that we
         drew is therefore the write's turn, and each turn is carried out once.
         """
         table, key = mutation.table, mutation.key
@@ -162,7 +163,7 @@ class CassandraBackend:
         )
 
     async def _said(self, mutation: RowMutation, edit: Edit, at: int) -> list[Cql]:
-        """What one edit is in CQL."""
+        """Translate one edit into CQL."""
         table, key = mutation.table, mutation.key
         if edit.family is None:
             return [clear(table, (key,), at)]
@@ -236,8 +237,8 @@ class CassandraBackend:
 
 
 def _said_now(table: Table, key: bytes, edit: Edit) -> list[Cql]:
-    """What one edit of a fenced table is in CQL. The row is not deleted as a whole, because its
-    fence is a part of it there.
+    """Translate one edit of a fenced table into CQL. The row is not deleted as a whole, because its
+    fence is a part of the row.
     """
     if edit.family is None:
         return [clear(table, (key, name), None) for name in table.families]
@@ -251,12 +252,12 @@ def _said_now(table: Table, key: bytes, edit: Edit) -> list[Cql]:
 
 
 def _is_applied(answer: Answer) -> bool:
-    """Whether the condition held: the first column of the answer says so."""
+    """Whether the condition held, according to the first column of the answer."""
     return bool(answer and answer[0][0])
 
 
 def _in_time(place: ColumnPlace, family: FamilyShape, at: int) -> ColumnPlace:
-    """Where a column that was written then is in the order of time."""
+    """The place, in the order of time, of a column that was written then."""
     return place._replace(family=places(family), name=inverted(at.to_bytes(8, "big")) + place.name)
 
 

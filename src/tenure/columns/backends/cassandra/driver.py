@@ -1,10 +1,10 @@
-"""Cassandra's driver for asyncio: its answers come by callback, in a thread of its own.
+"""Cassandra's driver for asyncio: the driver delivers answers by callback, in a thread of its own.
 
-The driver's own futures are waited for in threads. Here each request has a future of the loop. The
-driver's thread puts answers into a queue and wakes the loop up once for all that are there; under
-load one turn of the loop takes hundreds of them. Whatever waits in the driver (connecting,
-preparing, closing) is done in other threads, and no more requests are under way than it has numbers
-for, because it would wait for one.
+The driver's own futures block the threads that wait for them. Here each request has a future of the
+loop instead. The driver's thread puts answers into a queue and wakes the loop once for all of them;
+under load one turn of the loop takes hundreds. Calls that block in the driver (connecting,
+preparing, closing) run in other threads. There are never more requests under way than the driver
+has numbers for, because it would block to get one.
 """
 
 import asyncio
@@ -35,18 +35,20 @@ from tenure.columns.requests import Consistency
 from tenure.errors import ClosedError, ForkedError, Overloaded, TenureError
 
 Answer = list[tuple[Any, ...]]
-"""The rows of one."""
+"""The rows of one page."""
 
 UNDER_WAY = 1024
-"""Requests that the driver has at once; connections of the newer protocols number 32,768."""
+"""The most requests that the driver has at once; a connection of a newer protocol has 32,768
+numbers.
+"""
 UNDER_WAY_FIRST_PROTOCOLS = 100
-"""Connections of the first two number 128."""
+"""The same for the first two protocols, whose connections have 128 numbers."""
 WAITING = 10_000
-"""Requests that wait for one of those to end. Whoever comes then is refused."""
+"""The most requests that wait for one of those to end. Further ones are refused."""
 SECONDS = 10.0
 """How long the driver waits for an answer."""
 RECONNECT_SECONDS = 2.0
-"""The longest wait between two attempts to reach a node that is away."""
+"""The longest wait between two attempts to reach a node that is down."""
 _NUMBERED_WIDELY = 3
 """The first version of the protocol with more than 128 requests at a connection."""
 Level = Consistency | Literal["serial"]
@@ -87,7 +89,7 @@ class CassandraDriver:
     # --- connecting ---
 
     async def connect(self) -> None:
-        """Reach the cluster, without a keyspace. Raises StoreError where nobody answers."""
+        """Connect to the cluster, without a keyspace. Raises StoreError if no node answers."""
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
         try:
@@ -113,7 +115,7 @@ class CassandraDriver:
         }
         self._cluster = Cluster(list(self.address.hosts), **{**defaults, **self._options})
         self._session = self._cluster.connect()
-        self._session.default_fetch_size = None  # what is asked for has a limit of its own
+        self._session.default_fetch_size = None  # each request has a limit of its own
 
     @property
     def protocol(self) -> int:
@@ -122,11 +124,13 @@ class CassandraDriver:
 
     @property
     def speaks_in_full(self) -> bool:
-        """Whether times and limits must stand in the statement: CQL 3.0.0 has no markers there."""
+        """Whether times and limits must be written into the statement: CQL 3.0.0 has no markers
+        there.
+        """
         return self.protocol == int(ProtocolVersion.V1)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         cluster, self._cluster, self._session = self._cluster, None, None
         if cluster is not None:
             await asyncio.to_thread(cluster.shutdown)
@@ -163,7 +167,7 @@ class CassandraDriver:
         return await self._send(SimpleStatement(in_full(statement)), "one", is_write=False)
 
     async def use(self, keyspace: str) -> None:
-        """Have the keyspace for all that follows."""
+        """Use the keyspace from here on."""
         self._check()
         try:
             await asyncio.to_thread(self._session.set_keyspace, keyspace)
@@ -196,7 +200,9 @@ class CassandraDriver:
         *,
         is_write: bool,
     ) -> Answer:
-        """Cancelled, it is as with any request that was sent: nobody knows what came of it."""
+        """Send a request. If this is cancelled, nobody knows the outcome, as with any request that
+        was sent.
+        """
         if self._waiting >= WAITING:
             raise Overloaded(
                 f"{WAITING} requests to Cassandra wait to be sent; this one was not begun. Ask "
@@ -229,10 +235,11 @@ class CassandraDriver:
         return in_our_words(error, self.address, is_write=is_write)
 
     def _renew_pools(self) -> None:
-        """Have connections opened to nodes that the driver takes to be up, and has none to.
+        """Make the driver connect to nodes that it considers up, but to which it has no connection.
 
-        Where a node goes, the driver ends its pool; but it does not take the node to be down while
-        another connection of the pool seems to be open. Then it tries again after half a minute.
+        When a node goes down, the driver ends its pool; but it does not consider the node down
+        while another connection of the pool seems to be open. Then it would try again only after
+        half a minute.
         """
         now = self._loop.time()
         if now >= self._renews_at and self._session is not None:
@@ -262,7 +269,7 @@ class CassandraDriver:
         for waiter, rows, error in arrived:
             self._under_way.release()
             if waiter.done():
-                continue  # whoever asked was cancelled
+                continue  # the request was cancelled
             if error is None:
                 waiter.set_result(rows)
             else:

@@ -1,4 +1,4 @@
-"""Pages of a row on Cassandra: its columns as it has them, in as many requests as a page takes."""
+"""Reads pages of a row on Cassandra, in as many requests as a page takes."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ from tenure.protocol.replication.versions import Version
 T = TypeVar("T")
 
 MOST_ROWS = 2048
-"""Of one answer: the server reads them as a whole, and so does the driver."""
+"""The most rows of one answer: the server reads an answer as a whole, and so does the driver."""
 ANSWER_BYTES = 4 << 20
-"""What an answer should have at most, as far as can be known before it is read."""
+"""The intended most bytes of an answer, as far as they can be foretold."""
 GUESSED_BYTES = 16 << 10
-"""What a value of a family takes, before any was seen."""
+"""The assumed size of a family's values, before any was seen."""
 AT_ONCE = 16
-"""Super columns, or columns by time, that are looked up side by side."""
+"""The most super columns, or columns by time, that are looked up concurrently."""
 
 
 class Sizes:
@@ -48,7 +48,7 @@ class Sizes:
         return max(1, min(wanted, MOST_ROWS, int(ANSWER_BYTES / max(usual, 1))))
 
     def see(self, table: Table, family: FamilyShape, values: Iterator[bytes]) -> None:
-        """Learn from an answer; quickly where values are larger than was thought."""
+        """Learn from an answer; quickly if values are larger than expected."""
         found = [len(value) for value in values]
         if not found:
             return
@@ -58,7 +58,7 @@ class Sizes:
 
 
 class RowReading:
-    """What is read of one row, at one level."""
+    """Reads one row, at one level."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class RowReading:
             limit = self._sizes.rows(self._table, family, part.first - len(cells))
             bounds = bounds_of(part, after)
             rows = await self._ask_slice(within, bounds, limit)
-            live = [row for row in rows if row[1] is not None]  # of the old, tombstones are listed
+            live = [row for row in rows if row[1] is not None]  # old servers list tombstones, too
             if self._driver.speaks_in_full:
                 live = await self._confirmed(family, super_column, live)
             self._sizes.see(self._table, family, (value for _, value, _ in live))
@@ -116,10 +116,11 @@ class RowReading:
     async def _confirmed(
         self, family: FamilyShape, super_column: bytes | None, listed: Answer
     ) -> Answer:
-        """Those of the listed columns that are there when they are asked for alone.
+        """Those of the listed columns that exist when they are asked for individually.
 
-        Cassandra 1.2 reads a file from the first name of a slice on, and so overlooks a delete of
-        the family or the super column whose entry is before that name: it lists what was deleted.
+        Cassandra 1.2 reads a file from the first name of a slice on. So it overlooks a delete of
+        the family or the super column if the entry of the delete lies before that name, and lists
+        what was deleted.
         """
         kept: Answer = []
         for few in _in_parts(listed, AT_ONCE):
@@ -130,7 +131,7 @@ class RowReading:
     async def _by_names(
         self, family: FamilyShape, super_column: bytes | None, names: list[bytes]
     ) -> dict[bytes, FoundCell]:
-        """Those of these columns that have values: in one request, where the server knows how."""
+        """Those of these columns that have values: in one request, if the server supports that."""
         if not names:
             return {}
         if self._driver.speaks_in_full:
@@ -149,8 +150,8 @@ class RowReading:
     async def _by_time(
         self, family: FamilyShape, super_column: bytes | None, part: Slice
     ) -> CellPage:
-        """A place may be of an earlier value, because writes are blind: each column is looked at.
-        Places that a newer value has left are removed on the way.
+        """Read columns by time. A place may belong to an earlier value, because writes are blind,
+        so each column is looked up. Places that a newer value has left are removed on the way.
         """
         within = (self._key, places(family), super_column or b"")
         cells: list[FoundCell] = []

@@ -1,4 +1,4 @@
-"""What the driver's errors mean to whoever uses a store."""
+"""Translates the driver's errors for users of a store."""
 
 import re
 
@@ -26,7 +26,7 @@ _FROM_SYSTEM = re.compile(r"Last error: (.+)")
 
 
 def plainly(error: object) -> str:
-    """What an error says, without the tuples and class names that the driver puts around it."""
+    """The text of an error, without the tuples and class names that the driver puts around it."""
     if isinstance(error, NoHostAvailable) and error.errors:
         several = error.errors.items() if isinstance(error.errors, dict) else ()
         return "; ".join(f"{node}: {plainly(each)}" for node, each in several)

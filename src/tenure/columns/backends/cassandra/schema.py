@@ -1,4 +1,6 @@
-"""The tables on Cassandra: made if that is wanted, and otherwise told how to make."""
+"""The tables on Cassandra: the store makes them if asked to, and otherwise says how to make
+them.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,21 +26,22 @@ from tenure.errors import SchemaError, Unsupported
 from tenure.protocol.topology.tables import TableRecord
 
 MOST_REPLICAS = 3
-"""Of a keyspace that is made here: as many as there are nodes, up to these."""
+"""The most replicas of a keyspace that is made here; fewer if there are fewer nodes."""
 ATTEMPTS = 20
 AGAIN_SECONDS = 0.25
-"""Processes that are started side by side make the same tables. The first makes each of them and
-records it within moments; the others wait for that."""
+"""How long to wait for another process to record a table. Processes that start together make the
+same tables: one of them makes a table and records it within moments, and the others wait for that.
+"""
 _ORDERED = "ByteOrderedPartitioner"
 
 
 async def prepare_schema(
     driver: CassandraDriver, tables: Sequence[Table], *, create: bool, fence: Fencing
 ) -> None:
-    """Have the keyspace and the tables, as they are declared.
+    """Make sure that the keyspace and the tables exist as declared.
 
-    Raises SchemaError with the statements to run where something is missing and is not to be made,
-    or was made otherwise; Unsupported for what this cluster cannot do.
+    Raises SchemaError if something is missing that the store may not make (the error has the
+    statements to run), or was made differently; Unsupported if this cluster cannot do it.
     """
     await _check_supported(driver, tables, fence)
     for _ in range(ATTEMPTS):
@@ -55,7 +58,7 @@ async def prepare_schema(
 
 
 async def _missing(driver: CassandraDriver, tables: Sequence[Table]) -> list[Cql]:
-    """What makes what is not there."""
+    """The statements that make what is missing."""
     found: list[Cql] = []
     records = None
     if await _has_keyspace(driver):
@@ -70,8 +73,8 @@ async def _missing(driver: CassandraDriver, tables: Sequence[Table]) -> list[Cql
 
 
 async def _make(driver: CassandraDriver, missing: Sequence[Cql]) -> bool:
-    """Run these. False where something is there by now: another process is making it, or was ended
-    while it did. What comes after it is left, because a table counts once it is recorded.
+    """Run these statements. False if something exists by now: another process is making it, or was
+    killed while it did. Then the rest is left out, because a table counts only once it is recorded.
     """
     for statement in missing:
         try:
@@ -86,8 +89,8 @@ async def _make(driver: CassandraDriver, missing: Sequence[Cql]) -> bool:
 
 
 async def _record(driver: CassandraDriver, tables: Sequence[Table]) -> None:
-    """Record the tables that are there and that nobody has recorded in all that time; make the
-    others. Raises SchemaError for one that is not as a store makes it.
+    """Record the tables that exist and that nobody has recorded in all that time; make the others.
+    Raises SchemaError for a table that differs from what a store makes.
     """
     records = await kept_records(driver) or {}
     for table in tables:
@@ -115,7 +118,7 @@ async def _check_supported(
 
 
 def _check_fence(driver: CassandraDriver, table: Table, fence: Fencing) -> None:
-    """Raise Unsupported where this store would not refuse what a former owner writes."""
+    """Raise Unsupported if this store would not refuse a former owner's writes."""
     told = f"the table {table.name!r} is fenced by the pool {table.fenced_by!r}"
     if fence != "lwt":
         raise Unsupported(
@@ -148,7 +151,7 @@ async def _replicas(driver: CassandraDriver) -> int:
 
 
 async def kept_records(driver: CassandraDriver) -> dict[str, TableRecord] | None:
-    """What the tables were made as; None where nothing was ever made."""
+    """The records of how the tables were made; None if nothing was ever made."""
     try:
         found = await driver.say(read_records())
     except SchemaError:
@@ -157,7 +160,9 @@ async def kept_records(driver: CassandraDriver) -> dict[str, TableRecord] | None
 
 
 def _missing_of(table: Table, kept: TableRecord | None) -> list[Cql]:
-    """What makes the table, if anything must. Raises SchemaError if it was made otherwise."""
+    """The statements that make the table, if it is missing. Raises SchemaError if it was made
+    differently.
+    """
     declared = table.record()
     if kept is None:
         return [make_table(table), keep_record(table.name, _as_text(declared))]

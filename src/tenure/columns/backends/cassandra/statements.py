@@ -1,16 +1,17 @@
-"""What the backend says to Cassandra, in CQL.
+"""The statements that the backend sends to Cassandra, in CQL.
 
-All families of a table are in one CQL table, a row of ours being one partition of it. So a mutation
-over several families is atomic, and what deletes a super column or a family is one range tombstone.
-A column is a row there: its family, its super column (empty in a simple family), and its name.
+All families of a table are in one CQL table, in which each of our rows is one partition. So a
+mutation over several families is atomic, and one range tombstone deletes a super column or a
+family. A column is a CQL row: its family, its super column (empty in a simple family), and its
+name.
 
     key  family      super  name        value
     ann  profile            name        ...      a column
     ann  terms       tea    17          ...      a column in a super column
     ann  terms@time  tea    ~time 17             its place in the order of time
 
-Values are written with UPDATE and not with INSERT, because an INSERT also writes that the row is
-there, which a delete of the value leaves behind. Names of tables are letters, digits and _.
+Values are written with UPDATE and not with INSERT, because an INSERT also writes that the row
+exists, and a delete of the value leaves that behind. Names of tables are letters, digits and _.
 """
 
 # ruff: noqa: S608 - what is put into the text is checked by `Table`; values are not put in
@@ -24,7 +25,7 @@ from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.pages import Slice
 
 RECORDS = "tenure_tables"
-"""Where it is kept what each table was made as."""
+"""The table that records how each table was made."""
 
 
 class Cql(NamedTuple):
@@ -35,7 +36,7 @@ class Cql(NamedTuple):
 
 
 def places(family: FamilyShape) -> str:
-    """The family of the places of its columns in the order of time."""
+    """The family that has the places of this family's columns in the order of time."""
     return f"{family.name}@time"
 
 
@@ -74,7 +75,7 @@ def keep_record(name: str, record: str) -> Cql:
 
 
 class ColumnPlace(NamedTuple):
-    """A column there: what stands before its name, and its name."""
+    """A column in CQL: what stands before its name, and its name."""
 
     key: bytes
     family: str
@@ -87,7 +88,7 @@ _LEVELS = ("key = ?", "family = ?", "super = ?")
 
 
 def put(table: Table, place: ColumnPlace, value: bytes, time: int | None) -> Cql:
-    """Without a time, the server's own: what is conditional has no other."""
+    """Write a value; without a time, the server draws one, as it must for conditional writes."""
     using, at = _at(time)
     return Cql(f'UPDATE "{table.name}"{using} SET value = ? {_COLUMN}', (*at, value, *place))
 
@@ -119,7 +120,7 @@ class Promise(NamedTuple):
 
 
 class RowFence(NamedTuple):
-    """What a row has of its owner: what was promised, and the turn of the last write under it."""
+    """What a row knows of its owner: the last promise, and the turn of the last write under it."""
 
     promise: Promise
     turn: int
@@ -130,7 +131,7 @@ def fence_of(table: Table, key: bytes) -> Cql:
 
 
 def promise(table: Table, key: bytes, given: Promise, before: Promise | None) -> Cql:
-    """Promise `given` if what was promised is `before`; its answer says whether it was."""
+    """Promise `given` if the last promise is `before`; the answer says whether it was."""
     held = "fence = null" if before is None else "fence = ? AND journal = ?"
     return Cql(
         f'UPDATE "{table.name}" SET fence = ?, journal = ?, turn = ? WHERE key = ? IF {held}',
@@ -139,8 +140,8 @@ def promise(table: Table, key: bytes, given: Promise, before: Promise | None) ->
 
 
 def take_turn(table: Table, key: bytes, lease: Promise, turn: int) -> Cql:
-    """What a write under a lease has beside it: it is carried out if the row is promised to that
-    lease and no write of a later turn was here.
+    """The condition of a write under a lease: the row is promised to that lease, and no write of a
+    later turn has been carried out.
     """
     return Cql(
         f'UPDATE "{table.name}" SET turn = ? WHERE key = ? '
@@ -161,14 +162,14 @@ class Bounds(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be in it. The old server refuses to look there."""
+        """Whether nothing can lie in it. Cassandra 1.2 refuses to look there."""
         if self.lower is None or self.upper is None:
             return False
         return self.lower[1] >= self.upper[1]
 
 
 def bounds_of(part: Slice, after: bytes | None) -> Bounds:
-    """The part of an order that is asked for, behind `after` in its direction."""
+    """The requested part of an order, behind `after` in its direction."""
     lower = None if part.start is None else (">=", part.start)
     upper = None if part.end is None else ("<", part.end)
     if after is not None and part.reverse:
@@ -203,7 +204,7 @@ def slice_of(table: Table, within: tuple[bytes, str, bytes], bounds: Bounds, lim
 
 
 def supers_of(table: Table, within: tuple[bytes, str], bounds: Bounds, limit: int) -> Cql:
-    """The super columns of a family, each as often as it has columns."""
+    """The super columns of a family, each once for every column that it has."""
     where, values = _bounded("super", bounds)
     return Cql(
         f'SELECT super FROM "{table.name}" '
@@ -234,11 +235,11 @@ def keys_of(table: Table, bounds: Bounds, limit: int, *, is_distinct: bool) -> C
     )
 
 
-# --- a server that knows no markers for times and limits ---
+# --- servers that know no markers for times and limits ---
 
 
 def in_full(statement: Cql) -> str:
-    """The statement with its values in it, as CQL 3.0.0 writes them."""
+    """The statement with its values written into it, as CQL 3.0.0 needs them."""
     parts = statement.text.split("?")
     said = "".join(
         text + _literal(value) for text, value in zip(parts, statement.values, strict=False)
@@ -263,7 +264,7 @@ def batch_in_full(statements: Sequence[Cql]) -> str:
 
 
 def to_run(statements: Sequence[Cql], address: CassandraAddress) -> str:
-    """Statements as an administrator may run them, those of the tables in their keyspace."""
+    """Statements as an administrator may run them, with the keyspace before the names of tables."""
     use = Cql(f'USE "{address.keyspace}"')
     first = 1 if statements[0].text.startswith("CREATE KEYSPACE") else 0
     said = [*statements[:first], use, *statements[first:]]
