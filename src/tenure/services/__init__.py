@@ -1,1 +1,1 @@
-"""The papers' services, over HTTP, each on the public API alone."""
+"""The papers' services, over HTTP. Each uses only the public API."""

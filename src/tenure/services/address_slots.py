@@ -1,7 +1,7 @@
-"""How much is asked of each owner at a time.
+"""Limits the requests to each owner at a time.
 
-An owner that is slow must not hold everything that its clients have: connections, memory, and the
-requests to owners that are well.
+A slow owner must not tie up everything that its clients have: connections, memory, and the requests
+to healthy owners.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 
 class AddressSlots:
-    """Requests that are under way, by the address that they went to."""
+    """The requests under way, by the address that they go to."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -18,7 +18,7 @@ class AddressSlots:
         self._users: dict[str, int] = {}
 
     def at(self, address: str) -> int:
-        """How many requests to this address are under way, or wait to be."""
+        """How many requests to this address are under way, or wait."""
         return self._users.get(address, 0)
 
     def is_full(self, address: str) -> bool:
@@ -27,7 +27,7 @@ class AddressSlots:
 
     @asynccontextmanager
     async def slot(self, address: str) -> AsyncIterator[None]:
-        """Be one of them; waits its turn where there are too many."""
+        """Hold one of the slots of an address; waits its turn if all are taken."""
         slots = self._slots.setdefault(address, asyncio.Semaphore(self._most))
         self._users[address] = self.at(address) + 1
         try:

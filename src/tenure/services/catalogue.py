@@ -1,4 +1,4 @@
-"""The services that there are: each is loaded when it is asked for."""
+"""All services: each is loaded when it is asked for."""
 
 from importlib import import_module
 from typing import Any

@@ -1,8 +1,8 @@
 """Clients of the services: a service may have several processes, and any of them answers.
 
-A client tries one process after the other until its deadline. It tries again only what has not been
-begun, or what may be asked twice: each request that changes something has an id, by which a service
-knows a repeat and gives the first answer.
+A client tries one process after the other until its deadline. It repeats a request only if nothing
+was begun, or if the request may be repeated: each request that changes something has an id, by
+which a service recognises a repeat and returns the first answer.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 NO_HEADERS: Mapping[str, str] = {}
 REFUSED = 400
 NOT_HERE = (421, 503)
-"""What another process, or the same a little later, may answer otherwise."""
+"""The statuses to which another process, or the same one a little later, may answer differently."""
 DEADLINE_SECONDS = 60.0
 PAUSE_SECONDS = 0.05
 LONGEST_PAUSE = 1.0
@@ -46,9 +46,9 @@ class Reply(msgspec.Struct, frozen=True):
 class ServiceClient:
     """A client of one service, at these URLs; enter it with `async with`.
 
-    Every call takes `deadline` seconds at most. `credentials` are those that the environment names,
-    unless others are given. Raises ServiceRefusal where the service refuses,
-    and OutcomeUnknown where no process answered in time.
+    Every call takes `deadline` seconds at most. `credentials` are by default those that the
+    environment names. Raises ServiceRefusal if the service refuses, and OutcomeUnknown if no
+    process answered in time.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ServiceClient:
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        """Of aiohttp. Raises UsageError where the client is not entered."""
+        """The session of aiohttp. Raises UsageError if the client is not entered."""
         if self._session is None:
             raise UsageError("enter this client first: `async with` it")
         return self._session
@@ -108,8 +108,8 @@ class ServiceClient:
         deadline: float | None = None,
         patience: float = 0.0,
     ) -> Reply:
-        """The answer of whichever process gives one. The body is sent as JSON, bytes as they are.
-        `patience` is how long the service waits by itself, beyond the deadline.
+        """Return the answer of any process that gives one. The body is sent as JSON, or unchanged
+        if it is bytes. `patience` is how long the service itself may wait, beyond the deadline.
         """
         said = {"Content-Type": "application/json", ID_HEADER: id or uuid4().hex, **headers}
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
@@ -147,7 +147,7 @@ class ServiceClient:
 
 
 def _checked(url: str) -> str:
-    """The URL of a service. Raises ConfigurationError for what is none."""
+    """Return the URL of a service. Raises ConfigurationError if it is not such a URL."""
     try:
         found = URL(url)
         if found.scheme in ("http", "https") and found.host:
@@ -170,7 +170,7 @@ def _taken(reply: Reply) -> Reply:
 
 
 def segment(text: str) -> str:
-    """As a part of a path, which is sent as it is: a key may be .. too."""
+    """Encode a part of a path so that it arrives unchanged: a key may even be `..`."""
     return quote(text, safe="")
 
 
@@ -197,7 +197,7 @@ class BlockingService(Generic[C]):
         self._runner.close()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` comes to."""
+        """Run `work` and return its result."""
         if self._runner is None:
             work.close()
             raise UsageError("enter this client first: `with` it")

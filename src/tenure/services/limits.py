@@ -1,4 +1,4 @@
-"""Limits of a service: each has a name and a reason, and what goes beyond is refused by name.
+"""Limits of a service: each has a name and a reason, and a refusal names the limit.
 
 Nothing that a service keeps grows without a bound. `GET /limits` lists them, and so does the page
 of each service.
@@ -9,19 +9,19 @@ from typing import NamedTuple
 from tenure.errors import ServiceRefusal
 
 NONE_REFUSED = 0
-"""The status of limits beyond which the oldest goes."""
+"""The status of limits that refuse nothing: beyond them, the oldest goes."""
 TOO_LARGE = 413
 TOO_MANY = 429
 OVERLOADED = 503
 
 
 class ServiceLimit(NamedTuple):
-    """One of them."""
+    """One limit of a service."""
 
     name: str
     most: int
     status: int
-    """What a request is answered that goes beyond it; 0 where none is refused: the oldest goes."""
+    """The status of the refusal; 0 if the limit refuses nothing, and the oldest goes instead."""
     why: str
 
     def check(self, value: int) -> None:
@@ -30,7 +30,7 @@ class ServiceLimit(NamedTuple):
             raise self.exceeded(value)
 
     def exceeded(self, value: int) -> ServiceRefusal:
-        """The refusal of so much."""
+        """The refusal of this amount."""
         detail = f"{value} is beyond the limit {self.name!r}, which is {self.most}: {self.why}"
         return ServiceRefusal(self.status, "limit", detail, limit=self.name, most=self.most)
 
@@ -45,7 +45,7 @@ BODY_BYTES = ServiceLimit(
     "all that is kept of a key moves as one, and one key may keep 1 MiB",
 )
 JSON_DEPTH = ServiceLimit(
-    "json_depth", 100, TOO_LARGE, "what is nested deeper, a reader may have no stack for"
+    "json_depth", 100, TOO_LARGE, "a reader may run out of stack if JSON is nested deeper"
 )
 REQUESTS = ServiceLimit(
     "requests",
@@ -54,7 +54,7 @@ REQUESTS = ServiceLimit(
     "requests that a process has not answered, waiting ones included, take memory",
 )
 TTL_SECONDS = ServiceLimit(
-    "ttl_seconds", 366 * 86_400, TOO_LARGE, "what nobody refreshes for a year, nobody wants"
+    "ttl_seconds", 366 * 86_400, TOO_LARGE, "nobody wants what nobody has refreshed for a year"
 )
 ID_BYTES = ServiceLimit(
     "id_bytes", 200, TOO_LARGE, "ids of requests are kept, so that a repeat is known"

@@ -1,8 +1,8 @@
-"""Names of lives and versions that never come again, and that say which of two is the later.
+"""Names of lives and versions that are never used twice, and that show which of two is the later.
 
 A name is the lease number first, then a count, then the journal that numbers leases. After a loss
-the next owner has a higher lease number. The count is one of the whole process, so that within a
-lease it does not begin again even where a key was deleted, forgotten and made anew.
+the next owner has a higher lease number. The whole process has one count, so that within a lease
+the count does not start again even if a key was deleted, forgotten and made again.
 """
 
 from itertools import count

@@ -11,23 +11,23 @@ from tenure.services.operations import Operation
 from tenure.services.problems import PROBLEM_TYPE, ServiceProblem
 
 OF_ANY = (400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
-"""What any operation may refuse with."""
+"""The statuses with which any operation may refuse."""
 REASONS = {
     200: "done",
     201: "made",
     204: "done",
     304: "not changed",
     400: "not well-formed",
-    401: "no token that counts",
+    401: "no valid token",
     403: "not allowed",
-    404: "there is none",
+    404: "it does not exist",
     408: "too slow",
     409: "not now",
     410: "it went",
-    412: "another version is there",
+    412: "it has another version",
     413: "too large",
     415: "compressed",
-    422: "not what is wanted",
+    422: "not what the operation takes",
     429: "too many",
     500: "it failed",
     503: "not now: try again",

@@ -1,5 +1,5 @@
-"""What a service can be asked over HTTP: a table, from which both its routes and its OpenAPI
-document are made, so that neither can say what the other does not.
+"""The table of a service's operations over HTTP. Both its routes and its OpenAPI document are made
+from it, so that they always agree.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -23,12 +23,12 @@ class ServiceAnswer(NamedTuple):
 
     status: int = 200
     body: object = None
-    """What msgspec encodes as JSON; None for an answer without a body."""
+    """The value that msgspec encodes as JSON; None for an answer without a body."""
     headers: Mapping[str, str] = {}
 
 
 class ServiceRequest(NamedTuple):
-    """A request, as an operation sees it: its parts are of the types that the operation names."""
+    """A request, as an operation sees it: its parts have the types that the operation declares."""
 
     key: str
     body: Any
@@ -37,7 +37,7 @@ class ServiceRequest(NamedTuple):
     headers: Mapping[str, str]
     request: web.Request
     check: Callable[[web.Request], None] | None = None
-    """Raises ServiceRefusal for a request that may not be made."""
+    """Raises ServiceRefusal if the request is not allowed."""
 
     def check_again(self) -> None:
         """After a wait: raise ServiceRefusal where its token is no longer valid."""
@@ -50,24 +50,24 @@ class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Operation(NamedTuple):
-    """One of them."""
+    """One operation of a service."""
 
     method: str
     path: str
-    """With {key} and other names in braces."""
+    """The path, with {key} and other names in braces."""
     summary: str
     answers: Mapping[int, Any]
-    """By status: the type of the body, or None."""
+    """The type of the body, or None, by status."""
     body: Any = None
     query: type[msgspec.Struct] = NoQuery
     headers: Mapping[str, str | tuple[str, str]] = {}
-    """What headers of the request mean, by their names; with a pattern for what they may be."""
+    """What headers of the request mean, by their names; with a pattern for their values."""
     refusals: tuple[int, ...] = ()
-    """The statuses with which it refuses, beside those that every operation has."""
+    """The statuses with which it refuses, beyond those that every operation has."""
     media: str = "application/json"
-    """Of the answers that are no refusals."""
+    """The headers of answers that are not refusals."""
     document: str = ""
-    """The media type of the body, where it is a document and no JSON."""
+    """The media type of the body, if that is a document and not JSON."""
     is_optional: bool = False
     """Whether the body may be left out."""
 
@@ -84,7 +84,7 @@ def _marking(make: Callable[P, Operation]) -> Callable[P, Callable[[H], H]]:
 
 
 operation = _marking(Operation)
-"""Marks a method of a service as what carries out this operation; takes what `Operation` takes."""
+"""Marks a method of a service that carries out an operation; takes the arguments of `Operation`."""
 
 
 def operations_of(service: object) -> list[tuple[Operation, BoundHandler]]:
@@ -98,7 +98,7 @@ def operations_of(service: object) -> list[tuple[Operation, BoundHandler]]:
 
 
 def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the operation's type
-    """The body of a request. Raises ServiceRefusal for one that is no JSON, or not of the type."""
+    """The body of a request. Raises ServiceRefusal if it is not JSON, or not of the type."""
     if of.body is None or (of.is_optional and not data):
         return None
     try:
@@ -114,9 +114,9 @@ def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the o
 
 
 def check_readable(data: bytes, around: int = 0) -> None:
-    """Look into all of this JSON, since parts of it may be kept as they came, for others to read
-    with so much `around` them. Raises what decoding raises, and ServiceRefusal where it is nested
-    too deep.
+    """Look into all of this JSON, because parts of it may be kept unchanged, for others to read
+    with that many levels `around` them. Raises what decoding raises, and ServiceRefusal if it is
+    nested too deep.
     """
     level, depth = [msgspec.json.decode(data)], around
     if data.count(b"[") + data.count(b"{") + around <= JSON_DEPTH.most:
@@ -132,7 +132,9 @@ def _parts(of: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def decoded_query(of: Operation, query: Mapping[str, str]) -> Any:  # noqa: ANN401
-    """The query of a request. Raises ServiceRefusal for what it does not take."""
+    """The query of a request. Raises ServiceRefusal for parameters that the operation does not
+    take.
+    """
     try:
         return msgspec.convert(dict(query), of.query, strict=False)
     except msgspec.ValidationError as error:

@@ -1,9 +1,10 @@
-"""HTTP requests to addresses that strangers name: only outwards.
+"""HTTP requests to addresses that strangers name: they may only lead outwards.
 
-Whoever can name a URL could otherwise have this process ask what only it can reach: a database's
-port, a cloud's metadata. So a host must have a global address. That is asked of the very address
-that is connected to, and not beforehand, since a name may lead elsewhere a moment later. Redirects
-are followed one by one for the same reason, and only so many.
+Otherwise a stranger who can name a URL could make this process ask what only it can reach: a
+database's port, a cloud's metadata. So a host must have a global address. The check is of the very
+address to which this process connects, and not beforehand, because a name may lead elsewhere a
+moment later. For the same reason redirects are followed one by one, and only a limited number of
+them.
 """
 
 import socket
@@ -22,15 +23,15 @@ MOST_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 CONNECT_SECONDS = 10.0
 WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
-"""Of NAT64, and of old: the last four bytes are the address that is meant."""
+"""The networks of NAT64 and of older schemes: the last four bytes are the intended address."""
 GIVEN_OUT = IPv6Network("2000::/3")
-"""Of IPv6, all addresses that anybody has: what lies beside it, Python calls global as well."""
+"""All IPv6 addresses that are assigned: Python calls others global as well."""
 OF_PROTOCOLS = IPv4Network("192.0.0.0/24")
-"""Some Pythons call part of it global."""
+"""A network of which some versions of Python call a part global."""
 
 
 class OutwardAnswer(NamedTuple):
-    """What was found at a URL."""
+    """The answer from a URL."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,7 +43,7 @@ class InwardAddress(OSError):
 
 
 class OutwardResolver(AbstractResolver):
-    """Finds global addresses only."""
+    """Resolves names to global addresses only."""
 
     def __init__(self) -> None:
         self._resolver = ThreadedResolver()
@@ -50,7 +51,7 @@ class OutwardResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """See `AbstractResolver`. Raises InwardAddress if one of the addresses is no global one."""
+        """See `AbstractResolver`. Raises InwardAddress if one of the addresses is not global."""
         found = await self._resolver.resolve(host, port, family)
         for each in found:
             if not is_outward(each["host"]):
@@ -76,7 +77,9 @@ def is_outward(address: str) -> bool:
 
 
 class Outward:
-    """Asks URLs that strangers name. With `inward`, for tests and closed networks, any address."""
+    """Asks URLs that strangers name. With `inward`, for tests and closed networks, any address is
+    allowed.
+    """
 
     def __init__(self, *, inward: bool = False) -> None:
         self._inward = inward
@@ -91,7 +94,7 @@ class Outward:
         await self._session.close()
 
     def checked(self, url: str) -> URL:
-        """The URL. Raises ServiceRefusal for one that is not HTTP's, or leads inwards."""
+        """Return the URL. Raises ServiceRefusal if it is not a URL of HTTP, or leads inwards."""
         try:
             found = URL(url)
             host, scheme = found.host, found.scheme
@@ -113,8 +116,8 @@ class Outward:
         seconds: float,
         **options: Any,  # noqa: ANN401
     ) -> OutwardAnswer:
-        """What is there, `most` bytes of it at most, after all redirects of a GET. `options` are
-        those of aiohttp. Raises ServiceRefusal, with the status 502 where the other side is at
+        """Return what is at the URL, at most `most` bytes, after all redirects of a GET. `options`
+        are those of aiohttp. Raises ServiceRefusal, with the status 502 if the other side is at
         fault.
         """
         at, seen = self.checked(url), list[URL]()
@@ -151,8 +154,8 @@ def _is_literal(host: str) -> bool:
 
 
 async def _read(response: aiohttp.ClientResponse, most: int, url: str) -> bytes:
-    """Decompressed. An endless one is read no further than the limit; where something was sent, it
-    is taken all the same, and what is said to that beyond the limit is nothing to us.
+    """Read a body, decompressed. An endless body is read only up to the limit. The answer to a
+    request that sent something still counts then, and the rest of its body is ignored.
     """
     body = bytearray()
     async for chunk in response.content.iter_chunked(1 << 14):

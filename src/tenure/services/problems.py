@@ -1,4 +1,4 @@
-"""What a service answers where it refuses: JSON that says what, and which limit or version."""
+"""A service's refusals: JSON that says what is refused, and because of which limit or version."""
 
 import msgspec
 
@@ -18,13 +18,13 @@ class ServiceProblem(msgspec.Struct, omit_defaults=True):
     """The limit that was exceeded."""
     most: int = 0
     version: str = ""
-    """The version that is there."""
+    """The present version."""
     gone_at: float | None = None
     """When it went, in seconds since 1970."""
 
     @classmethod
     def of(cls, error: ServiceRefusal) -> "ServiceProblem":
-        """For an answer."""
+        """Make the problem of a refusal, for an answer."""
         return cls(
             error.status,
             error.error,
@@ -36,7 +36,7 @@ class ServiceProblem(msgspec.Struct, omit_defaults=True):
         )
 
     def raised(self) -> ServiceRefusal:
-        """For whoever asked."""
+        """Turn the problem back into a refusal, for the client."""
         return ServiceRefusal(
             self.status,
             self.error,

@@ -1,5 +1,5 @@
-"""`Service`: entities behind an HTTP API. A service is a subclass: what it keeps is an `Entity`
-class, and what it can be asked are methods marked `@operation`.
+"""`Service`: entities behind an HTTP API. A service is a subclass: an `Entity` class has its state,
+and methods marked `@operation` are its operations.
 """
 
 import asyncio
@@ -32,23 +32,23 @@ DEADLINE_SECONDS = 60.0
 SocketHandler = Callable[
     [web.Request, str, asyncio.Future[int]], Coroutine[Any, Any, web.StreamResponse]
 ]
-"""Its future has the code with which to close the socket, when that may stay no longer."""
+"""Its future gets the code with which to close the socket, when the socket may no longer stay."""
 
 
 class ServicePort(Protocol):
-    """Listens for a service. Anybody on the network may connect, whatever is asked for afterwards,
-    so it bounds how many do, and for how long they say nothing.
+    """Listens for a service. Anybody on the network may connect, even if tokens are required
+    afterwards, so it bounds the connections, and how long they are silent.
     """
 
     @property
     def silent_seconds(self) -> float:
-        """For a whole request, with its body."""
+        """How long a whole request may take to arrive, with its body."""
         ...
 
     async def listen(
         self, host: str, port: int, tls: ssl.SSLContext | None, *, reuse_port: bool = False
     ) -> int:
-        """Open; the port. Raises OSError where it cannot be bound."""
+        """Open the port and return it. Raises OSError if it cannot be bound."""
         ...
 
     def spoke(self, request: web.Request, *, is_socket: bool = False) -> None:
@@ -56,36 +56,38 @@ class ServicePort(Protocol):
         ...
 
     def take_no_more(self) -> None:
-        """Those that there are go on until `close`."""
+        """Refuse new connections; present ones go on until `close`."""
         ...
 
     async def close(self) -> None:
-        """Take none any more, and end those that there are."""
+        """Refuse new connections, and end present ones."""
         ...
 
 
 MakePort = Callable[[web.Application], ServicePort]
-"""What is made of an application, to serve it."""
+"""Makes the handler that serves an application."""
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service is told when it is made: the options of `tenure serve`."""
+    """The settings of a service: the options of `tenure serve`."""
 
     pool: str
     managers: str | None = None
     store: str | None = None
     ttl: float = 30 * DAY
-    """Seconds for which a key is kept that nobody refreshes, unless a request says another time."""
+    """For how many seconds a key is kept that nobody refreshes, unless a request gives another
+    time.
+    """
     watch: tuple[str, ...] = ()
-    """Pools whose losses are told, by services that tell of losses."""
+    """Pools whose losses this service reports, if it reports losses."""
     queues: tuple[str, ...] = ()
     """URLs of the queues into which messages go, for pubsub."""
     queues_token: Path | None = None
-    """A file with the token for these, where it is not this process's own."""
+    """A file with the token for these queues, if it is not this process's own."""
     rules: str | None = None
     """The rules of feeds, as module:name."""
     inward: bool = False
-    """Whether URLs that users name may lead to addresses that are not public."""
+    """Whether URLs that users name may lead to private addresses."""
     members: str = "127.0.0.1:0"
     """Where the other processes of the pool reach this one."""
     address: str | None = None
@@ -114,11 +116,11 @@ class TimeToLive(msgspec.Struct, forbid_unknown_fields=True):
     """How long something is kept."""
 
     ttl: Ttl = 0.0
-    """Seconds; 0 for those that it has."""
+    """Seconds; 0 to leave the time unchanged."""
 
 
 def id_in(headers: Mapping[str, str]) -> str | None:
-    """The id of a request, if it has one. Raises ServiceRefusal for one that cannot be."""
+    """The id of a request, if it has one. Raises ServiceRefusal if it cannot be an id."""
     given = headers.get(ID_HEADER)
     if given is not None:
         try:
@@ -137,7 +139,7 @@ class Service(Generic[E]):
     entity: type[E]
     limits: ClassVar[tuple[ServiceLimit, ...]] = ()
     takes: ClassVar[frozenset[str]] = frozenset({"store"})
-    """Of the settings that not every service has, those that this one has."""
+    """Which of the optional settings this service has."""
 
     def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
         self.settings = self.checked(settings)
@@ -155,7 +157,7 @@ class Service(Generic[E]):
 
     @classmethod
     def checked(cls, settings: ServiceSettings) -> ServiceSettings:
-        """The settings. Raises ConfigurationError for what this service cannot be told."""
+        """Return the settings. Raises ConfigurationError if one does not apply to this service."""
         if not 0 < settings.ttl <= TTL_SECONDS.most:
             raise ConfigurationError(
                 f"the time to live is more than 0 seconds, and {TTL_SECONDS.most} at most, not "
@@ -168,20 +170,20 @@ class Service(Generic[E]):
         return settings
 
     def entity_type(self) -> type[E]:
-        """The class of its entities, which may be one of this very process."""
+        """The class of its entities; a process may make its own."""
         return self.entity
 
     @asynccontextmanager
     async def running(self, make_port: MakePort) -> AsyncIterator[None]:
-        """Own keys of the pool until the block ends, and hand them over then. `make_port` is for a
-        service that listens for its other processes by itself.
+        """Own keys of the pool until the block ends, and then hand them over. `make_port` is for a
+        service that listens for its other processes itself.
         """
         del make_port
         async with self.entities:
             yield
 
     def repeatable(self, asked: ServiceRequest) -> E:
-        """The entity that is asked for, called under the id of the request if it has one."""
+        """The requested entity, called under the id of the request if it has one."""
         given = id_in(asked.headers)
         if given is None:
             return self.entities[asked.key]
@@ -189,22 +191,22 @@ class Service(Generic[E]):
         return self.entities.once(f"{of.method} {of.path} {given}")[asked.key]
 
     def checked_ttl(self, given: float, usual: float | None = None) -> float:
-        """Seconds to keep something; the usual ones where it says 0. Raises ServiceRefusal."""
+        """The seconds to keep something, or the default for 0. Raises ServiceRefusal."""
         if not given:
             return self.settings.ttl if usual is None else usual
         TTL_SECONDS.check(ceil(given))
         return given
 
     def sockets(self) -> dict[str, SocketHandler]:
-        """The paths, with {key}, at which it takes WebSockets."""
+        """The paths, with {key}, at which the service takes WebSockets."""
         return {}
 
     async def carried_out(self, handler: BoundHandler, asked: ServiceRequest) -> ServiceAnswer:
-        """The answer of an operation: all of them are asked through this."""
+        """Carry an operation out and return its answer: all operations go through this."""
         return await handler(asked)
 
     def end_waiting(self) -> None:
-        """The process is about to end: whoever waits is to be answered now."""
+        """The process is about to end: answer all waiting requests now."""
 
     @operation("GET", "/limits", "List the limits", {200: list[LimitShown]})
     async def list_limits(self, asked: ServiceRequest) -> ServiceAnswer:

@@ -1,11 +1,12 @@
 """A service at its port: requests decoded, refusals answered, and an end that loses nothing.
 
-Anybody on the network may connect, whatever is asked for afterwards. So the port has the bounds of
-the manager's: on connections, on silence before a request is whole, and on who reads no answer.
+Anybody on the network may connect, even if tokens are required afterwards. So the port has the same
+bounds as a manager's port: on connections, on silence before a request is complete, and on clients
+that do not read answers.
 
-The end has an order. First the port is closed and whoever waits is answered, so that clients go to
-another process. Then what is under way ends. Only then the keys are handed over, and until that is
-done this process still serves them to the others.
+The end has an order. First the service closes the port and answers all waiting requests, so that
+clients go to another process. Then requests under way end. Only then are the keys handed over, and
+until that is done this process still serves them to the other processes.
 """
 
 import asyncio
@@ -34,11 +35,11 @@ from tenure.services.problems import PROBLEM_TYPE, ServiceProblem, problem_of
 from tenure.services.service import MakePort, Service, SocketHandler
 
 CHECK_SECONDS = 1.0
-"""How often it is looked whether those who have a socket open may still ask."""
+"""How often the service checks that the tokens of open sockets are still valid."""
 ANSWER_SECONDS = 10.0
-"""For requests that are under way when the process is to end."""
+"""How long requests may go on when the process ends."""
 RequestCheck: TypeAlias = Callable[[web.Request], None]
-"""Raises ServiceRefusal for a request that may not be made."""
+"""Raises ServiceRefusal if the request is not allowed."""
 logger = logging.getLogger("tenure.services")
 
 
@@ -50,9 +51,9 @@ class ServiceDoor:
     ) -> None:
         self._check = check
         self._sockets: dict[asyncio.Future[int], web.Request] = {}
-        """Those that are open, by what closes each."""
+        """The open sockets, by the future that closes each."""
         self._open = 0
-        """Requests that are not answered."""
+        """Requests that are not answered yet."""
         self._is_closing = False
         self._emptied = asyncio.Event()
         self.app = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES.most + 1)
@@ -98,7 +99,7 @@ class ServiceDoor:
         await asyncio.wait({watching})
 
     async def _watch_tokens(self) -> None:
-        """Whoever came with a token that was taken away is to go, not only to stay out."""
+        """Close the sockets of clients whose token was removed: they must go, not only stay out."""
         while self._check is not None:
             await asyncio.sleep(CHECK_SECONDS)
             for until, request in self._sockets.items():
@@ -124,7 +125,7 @@ class ServiceDoor:
             if self._is_closing:
                 response.force_close()
             return response
-        except web.HTTPException as error:  # of the router: no such path, or not by that method
+        except web.HTTPException as error:  # the router's: no such path, or no such method there
             allow = error.headers.get("Allow")
             detail = f"{error.reason}: GET /openapi.json lists what can be asked"
             problem = ServiceProblem(error.status, "route", detail)
@@ -141,7 +142,9 @@ class ServiceDoor:
                 self._emptied.set()
 
     async def _hear(self, request: web.Request) -> None:
-        """Whoever does not finish a body takes a connection, as whoever is silent does."""
+        """Read the body. A client that does not finish a body occupies a connection, as a silent
+        one does.
+        """
         seconds = self.port.silent_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -152,8 +155,9 @@ class ServiceDoor:
         self.port.spoke(request)
 
     async def emptied(self) -> None:
-        """Wait until nothing is under way any more. Clients keep connections, and would go on to
-        ask here: with its answer, each is told to make another, which another process takes.
+        """Wait until no request is under way any longer. Clients keep connections, and would go on
+        asking here: so each answer tells its client to make a new connection, which another process
+        takes.
         """
         self._is_closing = True
         while self._open:
@@ -162,12 +166,12 @@ class ServiceDoor:
 
 
 def _any(path: str) -> str:
-    """The path for aiohttp, whose names would be without braces otherwise."""
+    """The path for aiohttp, whose pattern would otherwise not match braces in names."""
     return path.replace("}", ":[^/]+}")
 
 
 def checked_key(request: web.Request) -> str:
-    """The key in the path. Raises ServiceRefusal for one that cannot be."""
+    """The key in the path. Raises ServiceRefusal if it cannot be a key."""
     try:
         unquote(request.raw_path, errors="strict")
     except UnicodeDecodeError:
@@ -178,7 +182,7 @@ def checked_key(request: web.Request) -> str:
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The body of a request. Raises ServiceRefusal for one that is too large, or cannot be read."""
+    """The body of a request. Raises ServiceRefusal if it is too large, or cannot be read."""
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
         raise ServiceRefusal(415, "encoding", "the body is compressed: send it as it is")
     try:
@@ -189,12 +193,12 @@ async def read_body(request: web.Request) -> bytes:
     except web.HTTPRequestEntityTooLarge as error:
         size = request.content_length or BODY_BYTES.most + 1
         raise BODY_BYTES.exceeded(size) from error
-    BODY_BYTES.check(len(found))  # aiohttp's versions differ by one
+    BODY_BYTES.check(len(found))  # versions of aiohttp differ by one
     return found
 
 
 def response_of(answer: ServiceAnswer) -> web.Response:
-    """An answer, as aiohttp sends it."""
+    """Turn an answer into one of aiohttp."""
     if answer.body is None:
         return web.Response(status=answer.status, headers=answer.headers)
     body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
@@ -203,7 +207,7 @@ def response_of(answer: ServiceAnswer) -> web.Response:
 
 
 def problem_response(problem: ServiceProblem, headers: dict[str, str]) -> web.Response:
-    """A refusal, as aiohttp sends it."""
+    """Turn a refusal into an answer of aiohttp."""
     body = msgspec.json.encode(problem)
     return web.Response(
         status=problem.status, body=body, headers=headers, content_type=PROBLEM_TYPE
@@ -221,7 +225,9 @@ async def served(
     tls: ssl.SSLContext | None = None,
     check: RequestCheck | None = None,
 ) -> AsyncIterator[str]:
-    """Serve until the block ends; where. Raises ConfigurationError if the port is taken."""
+    """Serve until the block ends; yields the URL. Raises ConfigurationError if the port is
+    taken.
+    """
     door = ServiceDoor(service, make_port, check)
     listener = door.port
     async with service.running(make_port):

@@ -21,16 +21,17 @@ _written = msgspec.json.Decoder(DocumentWritten).decode
 
 
 class DocumentsClient(ServiceClient):
-    """Reads and writes documents. `if_version` makes an update depend on the version that is there;
-    "" asks that there is none. Where another is there, ServiceRefusal says with `version` which.
+    """Reads and writes documents. `if_version` makes an update depend on the present version; ""
+    requires that there is no document. If the version differs, ServiceRefusal has the present one
+    in `version`.
     """
 
     async def read(self, key: str, *, deadline: float | None = None) -> ReadDocument:
-        """All of it."""
+        """Read a whole document."""
         return _read((await self.ask("GET", _path(key), deadline=deadline)).data)
 
     async def read_section(self, key: str, section: str, *, deadline: float | None = None) -> Any:  # noqa: ANN401
-        """A section's value."""
+        """Read a section's value."""
         reply = await self.ask("GET", _path(key, section), deadline=deadline)
         return msgspec.json.decode(reply.data)
 
@@ -43,7 +44,7 @@ class DocumentsClient(ServiceClient):
         ttl: float = 0.0,
         deadline: float | None = None,
     ) -> DocumentWritten:
-        """Exactly these sections."""
+        """Write a document that has exactly these sections."""
         body = {"sections": sections, "ttl": ttl}
         return await self._update("PUT", _path(key), body, if_version, deadline)
 
@@ -56,7 +57,7 @@ class DocumentsClient(ServiceClient):
         if_version: str | None = None,
         deadline: float | None = None,
     ) -> DocumentWritten:
-        """This section; the others stay."""
+        """Write this section; the others stay."""
         path = _path(key, section)
         data = msgspec.Raw(msgspec.json.encode(value))
         return await self._update("PUT", path, data, if_version, deadline)
@@ -64,7 +65,7 @@ class DocumentsClient(ServiceClient):
     async def delete(
         self, key: str, *, if_version: str | None = None, deadline: float | None = None
     ) -> None:
-        """Delete it."""
+        """Delete a document."""
         await self._ask("DELETE", _path(key), None, if_version, deadline)
 
     async def delete_section(
@@ -81,7 +82,7 @@ class DocumentsClient(ServiceClient):
     async def refresh(
         self, key: str, *, ttl: float = 0.0, deadline: float | None = None
     ) -> DocumentWritten:
-        """Keep it for longer."""
+        """Keep a document for longer."""
         path = _path(key) + "/refresh"
         return _written((await self.ask("POST", path, {"ttl": ttl}, deadline=deadline)).data)
 

@@ -1,7 +1,7 @@
 """A document: named sections, and a version that each update raises.
 
-A version survives moves, because it is state. After a loss no version comes again for other
-contents: see `lives`.
+A version survives moves, because it is part of the state. After a loss no version is used again for
+other contents: see `lives`.
 """
 
 from typing import TypeAlias
@@ -15,10 +15,10 @@ from tenure.services.limits import TOO_LARGE, TOO_MANY, ServiceLimit
 from tenure.services.lives import new_name
 
 SECTIONS = ServiceLimit(
-    "sections", 256, TOO_MANY, "a document is read and kept as a whole: more belong under more keys"
+    "sections", 256, TOO_MANY, "a document is read and kept as a whole: divide a larger one"
 )
 SECTION_BYTES = ServiceLimit(
-    "section_bytes", 256 * 1024, TOO_LARGE, "whoever reads a section waits for all of it"
+    "section_bytes", 256 * 1024, TOO_LARGE, "a reader of a section waits for all of it"
 )
 DOCUMENT_BYTES = ServiceLimit(
     "document_bytes", 512 * 1024, TOO_LARGE, "a document moves as one, and one key may keep 1 MiB"
@@ -29,13 +29,13 @@ NAME_BYTES = ServiceLimit(
 LIMITS = (SECTIONS, SECTION_BYTES, DOCUMENT_BYTES, NAME_BYTES)
 Version: TypeAlias = str
 ABSENT: Version = ""
-"""The version of what is not there."""
+"""The version of a document that does not exist."""
 ANY: Version = "*"
-"""Any version of what is there."""
+"""Any version of a document that exists."""
 
 
 class DocumentState(Expiring):
-    """What is kept of one."""
+    """The state of a document."""
 
     version: Version = ABSENT
     sections: dict[str, bytes] = msgspec.field(default_factory=dict)
@@ -43,7 +43,7 @@ class DocumentState(Expiring):
 
 
 class DocumentFound(msgspec.Struct):
-    """A document, as it is read."""
+    """A document, as readers get it."""
 
     version: str
     expires: float
@@ -51,7 +51,7 @@ class DocumentFound(msgspec.Struct):
 
 
 class DocumentWritten(msgspec.Struct):
-    """What an update came to."""
+    """The result of an update."""
 
     version: str
     expires: float
@@ -59,14 +59,14 @@ class DocumentWritten(msgspec.Struct):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """Which version has to be there for an update: one of these, or any, or none."""
+    """Which version a document must have for an update: one of these, or any, or no document."""
 
     versions: tuple[Version, ...] = ()
-    """Empty where it does not matter; `ANY` for any that is there."""
+    """Empty if it does not matter; `ANY` for any existing version."""
     must_be_absent: bool = False
 
     def check(self, there: Version) -> None:
-        """Raise ServiceRefusal where another version is there."""
+        """Raise ServiceRefusal if the document has another version."""
         matches = not self.versions or there in self.versions or (ANY in self.versions and there)
         if (self.must_be_absent and there) or not matches:
             detail = f"the version there is {there}" if there else "there is no document"
@@ -74,11 +74,11 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Document(ExpiringEntity[DocumentState]):
-    """One key's."""
+    """The document of one key."""
 
     @reading
     async def read(self) -> DocumentFound:
-        """All of it. Raises ServiceRefusal where there is none."""
+        """Read the whole document. Raises ServiceRefusal if there is no document."""
         self._check_there()
         state = self.state
         return DocumentFound(state.version, state.expires, state.sections)
@@ -86,17 +86,17 @@ class Document(ExpiringEntity[DocumentState]):
     async def replace(
         self, sections: dict[str, bytes], condition: Condition, ttl: float
     ) -> DocumentWritten:
-        """Have exactly these sections. `ttl` is 0 to leave the time to live as it is."""
+        """Replace all sections by these. With a `ttl` of 0 the time to live stays the same."""
         condition.check(self.state.version)
         return self._put(sections, ttl)
 
     async def put_section(self, name: str, value: bytes, condition: Condition) -> DocumentWritten:
-        """Have this section, and the others as they are."""
+        """Set this section; the others stay."""
         condition.check(self.state.version)
         return self._put({**self.state.sections, name: value})
 
     async def delete_section(self, name: str, condition: Condition) -> DocumentWritten:
-        """Have this section no more. Raises ServiceRefusal where it is not there."""
+        """Delete this section. Raises ServiceRefusal if it does not exist."""
         self._check_there()
         condition.check(self.state.version)
         sections = dict(self.state.sections)
@@ -105,13 +105,13 @@ class Document(ExpiringEntity[DocumentState]):
         return self._put(sections)
 
     async def delete(self, condition: Condition) -> None:
-        """Delete it. Raises ServiceRefusal where there is none."""
+        """Delete the document. Raises ServiceRefusal if there is no document."""
         self._check_there()
         condition.check(self.state.version)
         self._end()
 
     async def refresh(self, ttl: float) -> DocumentWritten:
-        """Keep it for longer. Raises ServiceRefusal where there is none."""
+        """Keep the document for longer. Raises ServiceRefusal if there is no document."""
         self._check_there()
         self._refresh(ttl or self.state.ttl)
         return DocumentWritten(self.state.version, self.state.expires)
@@ -128,7 +128,7 @@ class Document(ExpiringEntity[DocumentState]):
 
 
 def no_section(name: str) -> ServiceRefusal:
-    """There is a document, and not this section."""
+    """The refusal if the document exists, but not this section."""
     return ServiceRefusal(404, "no_section", f"the document has no section {name!r:.100}")
 
 

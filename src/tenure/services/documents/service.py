@@ -38,7 +38,7 @@ class DocumentBody(msgspec.Struct, forbid_unknown_fields=True):
 
     sections: dict[Annotated[str, msgspec.Meta(min_length=1)], msgspec.Raw]
     ttl: Ttl = 0.0
-    """Seconds; 0 for the usual ones, or for those that it has."""
+    """Seconds; 0 for the default, or to leave the time of an existing document."""
 
 
 class DocumentShown(msgspec.Struct):
@@ -46,7 +46,7 @@ class DocumentShown(msgspec.Struct):
 
     version: str
     expires: float
-    """When it goes, in seconds since 1970, unless it is refreshed."""
+    """When it expires, in seconds since 1970, unless it is refreshed."""
     sections: dict[str, msgspec.Raw]
 
 
@@ -59,7 +59,7 @@ class Documents(Service[Document]):
     limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, *OF_ENTITIES)
 
     def entity_type(self) -> type[Document]:
-        """Which knows how long documents are kept here."""
+        """The class of its entities, which knows how long documents are kept here."""
         return of_this_process(Document, usual_ttl=self.settings.ttl)
 
     @operation(
@@ -105,7 +105,7 @@ class Documents(Service[Document]):
         refusals=(404, 410, 412),
     )
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
-        """For a day it is said when it went."""
+        """For a day, answers say when the document went."""
         await self.repeatable(asked).delete(condition_of(asked.headers))
         return ServiceAnswer(204)
 
@@ -167,7 +167,9 @@ class Documents(Service[Document]):
 
 
 def condition_of(headers: Mapping[str, str]) -> Condition:
-    """What `If-Match` and `If-None-Match` say. Raises ServiceRefusal for what is no version."""
+    """The condition in `If-Match` and `If-None-Match`. Raises ServiceRefusal if they have something
+    other than versions.
+    """
     wanted = versions_in(headers, "If-Match")
     unwanted = versions_in(headers, "If-None-Match")
     if unwanted not in ((), (ANY,)):
@@ -176,7 +178,7 @@ def condition_of(headers: Mapping[str, str]) -> Condition:
 
 
 def versions_in(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """The versions in a header. Raises ServiceRefusal for what is none."""
+    """The versions in a header. Raises ServiceRefusal if one is not a version."""
     given = headers.get(name)
     if given is None:
         return ()

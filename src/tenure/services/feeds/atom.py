@@ -14,7 +14,7 @@ NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def rendered(name: str, state: FeedState) -> bytes:
-    """The document."""
+    """Render a feed as an Atom document."""
     feed = Element("feed", xmlns=ATOM)
     _put(feed, "id", f"urn:tenure:feed:{quote(name, safe='')}")
     _put(feed, "title", name)
@@ -43,7 +43,7 @@ def _put(parent: Element, name: str, text: str) -> Element:
 
 
 def _text(text: str) -> str:
-    """Without what XML cannot have."""
+    """The text without characters that XML cannot have."""
     return NOT_XML.sub("", text)
 
 

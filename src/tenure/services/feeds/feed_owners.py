@@ -1,8 +1,8 @@
-"""Asking the owner of a feed, if it is known and answers (PRS 3.1, 3.3).
+"""Asks the owner of a feed, if it is known and answers (PRS 3.1, 3.3).
 
-Nobody checks who owns a feed: where its owner does not answer for a while, the request is carried
-out here. What is under way to one owner is capped. A request beyond that is refused at once, so an
-owner that is slow does not take the connections of those that are well.
+Nobody checks who owns a feed: if its owner does not answer for a while, this process carries the
+request out. The number of requests under way to one owner is capped. A request beyond that is
+refused at once, so a slow owner does not take the connections of healthy ones.
 """
 
 import asyncio
@@ -19,20 +19,22 @@ from tenure.services.limits import OVERLOADED, ServiceLimit
 from tenure.services.operations import ServiceAnswer, ServiceRequest
 
 HOP = "Tenure-Hop"
-"""Of a request that another process of the service has passed on: it is carried out here."""
+"""The header of a request that another process of the service has passed on: this process must
+carry it out.
+"""
 OUTSTANDING = ServiceLimit(
     "outstanding", 100, OVERLOADED, "requests to one owner, which must not take those to others"
 )
 ANSWER_SECONDS = 10.0
-"""For the owner to answer."""
+"""How long the owner has to answer."""
 AGAIN_SECONDS = 1.0
-"""For which an owner is looked for that answers; after that the request is carried out here."""
+"""How long to look for an owner that answers; after that this process carries the request out."""
 MOVED = 421
 logger = logging.getLogger("tenure.services")
 
 
 class FeedOwners:
-    """The owners, as one process knows them; it is one of them itself."""
+    """The owners of feeds, as one process knows them; it is one of them itself."""
 
     def __init__(
         self,
@@ -46,12 +48,12 @@ class FeedOwners:
         self.is_leaving = False
         self.outstanding = AddressSlots(OUTSTANDING.most)
         self.processed_elsewhere = 0
-        """Requests that were carried out here, though another process owns their feeds."""
+        """Requests that this process carried out, although another process owns their feeds."""
         self._session = session
         self._credentials = credentials
 
     async def answer(self, asked: ServiceRequest) -> ServiceAnswer | None:
-        """The owner's answer; None where the request is to be carried out here."""
+        """The owner's answer; None if this process must carry the request out."""
         if HOP in asked.headers:
             if self.is_leaving and self.owner.check(asked.key) is None:
                 raise ServiceRefusal(MOVED, "moved", "the feed has been handed over")
@@ -70,7 +72,7 @@ class FeedOwners:
             await asyncio.sleep(AGAIN_SECONDS / 10)  # if it leaves, another has the feed soon
 
     async def _asked_of(self, address: str, asked: ServiceRequest) -> ServiceAnswer | None:
-        """The answer of an owner; None where it does not answer, or has the feed no more."""
+        """The answer of an owner; None if it does not answer, or no longer has the feed."""
         if self.outstanding.is_full(address):
             raise OUTSTANDING.exceeded(OUTSTANDING.most + 1)
         passed_on = ("Content-Type", "If-None-Match")

@@ -1,8 +1,8 @@
-"""What is kept of one feed, and how items come into it.
+"""The state of one feed, and how items come into it.
 
-Nobody checks who owns the feed (PRS 3.1): whichever process an item came to has put it into what it
-has. So two processes may have parts of a feed; items may be missing, or be there twice. That is the
-choice of this service, because people read what it makes.
+Nobody checks who owns the feed (PRS 3.1): a process puts each item that it receives into what it
+has of the feed. So two processes may have parts of a feed, and items may be missing or duplicated.
+This service accepts that, because people read what it makes.
 """
 
 from hashlib import blake2b
@@ -18,16 +18,18 @@ ITEMS = ServiceLimit(
 )
 SOURCES = ServiceLimit("sources", 20, TOO_MANY, "each is polled for as long as the feed is kept")
 URL_BYTES = ServiceLimit(
-    "url_bytes", 2000, TOO_LARGE, "a feed moves with all its sources, and so do those beside it"
+    "url_bytes", 2000, TOO_LARGE, "a feed moves with all its sources, and with its neighbours"
 )
 MOST_SEEN = 1000
-"""Ids of items that came already."""
+"""How many ids of items that came already are kept."""
 COALESCE_SECONDS = 3600.0
-"""Items of one user within so long become one."""
+"""Items of one user within this time become one."""
 MOST_PARTS = 20
-"""Of an item that is made of several."""
+"""The most items of which one is made."""
 ITEMS_BYTES = 512 * 1024
-"""Of all items of a feed: a state that is too large to move keeps others from it, too."""
+"""The most bytes of all items of a feed: a state that is too large to move would keep other states
+from moving, too.
+"""
 MOST_POLL_SECONDS = 86_400.0
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -40,38 +42,38 @@ class FeedSource(msgspec.Struct):
     etag: str = ""
     modified: str = ""
     failures: int = 0
-    """In a row."""
+    """How many failures there were in a row."""
     problem: str = ""
-    """What the last failure was."""
+    """The text of the last failure."""
 
     def succeeded(self, now: float, etag: str, modified: str) -> None:
-        """It was read, or was unchanged."""
+        """The source was read, or was unchanged."""
         self.etag, self.modified = etag[:500], modified[:100]
         self.failures, self.problem, self.next_at = 0, "", now + self.every
 
     def failed(self, now: float, problem: str) -> None:
-        """It was not: it is polled less and less often."""
+        """The source was not read: poll it less and less often."""
         self.failures += 1
         self.problem = problem[:500]
         self.next_at = now + min(self.every * 2.0 ** min(self.failures, 20), MOST_POLL_SECONDS)
 
 
 class FeedState(msgspec.Struct):
-    """All of it."""
+    """The state of one feed."""
 
     expires: float
     items: list[FeedItem] = []
     """The newest first."""
     seen: list[str] = []
-    """Short names of items that came already, the oldest first."""
+    """Short names of items that have come already, the oldest first."""
     sources: dict[str, FeedSource] = {}
     updated: float = 0.0
     """When it last changed."""
     gone_at: float = 0.0
-    """When it went, of which this is all that is left; 0 where it did not."""
+    """When the feed went, in which case nothing else is left of it; 0 if it did not."""
 
     def take(self, items: list[FeedItem], now: float, join: Joining) -> int:
-        """Put items in, coalesced with those that are there; how many of them are new."""
+        """Put items in, coalesced with present ones; returns how many are new."""
         known, new = set(self.seen), dict[str, FeedItem]()
         for each in items:
             if each.title and (name := _short(each.id)) not in known:
@@ -103,7 +105,7 @@ class FeedState(msgspec.Struct):
 
     @property
     def tag(self) -> str:
-        """Of the contents, for `ETag`."""
+        """The tag of the contents, for `ETag`."""
         return f"{len(self.items)}-{self.updated:.6f}"
 
 

@@ -1,5 +1,5 @@
-"""What one process has of feeds, its own and those that came to it; and what happens to them by
-itself: those that nobody uses go, and the owner of a feed polls its sources.
+"""The feeds that one process has, its own and those that came to it, and their upkeep: feeds that
+nobody uses go, and the owner of a feed polls its sources.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from tenure.services.limits import BODY_BYTES, OVERLOADED, ServiceLimit
 from tenure.services.outward import Outward
 
 FEEDS = ServiceLimit(
-    "feeds", 100_000, OVERLOADED, "a process has as many, its own and those that came to it"
+    "feeds", 100_000, OVERLOADED, "a process keeps that many, its own and those that came to it"
 )
 POLLS = 8
-"""Sources that are asked at a time."""
+"""How many sources are polled at a time."""
 POLL_SECONDS = 30.0
-"""For a whole feed to arrive."""
+"""How long a whole feed may take to arrive."""
 OK, NOT_MODIFIED = 200, 304
 SWEEP_SECONDS = 1.0
 SWEPT = 5000
-"""Feeds that are looked at in one step."""
+"""How many feeds are looked at in one step."""
 GONE_SECONDS = 86_400.0
 logger = logging.getLogger("tenure.services")
 
 
 class KeptFeeds:
-    """All of them, by name."""
+    """All feeds of a process, by name."""
 
     def __init__(self, rules: FeedRules, ttl: float, wall: Callable[[], float]) -> None:
         self.states: KeyedState[FeedState] = KeyedState(value_type=FeedState)
@@ -42,7 +42,7 @@ class KeptFeeds:
         self._sweep: Iterator[str] = iter(())
 
     def there(self, key: str) -> FeedState:
-        """A feed. Raises ServiceRefusal where there is none."""
+        """The feed of this name. Raises ServiceRefusal if there is no such feed."""
         found = self.states.get(key)
         if found is None:
             raise ServiceRefusal(404, "unknown", "there is no such feed here")
@@ -58,19 +58,21 @@ class KeptFeeds:
         return FeedState(0.0, updated=self._wall())  # until it is kept
 
     def keep(self, key: str, state: FeedState) -> None:
-        """Whoever uses a feed refreshes it."""
+        """Keep a feed for longer, as every use of it does."""
         state.expires = self.states.fair_now(self._wall()) + self._ttl
         self.states[key] = state
 
     def take(self, key: str, items: list[FeedItem]) -> int:
-        """Put items in; how many of them are new. Raises ServiceRefusal for a feed too many."""
+        """Put items in; returns how many are new. Raises ServiceRefusal if there are too many
+        feeds.
+        """
         state = self._there_or_new(key)
         new = state.take(items, self._wall(), self._rules.one_of)
         self.keep(key, state)
         return new
 
     def add_source(self, key: str, url: str, every: float) -> FeedSource:
-        """Have a feed polled. Raises ServiceRefusal for a source too many."""
+        """Have a source polled. Raises ServiceRefusal if there are too many sources."""
         state = self._there_or_new(key)
         if url not in state.sources:
             SOURCES.check(len(state.sources) + 1)
@@ -80,10 +82,10 @@ class KeptFeeds:
         return source
 
     def end(self, key: str) -> None:
-        """Let a feed go, and say for a while when that was."""
+        """Let a feed go, and remember for a while when that was."""
         self.states[key] = FeedState(0.0, gone_at=self._wall())
 
-    # --- what happens by itself ---
+    # --- upkeep ---
 
     async def sweep_often(self, outward: Outward, owns: Callable[[str], object]) -> None:
         """Look at some feeds each second, for ever."""
@@ -98,7 +100,7 @@ class KeptFeeds:
             await asyncio.gather(*polls, return_exceptions=True)
 
     def sweep(self, outward: Outward, owns: Callable[[str], object]) -> None:
-        """Look at some feeds: those that nobody uses go, and sources of our own are polled."""
+        """Look at some feeds: drop those that nobody uses, and poll sources of our own."""
         now = self._wall()
         fair = self.states.fair_now(now)
         some = list(islice(self._sweep, SWEPT))
@@ -140,7 +142,7 @@ class KeptFeeds:
 
 
 async def polled(outward: Outward, url: str, source: FeedSource, now: float) -> list[FeedItem]:
-    """What is new at a source, and note how that went in it."""
+    """Return what is new at a source, and note in it how the poll went."""
     headers = {"Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9"}
     if source.etag:
         headers["If-None-Match"] = source.etag

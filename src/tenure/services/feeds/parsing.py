@@ -1,14 +1,14 @@
 """RSS and Atom, from strangers.
 
-feedparser reads what real feeds have. It is not made for XML that means harm: entities that grow a
-thousandfold, or that read files, and elements so deep that whoever walks them runs out of stack. So
-expat looks at the body first, and what it finds there is refused before feedparser sees it.
-Entities are refused whatever they say: no feed needs any but those that XML has by itself.
+feedparser reads what real feeds have. It is not made for malicious XML: entities that grow a
+thousandfold, or that read files, and elements nested so deep that a program that walks them runs
+out of stack. So expat looks at the body first, and such bodies are refused before feedparser sees
+them. All entities are refused: no feed needs any but those that are built into XML.
 
-feedparser looks through the text as well, by patterns that take hours for a long one, in which the
-whole process stands still. So what they look through is bounded here: all before the first element,
-in which they also find entities that expat does not, such as in a comment; the first line; and what
-is said of people. Styles of elements in a text are left out for the same reason.
+feedparser also searches the text with patterns that take hours for a long text, during which the
+whole process stands still. So the texts that they search are bounded here: everything before the
+first element, in which the patterns even find entities that expat does not, such as in a comment;
+the first line; and names of people. Styles of elements in a text are left out for the same reason.
 """
 
 import io
@@ -23,7 +23,7 @@ import msgspec
 from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.limits import TOO_LARGE, ServiceLimit
 
-DEPTH = ServiceLimit("xml_depth", 64, TOO_LARGE, "no feed is that deep; what is, is meant to harm")
+DEPTH = ServiceLimit("xml_depth", 64, TOO_LARGE, "no real feed is nested that deep")
 ELEMENTS = ServiceLimit(
     "xml_elements", 50_000, TOO_LARGE, "a feed has some hundred entries of some twenty elements"
 )
@@ -37,9 +37,9 @@ PERSON_CHARACTERS = ServiceLimit(
 ENTRIES = ServiceLimit("entries", 1000, TOO_LARGE, "a feed shows its last entries")
 LIMITS = (ENTRIES, DEPTH, ELEMENTS, ATTRIBUTES, HEAD_BYTES, PERSON_CHARACTERS)
 TEXT_CHARACTERS = 4000
-"""Of an item's text; the rest is cut off."""
+"""The most characters of an item's text; the rest is cut off."""
 NAME_CHARACTERS = 500
-"""Of everything else."""
+"""The most characters of everything else."""
 PEOPLE = frozenset(
     {"author", "contributor", "creator", "managingeditor", "owner", "publisher", "webmaster"}
 )
@@ -52,23 +52,23 @@ class FeedItem(msgspec.Struct, frozen=True):
     id: str
     title: str
     user: str = ""
-    """Whose doing it tells of."""
+    """The user whose action it describes."""
     link: str = ""
     text: str = ""
     at: float = 0.0
-    """When, in seconds since 1970; 0 where the feed does not say."""
+    """When it happened, in seconds since 1970; 0 if the feed does not say."""
     parts: tuple[str, ...] = ()
     """The ids of the items of which this one was made."""
 
 
 def items_in(body: bytes) -> list[FeedItem]:
-    """The items of a feed. Raises ServiceRefusal for what is no feed, or means harm."""
+    """The items of a feed. Raises ServiceRefusal if the body is not a feed, or is malicious."""
     root = check_xml(body)
     lines = b"\n".join((body[:root], body[root:]))
     reader = _feedparser()
     try:
         found: Any = reader.parse(io.BytesIO(lines), resolve_relative_uris=False)
-    except Exception as error:  # whatever it stumbles over is in the body
+    except Exception as error:  # the cause of any failure is in the body
         raise ServiceRefusal(422, "no_feed", f"the feed cannot be read: {error!r:.200}") from error
     if not found.version:
         raise ServiceRefusal(422, "no_feed", "the body is XML, and neither RSS nor Atom")
@@ -91,7 +91,7 @@ def _feedparser() -> Any:  # noqa: ANN401  # a module without types
 def _item(entry: Any, feed: Any) -> FeedItem:  # noqa: ANN401  # dicts of feedparser
     title = _text(entry.get("title"))
     link = _text(entry.get("link"))
-    # feedparser's own `get` answers for `updated` what is only published, and warns of it.
+    # feedparser's own `get` returns `published` for a missing `updated`, and warns.
     at = dict.get(entry, "updated_parsed") or dict.get(entry, "published_parsed")
     return FeedItem(
         id=_text(entry.get("id")) or link or title,
@@ -115,7 +115,9 @@ def _seconds(at: struct_time) -> float:
 
 
 def check_xml(body: bytes) -> int:
-    """Where the first element begins. Raises ServiceRefusal for what is no XML, or means harm."""
+    """Where the first element begins. Raises ServiceRefusal if the body is not XML, or is
+    malicious.
+    """
     if b"\0" in body:
         raise ServiceRefusal(422, "no_feed", "the body has bytes that are zero: send it in UTF-8")
     first = ELEMENT.search(body)
@@ -142,15 +144,15 @@ def _refuse_entity(*_: object) -> int:
 
 
 class _Looking:
-    """Counts."""
+    """Counts elements, their depth, and the bytes of names of people."""
 
     def __init__(self) -> None:
         self._depth = 0
         self._elements = 0
         self._person = 0
-        """The depth of the element that tells of a person; 0 outside of any."""
+        """The depth of the element that describes a person; 0 outside of such elements."""
         self._characters = 0
-        """Of what it tells."""
+        """How many characters that element has."""
 
     def on_start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1

@@ -1,4 +1,4 @@
-"""What becomes of items on their way through a feed: rules, which users write as functions.
+"""Rules, which users write as functions, change items on their way through a feed.
 
     rules = FeedRules()
 
@@ -8,7 +8,7 @@
     @rules.event
     def came_online(event): ... # an item, or several, for an event of another service; or None
 
-Whatever a rule raises is logged and counted, and the item goes on as it was.
+If a rule raises, the error is logged and counted, and the item goes on unchanged.
 """
 
 import logging
@@ -27,7 +27,7 @@ ItemRule: TypeAlias = Callable[[FeedItem], Made]
 EventRule: TypeAlias = Callable[[dict[str, Any]], Made]
 Joining: TypeAlias = Callable[[list[FeedItem]], FeedItem]
 MOST_MADE = 100
-"""Items that one rule makes of one."""
+"""The most items that one rule makes of one."""
 logger = logging.getLogger("tenure.services")
 
 
@@ -52,7 +52,7 @@ class FeedRules:
         return rule
 
     def coalesce(self, join: Joining) -> Joining:
-        """Make one item of several of one user in this way."""
+        """Use this function to make one item of several of one user."""
         self.join = join
         return join
 
@@ -63,12 +63,14 @@ class FeedRules:
         return items
 
     def items_of(self, event: dict[str, Any]) -> list[FeedItem]:
-        """What the rules make of an event, once it is transformed too."""
+        """The items that the rules make of an event, themselves transformed by the rules for
+        items.
+        """
         found = [made for rule in self._events for made in self._made(rule, event, ())]
         return self.transformed(found)
 
     def one_of(self, items: list[FeedItem]) -> FeedItem:
-        """What becomes of several items of one user."""
+        """The item that several items of one user become."""
         made = self._made(self.join, items, ())
         return made[0] if len(made) == 1 else joined(items)
 
@@ -78,7 +80,7 @@ class FeedRules:
         try:
             made = rule(given)
             found = () if made is None else (made,) if isinstance(made, FeedItem) else made
-            # What a user's function returns may be anything: it must be what can be kept.
+            # A user's function may return anything: check that it can be kept.
             some = tuple(islice(found, MOST_MADE))
             kept = msgspec.convert(some, tuple[FeedItem, ...], from_attributes=True)
             msgspec.msgpack.encode(kept)
@@ -96,7 +98,7 @@ def rules_named(name: str | None) -> FeedRules:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute or "rules")
-    except Exception as error:  # whatever the module raises
+    except Exception as error:  # the module may raise anything
         raise ConfigurationError(
             f"the rules {name!r} cannot be loaded: {type(error).__name__}: {error}. Name them as "
             "module:name, from a directory on PYTHONPATH"
@@ -107,8 +109,8 @@ def rules_named(name: str | None) -> FeedRules:
 
 
 def joined(items: list[FeedItem]) -> FeedItem:
-    """One item that says what several of one user do: "Alice updated her profile" and "Alice added
-    Bob as a friend" become "Alice updated her profile and added Bob as a friend".
+    """One item that says what several items of one user say: "Alice updated her profile" and "Alice
+    added Bob as a friend" become "Alice updated her profile and added Bob as a friend".
     """
     last = max(items, key=lambda each: each.at)
     parts = tuple(dict.fromkeys(part for each in items for part in each.parts or (each.id,)))

@@ -21,7 +21,9 @@ class PubSubClient(ServiceClient):
     async def subscribe(
         self, topic: str, target: str, *, ttl: float = 0.0, deadline: float | None = None
     ) -> Subscribed:
-        """From here on the target is sent what is published. Doing it again refreshes it."""
+        """Subscribe a target: it is sent everything that is published from here on. A repeat
+        refreshes the subscription.
+        """
         body = {"target": target, "ttl": ttl}
         path = f"{_path(topic)}/subscriptions"
         return _subscribed((await self.ask("POST", path, body, deadline=deadline)).data)
@@ -34,8 +36,9 @@ class PubSubClient(ServiceClient):
         ttl: float = 0.0,
         deadline: float | None = None,
     ) -> Subscribed:
-        """Keep a subscription for longer. Its number says how far the topic is: whoever has
-        received less has missed some. Raises ServiceRefusal where it is gone: subscribe again.
+        """Keep a subscription for longer. Its number says how far the topic is: a subscriber that
+        has received less has missed messages. Raises ServiceRefusal if the subscription is gone:
+        subscribe again.
         """
         path = f"{_path(topic)}/subscriptions/{segment(subscription)}"
         return _subscribed((await self.ask("PUT", path, {"ttl": ttl}, deadline=deadline)).data)
@@ -43,7 +46,7 @@ class PubSubClient(ServiceClient):
     async def unsubscribe(
         self, topic: str, subscription: str, *, deadline: float | None = None
     ) -> None:
-        """End it. What is on its way may still arrive."""
+        """End a subscription. Messages on their way may still arrive."""
         await self.ask(
             "DELETE", f"{_path(topic)}/subscriptions/{segment(subscription)}", deadline=deadline
         )
@@ -56,15 +59,15 @@ class PubSubClient(ServiceClient):
         id: str | None = None,  # noqa: A002  # what it is
         deadline: float | None = None,
     ) -> Published:
-        """Send it to every subscriber. One that is called again with the same `id` does not
-        publish it twice.
+        """Send a message to every subscriber. A repeat with the same `id` does not publish it
+        twice.
         """
         path = f"{_path(topic)}/messages"
         body = {"data": data}
         return _published((await self.ask("POST", path, body, id=id, deadline=deadline)).data)
 
     async def show(self, topic: str, *, deadline: float | None = None) -> TopicFigures:
-        """What the topic has."""
+        """The figures of a topic."""
         return _figures((await self.ask("GET", _path(topic), deadline=deadline)).data)
 
 

@@ -1,7 +1,7 @@
 """Topics that write into queues, over the queues' HTTP API.
 
-A message goes to many queues at the same moment. What is to be put at one moment is one request, so
-a topic with a thousand subscribers does not make a thousand.
+A message goes to many queues at the same moment. Messages of one moment share a request, so a topic
+with a thousand subscribers does not make a thousand requests.
 """
 
 import asyncio
@@ -16,7 +16,9 @@ from tenure.services.queues.client import QueuesClient
 from tenure.services.queues.entries import EntryPut, SourcePlace
 
 TOGETHER_BYTES = 384 * 1024
-"""Of messages in one request, before the last: there is room for it, and for their places."""
+"""The most bytes of messages in one request, before its last message: that one still fits, with the
+places.
+"""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -37,7 +39,7 @@ class HttpQueueWriter(QueuesClient):
         self._asking: set[asyncio.Task[None]] = set()
 
     def owner_of(self, queue: str) -> str:
-        """The process that is asked: it knows the queue's owner, and asks that one."""
+        """The process that is asked: it knows the queue's owner, and passes the request on."""
         del queue
         return self.url
 
@@ -71,7 +73,7 @@ class HttpQueueWriter(QueuesClient):
             found = [ServiceRefusal(502, "answer", f"{self.url}: {error!r:.200}")] * len(together)
         for (_, come), each in zip(together, found, strict=True):
             if come.done():
-                continue  # whoever wanted it has gone
+                continue  # the caller has gone
             if isinstance(each, Exception):
                 come.set_exception(each)
             else:

@@ -1,9 +1,9 @@
 """Sends the messages of the topics that this process owns, to each target in order.
 
 For each topic there is at most one task, and for each target at most one delivery under way, so a
-target that is slow delays nobody else. What came of deliveries is reported to the topic, many at a
-time: until then they count as not made, and whoever owns the topic next makes them again. So a
-target may be sent a message twice, with the same id, and never the next one before it.
+slow target delays no other. The outcomes of deliveries are reported to the topic, many at a time:
+until then they count as not made, and the next owner of the topic makes them again. So a target may
+be sent a message twice, with the same id, but never the next message before it.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ class Targets(Protocol):
     """Where messages go."""
 
     async def send(self, topic: str, delivery: Delivery) -> DeliveryOutcome:
-        """Send them in order, up to the first that is not taken. Raises nothing but the errors of
-        tenure, which count as refusals.
+        """Send messages in order, up to the first that the target does not take. Raises only errors
+        of tenure, which count as refusals.
         """
         ...
 
@@ -53,7 +53,7 @@ class FanOut:
         pump = self._pumps.get(topic)
         if pump is None:
             pump = self._pumps[topic] = Pump(topic, self.topics, self.targets, self.name)
-            # Whoever kicks it, it is not on behalf of a turn.
+            # Whatever kicks it, it does not run on behalf of a turn.
             task = asyncio.get_running_loop().create_task(self._run(pump), context=Context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -78,14 +78,14 @@ class FanOut:
                 await self._pump(topic).reached(number)
 
     async def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         for each in list(self._tasks):
             each.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class Pump:
-    """Sends what one topic has to be sent, until there is nothing."""
+    """Sends what one topic has to send, until nothing is left."""
 
     def __init__(self, topic: str, topics: Entities[Topic], targets: Targets, name: str) -> None:
         self.topic = topic
@@ -100,18 +100,18 @@ class Pump:
         """How often targets have refused, and when they are tried again, by the loop's clock."""
 
     async def run(self) -> None:
-        """Send. Raises TenureError where the topic cannot be asked."""
+        """Send. Raises TenureError if the topic cannot be asked."""
         try:
             while True:
                 self.again.clear()
                 busy = [*(each.id for each in self._under_way.values()), *self._at_rest()]
                 due = await self._topics[self.topic].due(self._name, busy)
                 if due is None:
-                    return  # its owner is another process now, which sends
+                    return  # another process owns the topic now, and sends
                 for each in due:
                     self._begin(each)
                 if not self._under_way:
-                    self._reach(None)  # whoever takes has everything
+                    self._reach(None)  # every target that takes messages has everything
                     if not (self.again.is_set() or self._at_rest()):
                         return
                 await self._report()
@@ -123,7 +123,7 @@ class Pump:
         """The targets that are not tried yet, and when they are."""
         now = asyncio.get_running_loop().time()
         for id_ in [it for it, (_, until) in self._resting.items() if until + RETRY_SECONDS < now]:
-            del self._resting[id_]  # it would have been tried: nobody subscribes it any more
+            del self._resting[id_]  # it would have been tried: its subscription is gone
         return {id_: until for id_, (_, until) in self._resting.items() if until > now}
 
     def _rest(self, outcome: DeliveryOutcome) -> None:
@@ -144,7 +144,7 @@ class Pump:
             return DeliveryOutcome(delivery.id, 0, is_refused=True)
 
     async def _report(self) -> None:
-        """Wait until something was taken or refused, or has come; and report what was."""
+        """Wait until a message was taken or refused, or has come; report outcomes."""
         come = asyncio.ensure_future(self.again.wait())
         now, wakes_at = (
             asyncio.get_running_loop().time(),
@@ -168,10 +168,10 @@ class Pump:
         for epoch, those in outcomes.items():
             self._reach(await self._topics[self.topic].report(epoch, those))
 
-    # --- those who wait for it ---
+    # --- publishers that wait ---
 
     async def reached(self, number: int) -> None:
-        """Return when all who take have taken this message, or when this ends."""
+        """Return when all targets that take messages have taken this one, or when the pump ends."""
         come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[come] = number
         try:

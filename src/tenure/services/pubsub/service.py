@@ -1,4 +1,4 @@
-"""The pubsub service: what it can be asked over HTTP."""
+"""The pubsub service over HTTP."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -35,10 +35,10 @@ from tenure.services.service import (
 )
 
 PATIENCE_SECONDS = 5.0
-"""For which a publisher waits for targets to take its message."""
+"""How long a publisher waits for targets to take its message."""
 AROUND = 3
-"""Levels around what is published, where it is put into a queue: it is in an event, which is in a
-put, which is in a list.
+"""Levels around a published message in a queue: it is in an event, which is in a put, which is in a
+list.
 """
 _encode = msgspec.json.Encoder().encode
 
@@ -63,12 +63,12 @@ class Published(msgspec.Struct):
 
     epoch: str
     number: int
-    """0 where the topic has no subscription, so that nobody misses it."""
+    """0 if the topic has no subscription, so that nobody misses the message."""
     subscribers: int
     waiting: int
     """Subscribers whose targets have not taken it yet."""
     refusing: int
-    """Subscribers whose targets refuse: they are sent it later, or told of a gap."""
+    """Subscribers whose targets refuse: they get it later, or learn of a gap."""
 
 
 def bound_topic(fan_out: FanOut, remembered: RememberedTopics) -> type[Topic]:

@@ -13,26 +13,26 @@ from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome, TopicM
 
 QUEUE = "queue:"
 ASK_SECONDS = 10.0
-"""For a target to take a message."""
+"""How long a target has to take a message."""
 ANSWER_BYTES = 1 << 16
-"""What is read of a URL's answer: nothing in it matters."""
+"""How much is read of a URL's answer: nothing in it matters."""
 MOST_OUTSTANDING = 64
-"""Deliveries to one owner of queues, or one host, at a time."""
+"""The most deliveries to one owner of queues, or one host, at a time."""
 _encode = msgspec.json.Encoder().encode
 
 
 class TopicEvent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a target is sent."""
+    """What a target gets."""
 
     topic: str
     epoch: str
     number: int
-    """Of the message; of a gap, the last number that is missing."""
+    """The number of the message; of a gap, the last number that is missing."""
     at: float = 0.0
     """When it was published, in seconds since 1970."""
     data: Any = None
     missed: tuple[int, int] | None = None
-    """The first and the last number of what the target was to get, and does not."""
+    """The first and the last number of the messages that the target misses."""
 
 
 class QueueWriter(Protocol):
@@ -43,11 +43,13 @@ class QueueWriter(Protocol):
         ...
 
     async def put(self, queue: str, event: TopicEvent) -> None:
-        """Put an event into a queue, once for each number. Raises TenureError where it does not."""
+        """Put an event into a queue, once for each number. Raises TenureError if that fails."""
         ...
 
     async def rely(self, queue: str, topic: str) -> None:
-        """Have the queue told when the topic is lost. Raises TenureError where there is none."""
+        """Have the queue told when the topic is lost. Raises TenureError if there is no such
+        queue.
+        """
         ...
 
 
@@ -60,7 +62,7 @@ class MessageTargets:
         self._outstanding = AddressSlots(MOST_OUTSTANDING)
 
     async def accept(self, target: str, topic: str) -> None:
-        """See that a target can be sent to. Raises ServiceRefusal."""
+        """Check that messages can be sent to a target. Raises ServiceRefusal."""
         if target == QUEUE:
             raise ServiceRefusal(422, "target", f"{QUEUE} names no queue: {QUEUE}NAME does")
         if target.startswith(QUEUE):
@@ -102,7 +104,7 @@ class MessageTargets:
         if delivery.target.startswith(QUEUE):
             await self._queue_writer().put(delivery.target.removeprefix(QUEUE), event)
             return
-        id_ = f"{quote(event.topic)} {delivery.epoch} {name}"  # a header takes not every name
+        id_ = f"{quote(event.topic)} {delivery.epoch} {name}"  # a header does not take every name
         answer = await self._web().ask(
             "POST",
             delivery.target,

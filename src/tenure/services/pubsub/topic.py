@@ -1,17 +1,17 @@
-"""A topic: the entity of which each has a key.
+"""A topic: an entity, so each topic has a key.
 
 **What is checked, and what is not.** To subscribe, to refresh and to unsubscribe are turns of an
-entity: they happen while this process owns the topic, on the state that its last owner left, or
-not at all. To publish is a turn as well, so it asks whether this is the owner. It does not ask
-whether the subscriptions that it finds are of this lease. When a lease is interrupted, what was
-kept under it no longer counts, and a topic would begin without any subscription, until every
-subscriber has come back. But a subscription never changes. So a topic that begins anew takes those
-that this process remembers. One that was ended elsewhere meanwhile costs a message too many, until
-its time to live is over. One that was made elsewhere meanwhile is missing, and that its topic is
-lost was told to whom it concerns (PRS 3.1).
+entity: they happen while this process owns the topic, on the state that its last owner left, or not
+at all. To publish is a turn as well, so it asks whether this is the owner. It does not ask whether
+the subscriptions that it finds are of this lease. When a lease is interrupted, what was kept under
+it no longer counts, and a topic would begin without any subscription, until every subscriber has
+come back. But a subscription never changes. So a topic that begins again takes those that this
+process remembers. A subscription that was ended elsewhere meanwhile costs messages too many, until
+its time to live is over. A subscription that was made elsewhere meanwhile is missing, but its
+subscriber was told that the topic is lost (PRS 3.1).
 
-The topic begins another epoch then: a subscriber that is sent a message of it knows that messages
-of the former one may be missing.
+The topic then begins another epoch: a subscriber that gets a message of it knows that messages of
+the former epoch may be missing.
 """
 
 from collections import OrderedDict
@@ -30,10 +30,11 @@ from tenure.services.pubsub.topic_state import (
 
 DELIVER, EXPIRE = "deliver", "expire"
 AGAIN_SECONDS = 5.0
-"""After which the owner of a topic looks whether something is still to be sent: the process that
-was sending it may be gone."""
+"""How often the owner of a topic looks for messages that are still to be sent: the process that was
+sending them may be gone.
+"""
 MOST_REMEMBERED = 100_000
-"""Subscriptions that a process remembers of topics that it has, or has had."""
+"""How many subscriptions a process remembers, of topics that it has or has had."""
 
 
 class Subscribed(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class Subscribed(msgspec.Struct, frozen=True):
     id: str
     epoch: str
     number: int
-    """Messages from the next number on are for it."""
+    """Messages after this number are for it."""
     expires: float
     """In seconds since 1970."""
 
@@ -56,13 +57,13 @@ class MessageAccepted(msgspec.Struct, frozen=True):
 
 
 class MessageSettled(msgspec.Struct, frozen=True):
-    """How far the targets of a topic are with a message."""
+    """How many targets of a topic have taken a message."""
 
     epoch: str
     waiting: int
-    """Those that may take it yet."""
+    """Targets that may still take it."""
     refusing: int
-    """Those that refuse, and take it later, or are told of a gap."""
+    """Targets that refuse, and take it later, or learn of a gap."""
 
 
 class TopicFigures(msgspec.Struct, frozen=True):
@@ -79,8 +80,8 @@ class TopicFigures(msgspec.Struct, frozen=True):
 
 
 class RememberedTopics:
-    """The subscriptions that this process has made, or has been handed, whether their leases last
-    or not. It may forget the oldest: then it is as if another process owned the topic.
+    """The subscriptions that this process has made, or was handed, even if their leases have ended.
+    It may forget the oldest: then the effect is the same as if another process owned the topic.
     """
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
@@ -110,11 +111,13 @@ class Sender(Protocol):
     """Of the process, unlike any other."""
 
     def kick(self, topic: str) -> None:
-        """Something may be to be sent."""
+        """There may be something to send."""
         ...
 
     async def settle(self, topic: str, number: int, seconds: float) -> None:
-        """Send, and return when this message has been taken by all who take, or after so long."""
+        """Send, and return when all targets that take messages have taken this one, or after that
+        long.
+        """
         ...
 
 
@@ -132,7 +135,7 @@ class Topic(Entity[TopicState]):
         return new_name(self.lease)
 
     def _changed(self) -> None:
-        """Subscriptions, or when they expire."""
+        """Subscriptions have changed, or when they expire."""
         self.remembered.note(self._name, self.state)
         at, now = self.state.next_expiry(), self.fair_now()
         self.state.counted = now
@@ -144,7 +147,7 @@ class Topic(Entity[TopicState]):
             self.forget()  # nothing is left of it
 
     async def on_activate(self) -> None:
-        """Take what this process remembers, where nothing was handed over."""
+        """Take what this process remembers, if nothing was handed over."""
         now = self.fair_now()
         if self.state.epoch:
             if self.was_interrupted:
@@ -159,13 +162,15 @@ class Topic(Entity[TopicState]):
     # --- subscriptions ---
 
     async def subscribe(self, target: str, seconds: float) -> Subscribed:
-        """Have messages sent to a target for so long. Raises ServiceRefusal for one too many."""
+        """Have messages sent to a target for that long. Raises ServiceRefusal if there are too many
+        targets.
+        """
         id_ = self.state.subscribe(target, self.fair_now(), seconds, self._epoch())
         return self._subscribed(id_)
 
     async def refresh(self, id_: str, seconds: float) -> Subscribed:
-        """Have them sent for so long from now on; how far the topic is. Raises ServiceRefusal where
-        the subscription has gone.
+        """Have them sent for that long from now on; return how far the topic is. Raises
+        ServiceRefusal if the subscription has gone.
         """
         self.state.collect(self.fair_now())
         self.state.refresh(id_, self.fair_now(), seconds)
@@ -177,8 +182,8 @@ class Topic(Entity[TopicState]):
         return Subscribed(id_, state.epoch, state.number, state.subscriptions[id_].expires)
 
     async def unsubscribe(self, id_: str) -> None:
-        """Have nothing sent there any more. What is on its way may still arrive. Raises
-        ServiceRefusal where there is no such subscription.
+        """Stop sending to a target. Messages on their way may still arrive. Raises ServiceRefusal
+        if there is no such subscription.
         """
         if not self.state.unsubscribe(id_, self.now()):
             raise self.state.without(id_)
@@ -187,8 +192,8 @@ class Topic(Entity[TopicState]):
     # --- messages ---
 
     async def publish(self, data: bytes, id: str = "") -> MessageAccepted:  # noqa: A002  # what it is
-        """Give a message its number, once for each id. It is sent from `settled` on. Raises
-        ServiceRefusal where targets that take messages have too many before them.
+        """Give a message its number, once for each id. `settled` sends it. Raises ServiceRefusal if
+        too many messages wait for targets that take them.
         """
         state = self.state
         number = state.publish(data, self.now(), short_name(id) if id else "")
@@ -198,19 +203,23 @@ class Topic(Entity[TopicState]):
 
     @reading
     async def settled(self, number: int, seconds: float) -> MessageSettled:
-        """Have it sent, and say who has not taken it when that is done, or after so long."""
+        """Have it sent, and say how many have not taken it when that is done, or after that
+        long.
+        """
         await self.sender.settle(self._name, number, seconds)
         return MessageSettled(self.state.epoch, *self.state.behind(number))
 
     @reading
     async def due(self, sender: str, busy: list[str]) -> list[Delivery] | None:
-        """What is to be sent now; None where this is another process than the sender's."""
+        """What is to be sent now; None if the sender is in another process."""
         if sender != self.sender.name:
             return None
         return self.state.due(self.fair_now(), set(busy))
 
     async def report(self, epoch: str, outcomes: list[DeliveryOutcome]) -> int:
-        """This came of it. The number up to which all targets that do not refuse have taken it."""
+        """These are the outcomes. Returns the number up to which all targets that do not refuse
+        have taken messages.
+        """
         now = self.now()
         self.state.report(epoch, outcomes, now)
         self._deliver_again(now)
@@ -234,7 +243,7 @@ class Topic(Entity[TopicState]):
 
     @reading
     async def figures(self) -> TopicFigures:
-        """What it has."""
+        """The figures of the topic."""
         state = self.state
         refusing = sum(1 for it in state.subscriptions.values() if it.refusals)
         return TopicFigures(

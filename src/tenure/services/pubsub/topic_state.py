@@ -1,16 +1,16 @@
-"""What is kept of one topic, and the rules by which it changes.
+"""The state of one topic, and the rules by which it changes.
 
 Every message of a topic has a number, one more than the one before, and each subscription has the
-number up to which its target has taken them. What lies between is the log, kept once for all. So a
-target that takes nothing for long costs no memory of its own: when the log needs the room, what the
-target has not taken is dropped, and the numbers show what is missing. The first thing that the
-target is sent afterwards is this gap.
+number up to which its target has taken them. The messages between are the log, which is kept once
+for all targets. So a target that takes nothing for long costs no memory of its own: when the log
+needs the room, messages that the target has not taken are dropped, and the numbers show what is
+missing. This gap is the first thing that the target gets afterwards.
 
-Numbers count within an epoch. A topic whose state is lost begins another, and a subscriber that
-sees an epoch it does not know has missed something, and cannot know what.
+Numbers count within an epoch. A topic whose state is lost begins another epoch, and a subscriber
+that sees an unknown epoch has missed something, and cannot know what.
 
-A subscription is named after its topic and its target, and never changes but for its time to live.
-So one that was kept too long sends a message too many, and can never send one to a wrong place.
+A subscription is named after its topic and its target, and only its time to live ever changes. So a
+subscription that was kept too long sends messages too many, but never sends one to a wrong place.
 """
 
 from hashlib import blake2b
@@ -39,12 +39,12 @@ IDS = ServiceLimit(
 )
 LIMITS = (SUBSCRIBERS, TARGET_BYTES, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES, IDS)
 LOG_SECONDS = 600.0
-"""For how long a message is kept for targets that refuse it."""
+"""For how long messages are kept for targets that refuse them."""
 GONE_SECONDS = 3600.0
 MOST_GONE = 100
-"""For how long, and of how many, it is known that a subscription has expired, and when."""
+"""For how long, and for how many subscriptions, it is remembered when they expired."""
 STEP = 100
-"""Subscriptions that are collected at a time."""
+"""How many subscriptions are collected at a time."""
 
 
 class TopicMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -53,11 +53,11 @@ class TopicMessage(msgspec.Struct, frozen=True, array_like=True):
     number: int
     at: float
     data: bytes
-    """JSON, as it was published."""
+    """The message as JSON, as it was published."""
 
 
 class Subscription(msgspec.Struct, array_like=True):
-    """Where the messages of a topic are to go."""
+    """A target of the messages of a topic."""
 
     target: str
     """`queue:NAME`, or a URL."""
@@ -65,22 +65,24 @@ class Subscription(msgspec.Struct, array_like=True):
     sent: int
     """The number up to which the target has taken everything, or was told that it missed some."""
     refusals: int = 0
-    """In a row. When it is tried again is the sender's business, by a clock that nobody sets."""
+    """How often the target has refused in a row. The sender decides when to try again, by a clock
+    that nobody sets.
+    """
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
-    """What is to be sent to one target, in order."""
+    """The messages to send to one target, in order."""
 
     id: str
     target: str
     epoch: str
     missed: tuple[int, int] | None
-    """The first and the last number of a gap, which is told before the messages."""
+    """The first and the last number of a gap, which is sent before the messages."""
     messages: list[TopicMessage]
 
 
 class DeliveryOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """What came of a delivery."""
+    """The outcome of a delivery."""
 
     id: str
     taken: int
@@ -89,12 +91,12 @@ class DeliveryOutcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TopicState(msgspec.Struct):
-    """All of it."""
+    """The state of one topic."""
 
     epoch: str = ""
     """Empty while the topic has no subscription, and nothing is kept of it."""
     number: int = 0
-    """Of the last message."""
+    """The number of the last message."""
     log: list[TopicMessage] = []
     subscriptions: dict[str, Subscription] = {}
     gone: dict[str, float] = {}
@@ -106,8 +108,8 @@ class TopicState(msgspec.Struct):
     # --- subscriptions ---
 
     def subscribe(self, target: str, now: float, seconds: float, epoch: str) -> str:
-        """The id of a subscription that lasts so long; the same one if it is there already. What
-        is published after this is for it. Raises ServiceRefusal for one too many.
+        """Make a subscription that lasts that long, and return its id; an existing one keeps its
+        id. It gets what is published after this. Raises ServiceRefusal if there are too many.
         """
         id_ = short_name(target)
         there = self.subscriptions.get(id_)
@@ -121,7 +123,7 @@ class TopicState(msgspec.Struct):
         return id_
 
     def refresh(self, id_: str, now: float, seconds: float) -> Subscription:
-        """It lasts so long from now on. Raises ServiceRefusal where there is none any more."""
+        """Let a subscription last that long from now on. Raises ServiceRefusal if it is gone."""
         there = self.subscriptions.get(id_)
         if there is None:
             raise self.without(id_)
@@ -136,27 +138,29 @@ class TopicState(msgspec.Struct):
         return ServiceRefusal(410, "gone", "nobody has refreshed it in time", gone_at=at)
 
     def restore(self, remembered: dict[str, float], now: float, epoch: str) -> None:
-        """Subscriptions of a topic whose state is lost, by target, as they are remembered where
-        they were made: see `topic`.
+        """Restore subscriptions of a topic whose state is lost, by target, as the process remembers
+        them that made them: see `topic`.
         """
         for target, expires in remembered.items():
             if expires > now:
                 self.subscribe(target, now, expires - now, epoch)
 
     def count_anew(self, now: float) -> None:
-        """How long nobody had the topic, nobody knows: what was left then, is left."""
+        """Nobody knows how long the topic had no owner: each subscription keeps the time that it
+        had left.
+        """
         for each in self.subscriptions.values():
             each.expires += max(now - self.counted, 0.0)
         self.counted = now
 
     def unsubscribe(self, id_: str, now: float) -> bool:
-        """Whether there was one."""
+        """End a subscription; return whether there was one."""
         there = self.subscriptions.pop(id_, None)
         self._trim(now)
         return there is not None
 
     def collect(self, now: float) -> int:
-        """Drop what has expired, some at a time; how many subscriptions."""
+        """Drop what has expired, some at a time; return how many subscriptions."""
         ended = (id_ for id_, it in self.subscriptions.items() if it.expires <= now)
         expired = list(islice(ended, STEP))
         for id_ in expired:
@@ -175,8 +179,8 @@ class TopicState(msgspec.Struct):
     # --- messages ---
 
     def publish(self, data: bytes, now: float, name: str = "") -> int:
-        """The number of the message, which it has already where `name` is known. Raises
-        ServiceRefusal where targets that take are behind.
+        """Return the number of the message, which it already has if `name` is known. Raises
+        ServiceRefusal if targets that take messages are behind.
 
         A topic without subscriptions keeps nothing: its messages have no numbers, because nobody
         could see a gap in them.
@@ -215,7 +219,7 @@ class TopicState(msgspec.Struct):
         return Delivery(id_, it.target, self.epoch, missed, messages)
 
     def report(self, epoch: str, outcomes: list[DeliveryOutcome], now: float) -> None:
-        """This came of deliveries."""
+        """These are the outcomes of deliveries."""
         for each in outcomes if epoch == self.epoch else ():
             there = self.subscriptions.get(each.id)
             if there is None:
@@ -227,12 +231,12 @@ class TopicState(msgspec.Struct):
         self._trim(now)
 
     def is_behind(self) -> bool:
-        """Whether some target has not taken everything."""
+        """Whether some target has not taken everything yet."""
         return any(it.sent < self.number for it in self.subscriptions.values())
 
     def behind(self, number: int) -> tuple[int, int]:
-        """How many targets have not taken this message: those that take others, and those that
-        refuse.
+        """How many targets have not taken this message: of those that take messages, and of those
+        that refuse.
         """
         late = [it for it in self.subscriptions.values() if it.sent < number]
         refusing = sum(1 for it in late if it.refusals)
@@ -243,9 +247,9 @@ class TopicState(msgspec.Struct):
         return min((it.sent for it in self._taking()), default=self.number)
 
     def _trim(self, now: float) -> None:
-        """Drop what nobody waits for, or for too long."""
+        """Drop messages for which nobody waits, or that waited too long."""
         if not (self.subscriptions or self.gone):
-            # Whoever subscribes begins an epoch.
+            # The next subscription begins an epoch.
             self.epoch, self.number, self.log, self.ids = "", 0, [], {}
             return
         all_have = min((it.sent for it in self.subscriptions.values()), default=self.number)
@@ -258,5 +262,5 @@ class TopicState(msgspec.Struct):
 
 
 def short_name(text: str) -> str:
-    """The same one for a target, or the id of a message, wherever and whenever it comes."""
+    """The short name of a target, or of a message's id, which is the same everywhere and always."""
     return blake2b(text.encode(), digest_size=9).hexdigest()

@@ -14,7 +14,7 @@ WAIT_SECONDS = 20.0
 
 
 class ReceivedEntry(msgspec.Struct):
-    """An entry that was read: a message, or a loss."""
+    """An entry that was read: a message or a loss."""
 
     number: int
     at: float
@@ -23,7 +23,7 @@ class ReceivedEntry(msgspec.Struct):
 
 
 class ReceivedEntries(msgspec.Struct):
-    """What a drain has brought."""
+    """The result of a drain."""
 
     reader: str
     entries: list[ReceivedEntry]
@@ -58,11 +58,11 @@ class QueuesClient(ServiceClient):
         return _shown((await self.ask("POST", path, watch, deadline=deadline)).data)
 
     async def look(self, key: str, *, deadline: float | None = None) -> QueueShown:
-        """How long it is."""
+        """How long a queue is."""
         return _shown((await self.ask("GET", _path(key), deadline=deadline)).data)
 
     async def delete(self, key: str, *, deadline: float | None = None) -> None:
-        """Delete it."""
+        """Delete a queue."""
         await self.ask("DELETE", _path(key), deadline=deadline)
 
     async def enqueue(
@@ -74,8 +74,8 @@ class QueuesClient(ServiceClient):
         place: SourcePlace | None = None,
         deadline: float | None = None,
     ) -> Enqueued:
-        """Put a message in: when this returns, its reader gets it, or a loss in its place. What has
-        a `place` comes in the order of its source, however late an attempt arrives.
+        """Put a message in: once this returns, the reader will get it, or a loss in its place.
+        Messages with a `place` come in the order of their source, however late an attempt arrives.
         """
         path, body = _path(key) + "/entries", {"message": message, "place": place}
         return _enqueued((await self.ask("POST", path, body, id=id, deadline=deadline)).data)
@@ -83,7 +83,9 @@ class QueuesClient(ServiceClient):
     async def enqueue_some(
         self, puts: Sequence[EntryPut], *, deadline: float | None = None
     ) -> list[Enqueued | ServiceRefusal]:
-        """Put messages of sources into several queues, with one request; what came of each."""
+        """Put messages of sources into several queues, with one request; returns the result of
+        each.
+        """
         reply = await self.ask("POST", "/entries", list(puts), deadline=deadline)
         answers = zip(puts, _answered(reply.data), strict=True)
         return [answer.outcome() for _, answer in answers]
@@ -104,7 +106,9 @@ class QueueReader:
     async def next(
         self, *, wait: float = WAIT_SECONDS, most: int = 100, deadline: float | None = None
     ) -> list[ReceivedEntry]:
-        """What was not acknowledged yet; empty where nothing has come for `wait` seconds."""
+        """The entries that are not acknowledged yet; empty if nothing has come for `wait`
+        seconds.
+        """
         body = {"reader": self._name, "wait": wait, "most": most}
         reply = await self._client.ask(
             "POST", self._path + "/drain", body, deadline=deadline, patience=wait

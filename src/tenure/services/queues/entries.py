@@ -1,4 +1,4 @@
-"""What is in a queue: messages, and in their place what says that some were lost."""
+"""The entries of a queue: messages, and losses in place of messages that were lost."""
 
 from hashlib import blake2b
 from typing import Annotated
@@ -9,32 +9,34 @@ from tenure.services.limits import NONE_REFUSED, ServiceLimit
 from tenure.services.lives import came_before, journal_of
 
 ENTRIES = ServiceLimit(
-    "entries", 1000, NONE_REFUSED, "a reader that is away for long has its oldest entries dropped"
+    "entries", 1000, NONE_REFUSED, "if a reader is away for long, its oldest entries go"
 )
 QUEUE_BYTES = ServiceLimit(
     "queue_bytes", 512 * 1024, NONE_REFUSED, "a queue moves as one, and one key may keep 1 MiB"
 )
 OF_ENTRY_BYTES = 64
-"""What an entry takes beside its message."""
+"""The bytes that an entry takes beside its message."""
 
 
 FORMER = 4
 MOST_LOST = 256
-"""Keys that one loss names: as many as a queue watches. Of more, it says that all may be lost."""
+"""How many keys one loss names: as many as a queue watches. Of more, it says that all may be
+lost.
+"""
 
 
 class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was lost. Whoever reads it asks anew for whatever it relies on."""
+    """A loss. Its reader must ask again for everything that it relies on."""
 
     began: bool = False
-    """The queue begins here: all that was in an earlier one is gone."""
+    """The queue begins here: everything in an earlier one is gone."""
     dropped: int = 0
-    """So many of the oldest entries were dropped, because the queue was full."""
+    """How many of the oldest entries were dropped because the queue was full."""
     pools: dict[str, tuple[str, ...]] = {}
     """Keys of other pools whose state was lost, by pool."""
 
     def and_also(self, other: "QueueLoss") -> "QueueLoss":
-        """Both in one."""
+        """Both losses in one."""
         pools = dict(self.pools)
         for pool, keys in other.pools.items():
             pools[pool] = tuple(dict.fromkeys((*pools.get(pool, ()), *keys)))
@@ -47,24 +49,24 @@ class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
 class SourcePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a message stands among those of one source, such as a topic.
 
-    What a source sends may be late: another process may have taken over the source meanwhile, and
-    this queue may have begun anew, and know no id. So the place travels with the message.
+    Messages of a source may be late: another process may have taken over the source meanwhile, and
+    this queue may have begun again, without any ids. So the place travels with the message.
     """
 
     source: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
     epoch: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,20}\.[0-9]{1,20}\.[0-9a-f]{1,32}$")]
-    """As `lives` names them, so that the later of two is known."""
+    """The epoch, named as in `lives`, so that the later of two is known."""
     number: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
-    """Within the epoch; each is above the one before."""
+    """The number within the epoch; each is above the one before."""
 
     @property
     def name(self) -> str:
-        """Of the source, as queues keep it: short."""
+        """The short name of the source, which queues keep."""
         return blake2b(self.source.encode(), digest_size=9).hexdigest()
 
 
 class SourceReached(msgspec.Struct, frozen=True, array_like=True):
-    """How far a source is in a queue."""
+    """The progress of a source in a queue."""
 
     epoch: str
     number: int
@@ -99,7 +101,7 @@ NOTHING_REACHED = SourceReached("0.0.0", 0, 0)
 
 
 class QueueEntry(msgspec.Struct, frozen=True):
-    """A message, as JSON; or a loss."""
+    """A message as JSON, or a loss."""
 
     number: int
     at: float
@@ -124,14 +126,14 @@ class EntryShown(msgspec.Struct, omit_defaults=True):
 
     @classmethod
     def of(cls, entry: QueueEntry) -> "EntryShown":
-        """For a reader."""
+        """The entry, as its reader gets it."""
         if entry.loss is not None:
             return cls(entry.number, entry.at, loss=entry.loss)
         return cls(entry.number, entry.at, msgspec.Raw(entry.message))
 
 
 def with_room(entries: list[QueueEntry]) -> list[QueueEntry]:
-    """The entries without the oldest, where there are too many; a loss takes their place."""
+    """The entries; if there are too many, a loss takes the place of the oldest."""
     size, dropped = sum(each.size for each in entries), 0
     loss: QueueEntry | None = None
     while len(entries) - dropped + bool(loss) > ENTRIES.most or size > QUEUE_BYTES.most:

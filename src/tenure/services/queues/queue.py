@@ -1,8 +1,8 @@
 """A queue: entries in order, each delivered again until it is acknowledged, to one reader.
 
-Once a message is enqueued, the reader gets it, or a loss in its place (Centrifuge 4.3). A queue
-that begins has a loss as its first entry, because nobody can know whether there was an earlier one
-under the key whose owner has crashed.
+Once a message is enqueued, the reader gets it, or a loss in its place (Centrifuge 4.3). A new queue
+has a loss as its first entry, because nobody can know whether the key had an earlier queue whose
+owner has crashed.
 """
 
 import asyncio
@@ -35,32 +35,34 @@ MESSAGE_BYTES = ServiceLimit(
     "message_bytes", 64 * 1024, TOO_LARGE, "messages say what has changed, and where to read it"
 )
 WATCHED_KEYS = ServiceLimit(
-    "watched_keys", 256, TOO_MANY, "each is compared whenever a pool has lost something"
+    "watched_keys", 256, TOO_MANY, "all are compared whenever a pool has lost something"
 )
 IDS = ServiceLimit(
     "ids", 1000, NONE_REFUSED, "a repeat of one of the last so many messages is known"
 )
 SOURCES = ServiceLimit(
-    "sources", 256, NONE_REFUSED, "of the last so many it is known how far they are"
+    "sources", 256, NONE_REFUSED, "the queue knows the progress of that many sources"
 )
 LIMITS = (ENTRIES, QUEUE_BYTES, MESSAGE_BYTES, WATCHED_KEYS, IDS, SOURCES)
 WINDOW = 64
 WINDOW_BYTES = 96 * 1024
-"""What is sent to a socket before it acknowledges: less than may be on its way to one."""
+"""How much is sent to a socket before it acknowledges: less than the limit of what may be on its
+way to one.
+"""
 TAKEN_OVER = 4409
 """The code with which the socket of a former reader is closed."""
 T = TypeVar("T")
 Reader: TypeAlias = str
-"""A number in a life of the queue, as text: the newest has the highest."""
+"""A reader's number in a life of the queue, as text: the newest has the highest."""
 BEGAN_ANEW = "began_anew"
-"""The refusal of who reads from an earlier life of the queue."""
+"""The refusal of a reader of an earlier life of the queue."""
 
 
 class QueueState(Expiring):
-    """What is kept of one."""
+    """The state of one queue."""
 
     life: str = ""
-    """Another each time that the queue begins."""
+    """The life of the queue: another one each time that the queue begins."""
     entries: list[QueueEntry] = msgspec.field(default_factory=list)
     last: int = 0
     """The number of the newest entry."""
@@ -74,7 +76,7 @@ class QueueState(Expiring):
     """The numbers of messages by their ids, the oldest first."""
     watched: Watched = msgspec.field(default_factory=dict)
     sources: dict[str, SourceReached] = msgspec.field(default_factory=dict)
-    """Which were heard, the one that has been silent for longest first."""
+    """The sources of its messages, the one that has been silent for longest first."""
 
 
 class QueueShown(msgspec.Struct):
@@ -96,7 +98,7 @@ class Enqueued(msgspec.Struct):
 
 
 class PutAnswered(msgspec.Struct, omit_defaults=True):
-    """What became of one of several: it was enqueued, or there is a problem."""
+    """The result of one of several messages: it was enqueued, or there is a problem."""
 
     enqueued: Enqueued | None = None
     problem: ServiceProblem | None = None
@@ -109,7 +111,7 @@ class PutAnswered(msgspec.Struct, omit_defaults=True):
 
 
 class SignedOn(msgspec.Struct):
-    """Who reads, and up to which number there is something to read."""
+    """The reader, and up to which number there is something to read."""
 
     reader: Reader
     upto: int
@@ -126,12 +128,14 @@ _said = msgspec.json.Decoder(SocketSays).decode
 
 
 class Queue(ExpiringEntity[QueueState]):
-    """One key's. A process makes a subclass of it that knows the pools it watches."""
+    """The queue of one key. A process makes a subclass that knows the pools that it watches."""
 
     pools: ClassVar[WatchedPools | None] = None
 
     async def on_activate(self) -> None:
-        """Its process may have been told of losses while another had the queue."""
+        """Look for losses, because this process may have heard of some while another had the
+        queue.
+        """
         await super().on_activate()
         if self.state.watched:
             await self.look_for_losses()
@@ -139,7 +143,9 @@ class Queue(ExpiringEntity[QueueState]):
     # --- the queue as a whole ---
 
     async def begin(self, ttl: float, watch: dict[str, list[str]] | None) -> QueueShown:
-        """Begin it, or keep it for longer; `watch` replaces the keys that its reader relies on."""
+        """Begin the queue, or keep it for longer; `watch` replaces the keys on which its reader
+        relies.
+        """
         is_new = self._begin_if_new()
         state = self.state
         self._refresh(ttl or state.ttl or self.usual_ttl)
@@ -150,7 +156,7 @@ class Queue(ExpiringEntity[QueueState]):
         return self._shown(is_new=is_new)
 
     async def watch(self, watch: dict[str, list[str]]) -> QueueShown:
-        """Watch these keys too. Raises ServiceRefusal where there is no queue."""
+        """Watch these keys too. Raises ServiceRefusal if there is no queue."""
         self._check_there()
         state = self.state
         new = {
@@ -168,12 +174,12 @@ class Queue(ExpiringEntity[QueueState]):
 
     @reading
     async def look(self) -> QueueShown:
-        """How long it is. Raises ServiceRefusal where there is none."""
+        """How long the queue is. Raises ServiceRefusal if there is no queue."""
         self._check_there()
         return self._shown()
 
     async def delete(self) -> None:
-        """Delete it. Raises ServiceRefusal where there is none."""
+        """Delete the queue. Raises ServiceRefusal if there is no queue."""
         self._check_there()
         self._end()
 
@@ -207,9 +213,9 @@ class Queue(ExpiringEntity[QueueState]):
         id: str,  # noqa: A002  # what it is
         place: SourcePlace | None = None,
     ) -> Enqueued:
-        """Put a message at the end, unless it is known already by its id, or by its place where it
-        has one. Raises ServiceRefusal where there is no queue, and for a message that its source
-        has sent before it began another epoch.
+        """Put a message at the end, unless its id, or its place if it has one, is known already.
+        Raises ServiceRefusal if there is no queue, and for a message that its source sent before it
+        began another epoch.
         """
         self._check_there()
         known = self.state.ids.get(id) if place is None else self._reached(place)
@@ -228,9 +234,9 @@ class Queue(ExpiringEntity[QueueState]):
         return self.state.sources.get(place.name, NOTHING_REACHED)
 
     def _reached(self, place: SourcePlace) -> int | None:
-        """The newest entry of this source, where the message is in the queue already, or was in an
-        earlier life of it: a source goes on only when a message was taken. So an attempt that
-        arrives late, perhaps of a former owner of the source, puts nothing out of order.
+        """The newest entry of this source, if the message is in the queue already, or was in an
+        earlier life of it: a source goes on only when a message was taken. So a late attempt,
+        perhaps by a former owner of the source, puts nothing out of order.
         """
         there = self._source(place)
         if there.is_past(place.epoch):
@@ -259,7 +265,7 @@ class Queue(ExpiringEntity[QueueState]):
         if not state.watched:
             return
         pools = self._watching()
-        pools.add(str(self.key))  # before the look, so that a loss after it is looked for again
+        pools.add(str(self.key))  # before the look, so that a later loss causes another look
         lost, state.watched = await pools.lost(state.watched)
         if lost:
             self._append(loss=QueueLoss(pools={pool: tuple(it) for pool, it in lost.items()}))
@@ -290,7 +296,7 @@ class Queue(ExpiringEntity[QueueState]):
 
     @reading
     async def entries_to(self, reader: Reader, upto: int) -> list[QueueEntry]:
-        """Those that are not acknowledged. Raises ServiceRefusal for a former reader."""
+        """The entries that are not acknowledged. Raises ServiceRefusal for a former reader."""
         self._check_reader(reader)
         return [each for each in self.state.entries if each.number <= upto]
 
@@ -305,8 +311,8 @@ class Queue(ExpiringEntity[QueueState]):
                     self._check_reader(reader)
 
     async def acknowledge(self, reader: Reader, number: int) -> QueueShown:
-        """All up to this number was received. Raises ServiceRefusal for a former reader, and for
-        what that reader was not given.
+        """Everything up to this number was received. Raises ServiceRefusal for a former reader, and
+        for entries that this reader was not given.
         """
         self._check_there()
         self._check_reader(reader)
@@ -336,7 +342,7 @@ class Queue(ExpiringEntity[QueueState]):
             self._push()
 
     def _take_over(self) -> None:
-        """Somebody else reads from here on; a former reader's socket is closed."""
+        """Another reader reads from here on; close the socket of a former one."""
         state = self.state
         state.reader += 1
         state.delivered = state.acknowledged
@@ -355,7 +361,7 @@ class Queue(ExpiringEntity[QueueState]):
         self._push()
 
     async def on_message(self, socket: Socket[None], text: str) -> None:
-        """It acknowledges."""
+        """The reader acknowledges."""
         if socket.id != self.state.socket:
             socket.close(TAKEN_OVER)
             return
@@ -367,12 +373,12 @@ class Queue(ExpiringEntity[QueueState]):
             _refuse(socket, error)
 
     async def on_disconnect(self, socket: Socket[None]) -> None:
-        """What it did not acknowledge is delivered again, to the next reader."""
+        """The next reader gets again what this one did not acknowledge."""
         if socket.id == self.state.socket:
             self.state.socket = b""
 
     def _push(self) -> None:
-        """Give the reader's socket what it does not have yet, as far as its window allows."""
+        """Send the reader's socket what it does not have yet, as far as its window allows."""
         state = self.state
         if not state.socket:
             return
@@ -390,14 +396,14 @@ class Queue(ExpiringEntity[QueueState]):
 
 
 def _check_watched(watch: dict[str, list[str]], there: int) -> None:
-    """Raise ServiceRefusal for too many, where so many are watched, and for one that is no key."""
+    """Raise ServiceRefusal if that many watched keys are too many, or one of them is not a key."""
     WATCHED_KEYS.check(there + sum(map(len, watch.values())))
     for key in chain.from_iterable(watch.values()):
         KEY_BYTES.check(len(key.encode()))
 
 
 def _keep_last(kept: dict[str, T], name: str, what: T, most: ServiceLimit) -> None:
-    """Keep it as the newest, and drop the oldest where there are too many."""
+    """Keep it as the newest, and drop the oldest if there are too many."""
     kept.pop(name, None)
     kept[name] = what
     while len(kept) > most.most:

@@ -42,19 +42,19 @@ WAIT_SECONDS = ServiceLimit(
 
 
 PUTS = ServiceLimit(
-    "puts", 100, TOO_LARGE, "whoever puts messages into several queues waits for all of them"
+    "puts", 100, TOO_LARGE, "a client that puts messages into several queues waits for all of them"
 )
 PUT_SECONDS = 2.0
-"""For which one of several queues is waited; then it counts as refusing, and delays no other."""
+"""How long to wait for one of several queues; then it counts as refusing, and delays no other."""
 
 
 class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
-    """How a queue is to be."""
+    """The settings of a queue."""
 
     ttl: Ttl = 0.0
-    """Seconds; 0 for the usual ones, or for those that it has."""
+    """Seconds; 0 for the default, or to leave the time of an existing queue."""
     watch: dict[str, list[str]] | None = None
-    """By pool, the keys on which the reader relies; instead of those that were named before."""
+    """By pool, the keys on which the reader relies; they replace those that were named before."""
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,7 +64,7 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     id: str = ""
     """Names the message, so that a repeat is not put in again; or the header Idempotency-Key."""
     place: SourcePlace | None = None
-    """Instead of an id: where it stands among those of its source, which come in this order."""
+    """Instead of an id: its place among the messages of its source, which come in this order."""
 
 
 class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -75,7 +75,7 @@ class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
     acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """Up to this number everything was received."""
     wait: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """For how many seconds to wait where there is nothing; 25 at most."""
+    """For how many seconds to wait if there is nothing; 25 at most."""
     most: Annotated[int, msgspec.Meta(ge=1, le=ENTRIES.most)] = 100
     """How many entries at most."""
 
@@ -109,7 +109,7 @@ class Queues(Service[Queue]):
         super().__init__(settings, **of_entities)
 
     def entity_type(self) -> type[Queue]:
-        """Which knows the pools that this process watches."""
+        """The class of its entities, which knows the pools that this process watches."""
         return of_this_process(Queue, pools=self.pools, usual_ttl=self.settings.ttl)
 
     async def _look_for_losses(self, key: str) -> None:
@@ -199,7 +199,7 @@ class Queues(Service[Queue]):
         body=list[EntryPut],
     )
     async def enqueue_some(self, asked: ServiceRequest) -> ServiceAnswer:
-        """Each is answered for itself, in the order in which they were given."""
+        """Each gets its own answer, in the order in which they were given."""
         PUTS.check(len(asked.body))
         return ServiceAnswer(200, await asyncio.gather(*map(self._put, asked.body)))
 
@@ -242,12 +242,12 @@ class Queues(Service[Queue]):
         except ServiceRefusal as error:
             if error.error != BEGAN_ANEW:
                 raise
-            entries = []  # it was lost this very moment: the next drain says so
+            entries = []  # the queue was lost at this very moment: the next drain says so
         shown = [EntryShown.of(each) for each in entries]
         return ServiceAnswer(200, DrainedEntries(signed.reader, shown))
 
     async def _until_some(self, queue: Queue, reader: str, seconds: float) -> None:
-        """Wait; not until the end where this process is about to."""
+        """Wait for entries, but not to the end if this process is about to end."""
         waiting = asyncio.ensure_future(queue.wait(reader, seconds))
         ending = asyncio.ensure_future(self._ending.wait())
         try:

@@ -1,8 +1,8 @@
-"""Losses of other pools, for those who rely on their keys (PRS 3.2).
+"""Losses of other pools, for queues that rely on their keys (PRS 3.2).
 
-A process has a `Lookup` for each of these pools, and never calls `find`. A queue keeps with each
-key that it watches the standing that the key had. So it does not matter which process had the queue
-when the loss was signalled: whoever has it compares.
+A process has a `Lookup` for each of these pools, and never calls `find`. A queue keeps, with each
+key that it watches, the standing that the key had. So it does not matter which process had the
+queue when the loss was signalled: the present one compares.
 """
 
 import asyncio
@@ -17,9 +17,11 @@ from tenure import KeyRange, KeyStanding, Lookup
 from tenure.errors import ServiceRefusal
 
 AT_ONCE = 64
-"""Queues that are asked at a time to look for losses."""
+"""How many queues at a time are asked to look for losses."""
 AGAIN_SECONDS = 1.0
-"""After which those are asked again that could not look, such as one that too many wait for."""
+"""After how long queues are asked again that could not look, for example because too many calls
+waited for them.
+"""
 logger = logging.getLogger("tenure.services")
 
 
@@ -35,7 +37,7 @@ Watched: TypeAlias = Mapping[str, tuple[WatchedKey, ...]]
 
 
 class WatchedPools:
-    """The pools that one process watches. `check` has a queue look for what it has lost."""
+    """The pools that one process watches. `check` makes a queue look for losses."""
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class WatchedPools:
         self._lookups = {each: Lookup(managers, pool=each, on_loss=self._on_loss) for each in pools}
         self._check = check
         self._queues: dict[str, None] = {}
-        """Those that watch keys, and are used here."""
+        """The queues that watch keys, and are used here."""
         self._asking: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -63,11 +65,11 @@ class WatchedPools:
             each.cancel()
 
     def add(self, queue: str) -> None:
-        """Have this queue look when something is lost."""
+        """Make this queue look when something is lost."""
         self._queues[queue] = None
 
     def drop(self, queue: str) -> None:
-        """It has gone, and looks no more."""
+        """The queue has gone, and no longer looks."""
         self._queues.pop(queue, None)
 
     async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
@@ -80,7 +82,7 @@ class WatchedPools:
             asking.add_done_callback(self._asking.discard)
 
     async def _asked(self, queues: list[str]) -> list[str]:
-        """Have them look; those that could not."""
+        """Make the queues look; return those that could not."""
         failed = []
         for first in range(0, len(queues), AT_ONCE):
             some = queues[first : first + AT_ONCE]
@@ -92,13 +94,13 @@ class WatchedPools:
         return failed
 
     async def _ask_again(self, queues: list[str]) -> None:
-        """Until each has looked: otherwise a loss would be told to nobody."""
+        """Ask again until each has looked: otherwise nobody would learn of a loss."""
         while queues:
             await asyncio.sleep(AGAIN_SECONDS)
             queues = await self._asked(queues)
 
     async def watched(self, keys: Mapping[str, list[str]]) -> Watched:
-        """The keys as they stand. Raises ServiceRefusal for a pool that is not watched here."""
+        """The standings of the keys. Raises ServiceRefusal for a pool that is not watched here."""
         found = {}
         for pool, those in keys.items():
             lookup = self._lookups.get(pool)
@@ -115,13 +117,13 @@ class WatchedPools:
         return found
 
     async def lost(self, watched: Watched) -> tuple[dict[str, list[str]], Watched]:
-        """Which of these keys have lost their state; and how all stand now."""
+        """Which of these keys have lost their state, and the present standings of all."""
         lost: dict[str, list[str]] = {}
         now: dict[str, tuple[WatchedKey, ...]] = {}
         for pool, before in watched.items():
             now[pool] = before
             lookup = self._lookups.get(pool)
-            if lookup is None:  # whoever runs this process has left it out
+            if lookup is None:  # the process was started without this pool
                 continue
             standings = await asyncio.wrap_future(lookup.standings([it.key for it in before]))
             gone = {
