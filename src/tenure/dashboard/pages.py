@@ -1,8 +1,8 @@
 """The files of the dashboard, on a manager's port.
 
-Nothing is built and nothing is loaded from elsewhere. The policy that goes with each file lets a
-page run no script but ours, and speak to nobody but this manager. Names of pools and owners are
-only ever text in it.
+Nothing is built, and nothing is loaded from elsewhere. The policy that goes with each file lets a
+page run only our scripts, and talk only to this manager. Names of pools and owners are only ever
+text on a page.
 """
 
 from importlib import resources
@@ -24,7 +24,7 @@ INDEX = "index.html"
 
 
 class Pages:
-    """The files, read once."""
+    """The dashboard's files, read once."""
 
     def __init__(self) -> None:
         folder = resources.files("tenure.dashboard") / "static"

@@ -1,7 +1,8 @@
 """The alarms of all entities here: armed when their keys come, each handled in a turn of its own.
 
-An alarm is removed in the commit of the turn that handles it. So a handler that was cut before that
-is called again. One that raises is called again later, and later still, until it returns.
+An alarm is removed in the commit of the turn that handles it. So a handler that was interrupted
+before that is called again. A handler that raises is called again after longer and longer waits,
+until it returns.
 """
 
 import asyncio
@@ -24,12 +25,12 @@ from tenure.runtime.agenda import LATER, Agenda
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 300.0
-"""Seconds between attempts of a handler that raises: they double."""
+"""The first and the longest pause between attempts of a handler that raises; pauses double."""
 logger = logging.getLogger("tenure.entities")
 
 
 class Alarms:
-    """Those of one process."""
+    """The alarms of one process."""
 
     host: EntityHost
     owner: Owner
@@ -68,7 +69,7 @@ class Alarms:
             await ring_alarm(self.host, key)
         except (NotOwner, LeaseLost):
             if self.owner.check(key) is not None:  # it was about to move, and has not
-                self.agenda.later(key)  # otherwise the next owner finds it
+                self.agenda.later(key)  # otherwise the next owner finds the alarm
         except Busy:
             self.agenda.later(key)
         except Exception:
@@ -77,7 +78,7 @@ class Alarms:
 
 
 async def ring_alarm(host: EntityHost, key: str | int) -> None:
-    """Handle the alarm of `key` that is due first, if any is. Raises as `take_turn` does."""
+    """Handle the first due alarm of `key`, if any. Raises as `take_turn` does."""
     rung: list[tuple[str, SetAlarm]] = []
 
     async def handle(turn: EntityTurn) -> bytes:

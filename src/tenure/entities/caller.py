@@ -1,7 +1,8 @@
 """Calls a key's entity at its owner: here, or over a link to the member that has it.
 
-A call has an id, and who carries it out keeps its answer with the entity. So whatever an attempt
-came to, the call can be made again: at the next owner it gets the first answer, if there was one.
+A call has an id, and the owner that carries it out keeps its answer with the entity. So the call
+can be repeated after any outcome of an attempt: at the next owner it gets the first answer, if
+there was one.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ class Caller:
         self._count = count()
 
     def new_id(self) -> bytes:
-        """Of a call that nobody has made before."""
+        """An id for a new call."""
         return self._prefix + next(self._count).to_bytes(ID_BYTES, "big")
 
     def call(
@@ -63,7 +64,9 @@ class Caller:
         id: bytes = b"",  # noqa: A002
         here: CallHere | None = None,
     ) -> Answering:
-        """The answer of the entity. Raises NoOwner, Busy, OutcomeUnknown, and what it raised."""
+        """Return the answer of the entity. Raises NoOwner, Busy, OutcomeUnknown, and what the
+        entity raised.
+        """
         turn = CURRENT.get()
         call = EntityCall(key, id or self.new_id(), method, data)
         if turn is None or turn.is_over:
@@ -81,7 +84,7 @@ class Caller:
     async def _on_behalf_of(
         self, turn: EntityTurn, call: EntityCall, here: CallHere | None
     ) -> bytes:
-        """What the turn has changed is kept before others can learn of it."""
+        """Keep what the turn has changed before others can learn of it."""
         if turn.is_reading:
             return await self._anywhere(call, here)
         await turn.commit()
@@ -114,7 +117,7 @@ class Caller:
 
     @property
     def seconds(self) -> float:
-        """For all attempts of a call."""
+        """The time for all attempts of a call."""
         given = self._settings.deadline
         if given is not None:
             return given
@@ -125,7 +128,7 @@ class Caller:
             if self._owner.check(call.key) is not None:
                 return await self._host.perform(call)
             if address == self._owner.address:
-                return Refused(None)  # ours, says the table, and the grant is on its way
+                return Refused(None)  # the table names this owner, and the grant is on its way
             async with asyncio.timeout_at(deadline):
                 link = await self._links.link(address)
                 return await link.ask(call)

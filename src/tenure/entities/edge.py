@@ -1,10 +1,10 @@
-"""Sockets where they end: in the process that accepted them, wherever their entity is.
+"""Sockets at their edge: in the process that accepted them, wherever their entity is.
 
-What the client sends is a call under a number, one at a time: it is tried until it is answered, at
-whichever owner has the key by then. What the entity sends comes numbered. Where a number is
-missing, or a connection broke, or nothing was asked for a while, the present owner is asked for
-what follows the last that came. If it cannot tell, something is lost, and the client is closed with
-1012, which asks it to connect again.
+Each message of the client becomes a numbered call, one at a time, which is repeated until the
+present owner of the key answers it. Frames of the entity are numbered, too. If a number is missing,
+or a connection broke, or nothing was asked for a while, the edge asks the present owner for the
+frames after the last one that came. If the owner cannot tell, something is lost, and the edge
+closes the client with 1012, which asks it to connect again.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ from tenure.wire.entity import packed, read_resumed
 
 ATTACHMENT_BYTES = 4096
 WAITING_BYTES = 1 << 20
-"""Of frames, for a client that does not read them."""
+"""The most frames that wait for a client that does not read."""
 ASK_SECONDS = 10.0
-"""Between two questions after what follows, where nothing happens."""
+"""Seconds between two questions for further frames, if nothing happens."""
 CLOSE_SECONDS = 5.0
 FAILED = 1011
 """The code with which a socket is closed whose entity has raised."""
@@ -54,10 +54,10 @@ class EdgeSocket:
         self.key = key
         self.end = SocketEnd()
         self.is_connected = False
-        """Whether the entity knows it."""
+        """Whether the entity knows the socket."""
         self.is_asking = False
         self.is_to_ask = False
-        """Whether something was lost while it could not be asked for."""
+        """Whether something was lost while no owner could be asked for it."""
         self.is_closing = asyncio.Event()
         self._websocket = websocket
         self._to_write: deque[Frame] = deque()
@@ -74,14 +74,14 @@ class EdgeSocket:
             self.close(SLOW_CLIENT)
 
     def close(self, code: int) -> None:
-        """Close it, after what is to be written."""
+        """Close the socket, after everything that is to be written."""
         if not self._code:
             self._code = code
             self.is_closing.set()
             self._has_some.set()
 
     async def write(self) -> None:
-        """Write until it is closed."""
+        """Write until the socket is closed."""
         while True:
             await self._has_some.wait()
             self._has_some.clear()
@@ -95,7 +95,7 @@ class EdgeSocket:
                 return
 
     async def read(self) -> Frame | None:
-        """What the client sends; None where it has gone."""
+        """The next message of the client; None if the client has gone."""
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             return None
@@ -148,7 +148,7 @@ class Edge:
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tasks[2] in done:  # what is written already may still arrive
+            if tasks[2] in done:  # frames that were written already may still arrive
                 await asyncio.wait(tasks[:1], timeout=CLOSE_SECONDS)
         finally:
             for each in tasks:
@@ -177,7 +177,7 @@ class Edge:
                     FAILED,
                 )
             socket.close(FAILED if _is_of_the_class(error) else SERVICE_RESTART)
-        await asyncio.Event().wait()  # until it is closed
+        await asyncio.Event().wait()  # until the socket is closed
 
     async def _connect(self, socket: EdgeSocket, attachment: bytes) -> bool:
         opened = packed(SocketOpened(socket.id, self._url, attachment))
@@ -192,13 +192,13 @@ class Edge:
             self._go(self._ask(socket))
 
     async def _tell_gone(self, socket: EdgeSocket) -> None:
-        with suppress(Exception):  # nobody waits for it, and an owner notices by itself
+        with suppress(Exception):  # nobody waits for this, and the owner notices by itself
             await self._caller.call(socket.key, DISCONNECT, packed(SocketGone(socket.id)))
 
     # --- what owners send ---
 
     def take(self, pushed: PushedFrames) -> dict[bytes, int]:
-        """Frames of an owner; up to which each socket has everything now."""
+        """Take frames of an owner; return up to which number each socket now has everything."""
         received = {}
         for each, first, closing in pushed.sockets:
             socket = self._sockets.get(each)
@@ -225,7 +225,7 @@ class Edge:
             socket.close(closing)
 
     def ask_all(self) -> None:
-        """Ask for what follows, of every socket."""
+        """Ask for further frames of every socket."""
         for each in self._sockets.values():
             self._go(self._ask(each))
 
@@ -235,7 +235,7 @@ class Edge:
             each.close(SERVICE_RESTART)
 
     async def keep_asking(self) -> None:
-        """Ask every now and then, so that owners know that the sockets are still there."""
+        """Ask regularly, so that owners know that the sockets still exist."""
         while True:
             await asyncio.sleep(ASK_SECONDS)
             self.ask_all()
@@ -259,14 +259,16 @@ class Edge:
         if answer == UNKNOWN:
             if socket.end.received == received:
                 socket.close(SERVICE_RESTART)
-            return  # otherwise it was an old question: more has come meanwhile
+            return  # otherwise the question was old, and more has come meanwhile
         found = read_resumed(answer)
         lease = found.journal, found.number
         self._deliver(socket, lease, received + 1, found.frames, found.closing)
 
 
 def _is_of_the_class(error: Exception) -> bool:
-    """Whether a call ended with it because of what the entity's class does, and would again."""
+    """Whether a call ended with this error because of the entity's class, and a repeat would,
+    too.
+    """
     if not isinstance(error, TenureError):
         return True
     if isinstance(error, ClosedError):

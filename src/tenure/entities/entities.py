@@ -35,7 +35,7 @@ SETTLE_SECONDS = 10.0
 
 
 class OwnerSettings(TypedDict, total=False):
-    """What `Entities` passes on to its Owner."""
+    """The settings that `Entities` passes on to its Owner."""
 
     kind: PoolKind
     name: str | None
@@ -164,7 +164,7 @@ class Entities(Generic[E]):
 
     @property
     def station(self) -> Station:
-        """What is entered. Raises ClosedError where nothing is."""
+        """The station that is entered. Raises ClosedError if none is entered."""
         if self._station is None:
             raise ClosedError(
                 "these Entities are not entered: pass their lifespan to the application, as in "
@@ -181,7 +181,7 @@ class Entities(Generic[E]):
 
     @property
     def name(self) -> str:
-        """That of its owner; empty before it is entered."""
+        """The name of its owner; empty before it is entered."""
         return "" if self._station is None else self._station.owner.name
 
     @property
@@ -286,7 +286,7 @@ class RepeatableCalls(Generic[E]):
 
 
 class EntityStub:
-    """What stands for an entity, wherever that is: its methods are calls."""
+    """Stands for an entity, wherever that is: its methods are calls."""
 
     __slots__ = ("_entities", "_id", "_key")
 

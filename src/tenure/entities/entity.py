@@ -1,9 +1,8 @@
-"""`Entity`: what a user writes a subclass of, one instance for each key.
+"""`Entity`: the base class of a user's classes that have one instance for each key.
 
-What a method has as `self` is the instance as its own turn sees it: the attributes are the
-instance's, and the state is the one that the turn may change, or, in a reading, a copy. When the
-turn is over, so is that `self`: what is kept of it in a task of the background can no longer touch
-the state.
+A method's `self` is the instance as its own turn sees it: the attributes are the instance's, and
+the state is the one that the turn may change, or, in a reading, a copy. When the turn is over, so
+is that `self`: a background task that has kept it can no longer touch the state.
 """
 
 import asyncio
@@ -148,7 +147,7 @@ class Entity(Generic[S]):
         """Send text or bytes to every socket; see `Socket.send`."""
         self._turn.send(self._turn.sockets(), frame, early=early)
 
-    # --- on what `Entities` gives ---
+    # --- on the stubs that `Entities` gives ---
 
     async def attach(
         self,
@@ -217,7 +216,7 @@ class Alarm(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, entry: SetAlarm, now: float) -> "Alarm":
-        """For its handler."""
+        """Make the alarm that its handler gets."""
         return cls(name, _instant(entry.due), max(now - entry.due, 0.0), entry.attempts + 1)
 
 

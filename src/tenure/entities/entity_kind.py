@@ -1,4 +1,4 @@
-"""What is known of a subclass of Entity before there is an instance: its mistakes are found here,
+"""What is known of a subclass of Entity before an instance exists: its mistakes are found here,
 when `Entities` is made, and not by the first call.
 """
 
@@ -17,7 +17,7 @@ _SOCKETS = ("on_connect", "on_message", "on_disconnect")
 
 
 class EntityKind:
-    """One subclass."""
+    """One subclass of Entity."""
 
     def __init__(self, kind: type[Entity[Any]]) -> None:
         if not (isinstance(kind, type) and issubclass(kind, Entity)) or kind is Entity:
@@ -52,7 +52,7 @@ class EntityKind:
         self.decode_attachment: Any = msgspec.msgpack.Decoder(_attachment_type(kind)).decode
 
     def method(self, name: str) -> EntityMethod:
-        """The method of this name. Raises UsageError where there is none."""
+        """The method of this name. Raises UsageError if the class has no such method."""
         found = self.methods.get(name)
         if found is None:
             known = ", ".join(self.methods) or "none"
@@ -60,7 +60,7 @@ class EntityKind:
         return found
 
     def encode(self, key: str | int, state: object) -> bytes:
-        """State, as bytes. Raises ValueTypeError for what cannot be kept."""
+        """Encode state. Raises ValueTypeError if it cannot be kept."""
         try:
             data = self._encode(state)
             self._decode(data)
@@ -78,7 +78,9 @@ class EntityKind:
         return data
 
     def decode(self, key: str | int, data: bytes) -> Any:  # noqa: ANN401  # the user's
-        """State. Raises ValueTypeError where an older class kept what this one cannot read."""
+        """Decode state. Raises ValueTypeError if another version of the class kept what this one
+        cannot read.
+        """
         if not data:
             return self.new()
         try:

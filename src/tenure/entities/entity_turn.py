@@ -1,4 +1,4 @@
-"""One operation on one entity: what it has read and changed, until that is kept, or dropped.
+"""One operation on one entity: what it has read and changed, until the changes are kept or dropped.
 
 Frames, alarms and calls to other entities wait here, and go out together through the gate.
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 MOST_ALARMS = 1000
 MOST_NAME = 200
-"""Characters of an alarm's name."""
+"""The most characters of an alarm's name."""
 FRAME_BYTES = 1 << 18
 UNREAD: Any = object()
 NO_NAMES: set[str] = set()
-"""Of most turns. Nothing is added to it."""
+"""The changes of most turns. Nothing is ever added to it."""
 
 
 class EntityTurn:
@@ -74,23 +74,23 @@ class EntityTurn:
         self.keeps_answer = bool(call.id)
         self.is_over = False
         self._copy: Any = UNREAD
-        """Of the state, for a reading."""
+        """The copy of the state, for a reading."""
         self._seen = live.envelope
-        """That the copy is of."""
+        """The bytes from which the copy was made."""
         self.is_touched = False
         """Whether the state was read, and may have been changed."""
         self.is_forgetting = False
-        """Whether nothing is to be kept of the key when it ends."""
+        """Whether to keep nothing of the key when the turn ends."""
         self.pending: TurnChanges | None = None
-        """What is to be kept besides the state."""
+        """What to keep besides the state."""
         self.named_alarms = NO_NAMES
-        """All that it has set or cleared, committed or not."""
+        """All alarms that the turn has set or cleared, committed or not."""
         self.latest = 0.0
         self.loop = asyncio.get_running_loop()
 
     @property
     def changes(self) -> TurnChanges:
-        """What is to be kept besides the state, to be added to."""
+        """What to keep besides the state; the caller adds to it."""
         if self.pending is None:
             self.pending = TurnChanges()
         return self.pending
@@ -101,7 +101,7 @@ class EntityTurn:
         return self.live.pool, self.call.key
 
     def check(self) -> None:
-        """Raise UsageError where the turn is over."""
+        """Raise UsageError if the turn is over."""
         if self.is_over:
             raise UsageError(
                 f"the turn of {self.call.method} with {self.call.key!r:.100} is over: a method's "
@@ -198,7 +198,7 @@ class EntityTurn:
     # --- alarms ---
 
     def alarms(self) -> dict[str, SetAlarm]:
-        """All that are set."""
+        """All alarms that are set."""
         self.check()
         found = {**self.live.envelope.alarms, **self.changes.alarms}
         return {name: each for name, each in found.items() if each is not None}
@@ -233,7 +233,7 @@ class EntityTurn:
     # --- sockets ---
 
     def sockets(self) -> list[bytes]:
-        """The ids of those that are open."""
+        """The ids of the open sockets."""
         self.check()
         entries = {**self.live.envelope.sockets, **self.changes.opened}
         left = self.changes.closed
@@ -265,13 +265,13 @@ class EntityTurn:
 
 
 CURRENT: ContextVar[EntityTurn | None] = ContextVar("tenure_entity_turn", default=None)
-"""The turn on whose behalf code runs: what it calls carries its chain."""
+"""The turn on whose behalf code runs: its calls carry its chain."""
 
 
 def in_its_loop(
     loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]
 ) -> Awaitable[None]:
-    """To be awaited in `loop`; in a thread beside, done when this returns."""
+    """Run in `loop`: awaited in the loop itself; from another thread, done when this returns."""
     try:
         if asyncio.get_running_loop() is loop:
             return work

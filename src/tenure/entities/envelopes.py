@@ -1,7 +1,7 @@
-"""The envelopes of the entities that are owned here: they move with their ranges.
+"""The envelopes of the entities that this process owns: they move with their ranges.
 
-Where a store keeps them, nothing but the fair time goes along: the range moves unbroken, because
-the next owner finds in the store whatever this one has acknowledged.
+If a store keeps them, only the fair time moves along: the range moves unbroken, because the next
+owner finds in the store everything that this one has acknowledged.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from tenure.runtime.clock import Clock, boot_clock
 
 
 class Envelopes(KeyedState[Envelope]):
-    """By key."""
+    """The envelopes by key."""
 
     def __init__(self, settle_seconds: float, clock: Clock = boot_clock) -> None:
         super().__init__(value_type=Envelope)
@@ -31,12 +31,12 @@ class Envelopes(KeyedState[Envelope]):
 
     @property
     def lock(self) -> RLock:
-        """Held by whoever puts a range in, or drops it."""
+        """The lock to hold while a range is put in, or dropped."""
         return self._lock
 
     @property
     def guards(self) -> Guards:
-        """Those of the owner."""
+        """The guards of the owner."""
         if self._guards is None:
             raise ClosedError("these Entities are not entered")
         return self._guards
@@ -46,10 +46,10 @@ class Envelopes(KeyedState[Envelope]):
         self._guards = guards
 
     def _check(self, user_key: UserKey, value: Envelope) -> None:
-        """Its parts were looked at one by one."""
+        """Check nothing, because the parts of an envelope were checked one by one."""
 
     def counting(self, key: UserKey, lease: Lease) -> Envelope:
-        """What was kept of the key, if it is of an unbroken time up to `lease`."""
+        """What was kept of the key, if it is unbroken up to `lease`."""
         found = self.get(key)
         if found is None:
             return NOTHING_KEPT
@@ -59,7 +59,7 @@ class Envelopes(KeyedState[Envelope]):
         return found
 
     def is_unbroken(self, envelope: Envelope, lease: Lease) -> bool:
-        """Whether the key had owners all the time from when this was kept up to `lease`."""
+        """Whether the key always had an owner from when this was kept up to `lease`."""
         since = self.guards.board.since(lease)
         return since is not None and envelope.counts(lease.number, since, lease.journal)
 

@@ -1,8 +1,8 @@
-"""The gate: what an operation has changed is kept, and only then is anything let out.
+"""The gate: it keeps what an operation has changed, and only then lets anything out.
 
-Answers, frames, alarms and calls to other entities leave when the state that they are about is
-where a hand-off takes it from, durable under the number of the lease where there is a store, and
-the lease was held all the while. What goes wrong before that leaves the envelope as it was.
+Answers, frames, alarms and calls to other entities leave only after their state is where a hand-off
+takes it from (and, with a store, durable under the number of the lease), and if the lease was held
+throughout. A failure before that leaves the envelope unchanged.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChan
 LetOut: TypeAlias = Callable[[LiveEntity, Lease, list[Push]], None]
 """Sends frames to their edges, while the lease is held."""
 Arm: TypeAlias = Callable[[str | int, float | None], None]
-"""Has the first alarm of a key ring at this time."""
+"""Makes the first alarm of a key ring at this time."""
 
 
 class EntityGate:
-    """Of all entities of one process."""
+    """The gate of all entities of one process."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class EntityGate:
         self.arm = arm
 
     async def load(self, key: str | int, lease: Lease) -> Envelope:
-        """What is kept of the key, of an unbroken time up to `lease`. Raises LeaseLost where a
-        newer lease has been there, and StoreFailed.
+        """What is kept of the key, unbroken up to `lease`. Raises LeaseLost if the store has seen a
+        newer lease, and StoreFailed.
         """
         if self.store is None:
             return self.envelopes.counting(key, lease)
@@ -56,8 +56,8 @@ class EntityGate:
             raise self.envelopes.guards.lease_lost(key, lease) from error
 
     async def keep(self, turn: EntityTurn, answer: bytes | None) -> None:
-        """Keep what the turn has changed, with its answer if it has come to its end; let out what
-        waits for that. Raises LeaseLost where the lease was not held all the while.
+        """Keep what the turn has changed, with its answer if it has ended; let out what waits for
+        that. Raises LeaseLost if the lease was not held throughout.
         """
         live, before, changes = turn.live, turn.live.envelope, turn.pending
         if turn.is_forgetting and answer is not None:
@@ -123,7 +123,9 @@ class EntityGate:
         return self.envelopes.guards.lease_lost(turn.live.key, turn.lease)
 
     def send_early(self, turn: EntityTurn, changes: TurnChanges) -> None:
-        """See `Socket.send`: numbered and let out, while the lease is held, and nothing else."""
+        """See `Socket.send`: number the frame and let it out, while the lease is held, and do
+        nothing else.
+        """
         before = turn.live.envelope
         lease = turn.lease.number, turn.lease.journal
         new, pushes = before.after(changes, before.state, lease, 0.0, None)
@@ -131,7 +133,7 @@ class EntityGate:
         self._let_out(turn.live, turn.lease, pushes)
 
     def confirm(self, live: LiveEntity, received: Mapping[bytes, int]) -> None:
-        """Edges have frames up to these numbers."""
+        """Edges have received frames up to these numbers."""
         with self.envelopes.lock:
             before, live.envelope = live.envelope, live.envelope.confirmed(received)
             # An edge may answer late, when the key has gone and come back with a newer envelope.

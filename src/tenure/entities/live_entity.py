@@ -1,4 +1,4 @@
-"""One entity in this process: its line, what is kept of it, and its instance."""
+"""One entity in this process: its line, its envelope, and its instance."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ NOTHING_KEPT = Envelope()
 
 
 class LiveEntity:
-    """One key's. What its instance has is of one lease, and is made anew under another."""
+    """The entity of one key. Its instance belongs to one lease, and is made again under another."""
 
     __slots__ = (
         "_attributes",
@@ -41,47 +41,47 @@ class LiveEntity:
         self.line = KeyLine(most_waiting)
         self.waiting: dict[EntityCall, asyncio.Future[None]] = {}
         self.readings = 0
-        """How many run."""
+        """How many readings run."""
         self.envelope = NOTHING_KEPT
         self.state: Any = UNREAD
-        """Decoded, for turns; they change it."""
+        """The decoded state for turns, which change it."""
         self.has_on_alarm = kind.handles["on_alarm"]
         self.used_at = 0.0
         self.heard: dict[bytes, float] = {}
-        """When the edge of which socket last asked."""
+        """When the edge of each socket last asked."""
         self._attributes: dict[str, Any] = {}
         self._lease: tuple[int, int] | None = None
         self._kept: asyncio.Future[None] | None = None
         """What readings wait for."""
 
     async def next_kept(self) -> None:
-        """Wait until something is kept anew."""
+        """Wait until something new is kept."""
         if self._kept is None:
             self._kept = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._kept)
 
     def keep(self, envelope: Envelope) -> None:
-        """This is what is kept from here on."""
+        """Replace what is kept."""
         self.envelope = envelope
         if self._kept is not None:
             kept, self._kept = self._kept, None
             kept.set_result(None)
 
     def is_active(self, lease: Lease) -> bool:
-        """Whether the instance is of that lease."""
+        """Whether the instance belongs to that lease."""
         return self._lease == (lease.number, lease.journal)
 
     def begin(self, envelope: Envelope) -> None:
-        """An instance anew, of what was kept. It is active only when that is said."""
+        """Make a new instance of what was kept. It is active only after `activated`."""
         self._lease, self._attributes = None, {}
         self.envelope, self.state = envelope, UNREAD
 
     def activated(self, lease: Lease) -> None:
-        """It is of `lease` now."""
+        """The instance belongs to `lease` from here on."""
         self._lease = lease.number, lease.journal
 
     def silent_sockets(self, now: float, seconds: float) -> list[bytes]:
-        """Those whose edges have not been heard for so long."""
+        """The sockets whose edges have not been heard for that long."""
         return [
             each
             for each in self.envelope.sockets
@@ -89,17 +89,17 @@ class LiveEntity:
         ]
 
     def drop(self) -> None:
-        """What is here may not be what was kept: the next turn begins anew."""
+        """Drop the state, which may differ from what was kept: the next turn loads it again."""
         self._lease = None
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody uses it."""
+        """Whether nobody uses the entity."""
         return not self.line and not self.readings
 
     @property
     def empty_row(self) -> EmptyRow | None:
-        """The row that a store has of it for nothing."""
+        """The row that a store has of the entity although nothing is kept."""
         kept = self.envelope
         if self._lease is None or kept.state or kept.answers or kept.alarms or kept.sockets:
             return None
@@ -110,7 +110,7 @@ class LiveEntity:
         return self._kind.decode(self.key, self.envelope.state)
 
     def attachment(self, data: bytes) -> Any:  # noqa: ANN401  # the user's
-        """Of a socket."""
+        """The attachment of a socket."""
         return self._kind.decode_attachment(data)
 
     def seen_by(self, turn: EntityTurn) -> Entity[Any]:

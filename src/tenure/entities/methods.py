@@ -1,7 +1,7 @@
 """The methods of an entity that can be called, with the types of what they take and return.
 
-Arguments and answers are encoded also where the entity is in this very process, so that a call
-means the same wherever its key lives: what is passed is a copy, and of the types that are declared.
+Arguments and answers are encoded even if the entity is in this very process, so that a call means
+the same wherever its key lives: it passes copies, of the declared types.
 """
 
 import inspect
@@ -30,20 +30,22 @@ def reading(method: F) -> F:
 
 
 class CallHere:
-    """Of a call from this very process, what needs no bytes if it is carried out here."""
+    """The arguments of a call from this very process, which need no bytes if it is carried out
+    here.
+    """
 
     __slots__ = ("data", "taken", "value")
 
     def __init__(self, taken: Taken) -> None:
         self.taken: Taken | None = taken
-        """For one attempt; the method may change it."""
+        """The arguments for one attempt; the method may change them."""
         self.data: bytes | None = None
-        """The answer of the last attempt, and what that says."""
+        """The answer of the last attempt, encoded and decoded."""
         self.value: Any = None
 
 
 class EntityMethod:
-    """One of them."""
+    """One method that can be called."""
 
     def __init__(self, owner: str, name: str, function: Callable[..., Any]) -> None:
         self.name = name
@@ -85,11 +87,11 @@ class EntityMethod:
             ) from None
 
     def encode(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
-        """The arguments of a call, as bytes. Raises UsageError for such as it does not take."""
+        """Encode the arguments of a call. Raises UsageError if the method does not take them."""
         return self.taken(arguments, named)[0]
 
     def taken(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[bytes, Taken]:
-        """The same, and what they are when they arrive."""
+        """Encode the arguments, and return also what they are when they arrive."""
         if len(arguments) > self._few:
             raise UsageError(
                 f"{self.label} takes {self._few} arguments by position, not {len(arguments)}"
@@ -121,8 +123,8 @@ class EntityMethod:
         return tuple(given.pop(name) for name in self._only if name in given), given
 
     def answered(self, value: Any) -> tuple[bytes, Any]:  # noqa: ANN401  # whatever it returns
-        """An answer, as bytes and as it arrives. Raises ValueTypeError for what is not of the
-        declared type.
+        """An answer, as bytes and as it arrives. Raises ValueTypeError if it is not of the declared
+        type.
         """
         try:
             data = NOTHING if value is None else _encode(value)
@@ -148,7 +150,9 @@ NOTHING = _encode(None)
 
 
 def methods_of(kind: type, base: type) -> dict[str, EntityMethod]:
-    """What can be called of a class: its public methods, except those of `base` and `on_...`."""
+    """The methods of a class that can be called: the public ones, except those of `base` and
+    `on_...`.
+    """
     found = {}
     for name in dir(kind):
         function = inspect.getattr_static(kind, name)

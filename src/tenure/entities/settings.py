@@ -1,4 +1,4 @@
-"""What `Entities` was given, checked; and the Owner, the Lookup and the store that come of it."""
+"""Checks the arguments of `Entities`, and makes the Owner, the Lookup and the store from them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class EntitySettings:
-    """Of one `Entities`. Raises ConfigurationError for what cannot be used."""
+    """The settings of one `Entities`. Raises ConfigurationError if one cannot be used."""
 
     pool: str
     managers: str | Sequence[str] | None
@@ -33,15 +33,15 @@ class EntitySettings:
     idle: float
     """Seconds after which an instance that nobody uses is dropped."""
     limit: int
-    """How many instances there are at a time, but for those in use."""
+    """How many instances exist at a time, apart from those in use."""
     turn: float
-    """Seconds for a call."""
+    """How many seconds a call may run."""
     wait: float
-    """Seconds for its turn."""
+    """How many seconds a call waits for its turn."""
     most_waiting: int
-    """For one key."""
+    """How many calls wait for one key."""
     deadline: float | None
-    """Seconds for all attempts of a call; two holds, and a turn, unless given."""
+    """Seconds for all attempts of a call; by default two holds and a turn."""
     settle: float
     drain: float
     listen: str
@@ -70,11 +70,13 @@ class EntitySettings:
 
     @property
     def environment(self) -> Environment:
-        """Of the Owner, of the Lookup, and of what runs between them: each has one of its own."""
+        """An environment, for the Owner, the Lookup, or what runs between them: each has its
+        own.
+        """
         return self.environment_given or environment_here()
 
     async def open_store(self) -> EntityStore | None:
-        """The store, if there is to be one. Raises StoreFailed, and ConfigurationError."""
+        """Open the store, if one is configured. Raises StoreFailed, and ConfigurationError."""
         kind: PoolKind = self.of_owner.get("kind", "hashed")
         return None if self.make_store is None else await self.make_store(self.pool, kind)
 

@@ -1,7 +1,7 @@
-"""What an owner does about the sockets of its entities, which end in other processes, at an edge.
+"""An owner's side of the sockets of its entities, which end in other processes, at an edge.
 
-Frames of a client are calls that are numbered instead of having an answer: the entity knows the
-last that it has handled, so that a repeat does nothing.
+Frames of a client are calls with a number instead of an answer: the entity knows the last one that
+it has handled, so a repeat does nothing.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from tenure.protocol.entity.messages import CONNECT, DISCONNECT, MESSAGE, Resume
 from tenure.wire.entity import packed, read_frame, read_gone, read_opened, read_resume
 
 UNKNOWN = NOTHING
-"""The answer where the entity does not know the socket."""
+"""The answer if the entity does not know the socket."""
 DONE = packed(True)  # noqa: FBT003
 
 
@@ -54,7 +54,9 @@ TURNS: dict[str, Callable[[EntityTurn], Awaitable[bytes]]] = {
 
 
 async def resumed(turn: EntityTurn) -> bytes:
-    """What follows the last frame that an edge has. What it has is confirmed by the question."""
+    """The frames after the last one that an edge has. The question confirms the frames that it
+    has.
+    """
     said = read_resume(turn.call.data)
     entry = turn.live.envelope.sockets.get(said.id)
     frames = None if entry is None else entry.after(said.received)

@@ -1,5 +1,5 @@
 """One process of a pool of entities, while it is entered: an Owner, a Lookup, and what runs between
-them. Everything in it is of one event loop.
+them. Everything in it belongs to one event loop.
 """
 
 import asyncio
@@ -33,12 +33,14 @@ from tenure.wire.entity import packed, read_pushed, read_received
 PING = ".ping"
 SWEEP_SECONDS = 10.0
 TELL_SECONDS = 1.0
-"""Between two looks at what the owner tells the managers of this process; it renews less often."""
+"""Seconds between two updates of the report that the owner sends to the managers; it renews less
+often.
+"""
 SILENT_SECONDS = 4 * ASK_SECONDS
 
 
 class Station:
-    """What is entered."""
+    """One process of a pool of entities."""
 
     owner: Owner
     lookup: Lookup
@@ -113,7 +115,7 @@ class Station:
         await self._links.close()
 
     def _go(self, work: Any) -> None:  # noqa: ANN401  # a coroutine
-        # Whoever began it, it is not on behalf of a turn.
+        # Whatever began it, it does not run on behalf of a turn.
         task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -135,11 +137,11 @@ class Station:
             await asyncio.sleep(TELL_SECONDS)
 
     def report(self) -> EntityReport:
-        """How the entities here are."""
+        """The state of the entities here."""
         return self.host.report(len(self._alarms.agenda))
 
     async def _end_socket(self, key: str | int, socket: bytes) -> None:
-        """Its edge has gone without a word."""
+        """End a socket whose edge has gone without a word."""
         call = EntityCall(key, b"", DISCONNECT, packed(SocketGone(socket)))
         with suppress(TenureError):
             await self.host.perform(call)
@@ -159,15 +161,15 @@ class Station:
     def _elsewhere(self, key: UserKey) -> str | None:
         try:
             found = self.lookup.find(key)
-        except ClosedError:  # it ends before the links do, and others ask until they hear of it
+        except ClosedError:  # others ask until they hear of it
             return None
         return None if found == self.owner.address else found
 
     def _on_link_lost(self, _: str) -> None:
-        self.edge.ask_all()  # whatever was on its way may be lost
+        self.edge.ask_all()  # frames on their way may be lost
 
     async def _probe(self) -> None:
-        """That its own address leads here."""
+        """Raise unless its own address leads here."""
         link = await self._links.link(self.owner.address)
         found = (await link.ask(EntityCall("", b"", PING, b""))).decode()
         if found != self.owner.name:
@@ -178,7 +180,7 @@ class Station:
     # --- what is kept ---
 
     def _let_out(self, live: LiveEntity, lease: Lease, pushes: list[Push]) -> None:
-        """Frames, to the edges of their sockets."""
+        """Send frames to the edges of their sockets."""
         for each in pushes:
             pushed = PushedFrames(lease.number, each.frames, each.sockets, lease.journal)
             if each.edge == self.owner.address:

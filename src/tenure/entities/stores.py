@@ -1,4 +1,6 @@
-"""What keeps entities beyond the life of their process: a row for each, with its envelope."""
+"""Stores, which keep entities beyond the life of their process: a row for each, with its
+envelope.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
@@ -40,7 +42,9 @@ MakeStore: TypeAlias = Callable[[str, PoolKind], Awaitable[EntityStore]]
 
 
 def store_for(url: str) -> MakeStore:
-    """What opens the store of this URL. Raises ConfigurationError if it names none."""
+    """A function that opens the store at this URL. Raises ConfigurationError if it is not the URL
+    of a store.
+    """
     from tenure.fencing.databases import (  # noqa: PLC0415  # only who stores loads a driver
         PostgresDatabase,
         SqliteDatabase,

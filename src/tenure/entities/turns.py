@@ -1,8 +1,8 @@
-"""Turns with the entities of this process, one at a time for each key, and readings beside.
+"""Turns with the entities of this process, one at a time for each key, and readings beside them.
 
-A call waits in its key's line, holds the lease as a guard does, and runs its method. What it has
-changed then goes through the gate, or is taken back. An instance begins with the first call under a
-lease, and is dropped when nobody uses it.
+A call waits in its key's line, holds the lease as a guard does, and runs its method. Its changes
+then go through the gate, or are taken back. An instance begins with the first call under a lease,
+and is dropped when nobody uses it.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class EntityHost:
         self.gate = gate
         self._live: OrderedDict[str | int, LiveEntity] = OrderedDict()
         self._empty: list[EmptyRow] = []
-        """Of instances that were dropped."""
+        """How many instances were dropped."""
         self._loop = asyncio.get_running_loop()
         self._calls = 0
         """Turns that run, and calls that wait for one."""
@@ -67,8 +67,8 @@ class EntityHost:
     def perform(
         self, call: EntityCall, here: CallHere | None = None, found: Found | None = None
     ) -> Coroutine[Any, Any, bytes]:
-        """Carry out what was asked of a key: a call, or something about a socket. Raises NotOwner
-        where the key is not held, and nothing was begun.
+        """Carry out a request for a key: a call, or something about a socket. Raises NotOwner if
+        the key is not held; then nothing was begun.
         """
         of_socket = TURNS.get(call.method)
         if of_socket is not None:
@@ -103,7 +103,9 @@ class EntityHost:
             raise
 
     async def take_turn(self, call: EntityCall, body: Body, found: Found | None = None) -> bytes:
-        """Run `body` when it is its turn. `found` is what was found of the key just now."""
+        """Run `body` when it is its turn. `found` is what `Guards.found` has just returned for the
+        key.
+        """
         live = self._live.get(call.key) or self._add(call.key)
         step = live.line.ask(self._loop.time(), call)
         if isinstance(step, TooMany):
@@ -120,7 +122,7 @@ class EntityHost:
             except BaseException as error:
                 guard.leave(error, has_lasted=True)
                 raise
-            guard.leave(None, has_lasted=True)  # which was asked for in the same step as this
+            guard.leave(None, has_lasted=True)  # `found` was asked for in this very step
             return answer
         finally:
             self._calls -= 1
@@ -159,7 +161,7 @@ class EntityHost:
     def _too_long(
         self, call: EntityCall, limit: EqualLimit[EntityCall], error: TimeoutError
     ) -> Exception:
-        """What to raise: a method may have raised TimeoutError by itself."""
+        """The error to raise: a method may itself have raised TimeoutError."""
         if not limit.has_ended_it:
             return error
         return TurnTooLong(
@@ -189,12 +191,12 @@ class EntityHost:
         self._live.move_to_end(live.key)
         while (following := live.line.end(now)) is not None:
             come = live.waiting.pop(following)
-            if not come.done():  # otherwise it has waited too long, and is about to leave
+            if not come.done():  # otherwise the call has waited too long, and is about to leave
                 come.set_result(None)
                 return
 
     async def read(self, call: EntityCall, body: Body) -> bytes:
-        """Run `body` beside the turns, on what was kept last."""
+        """Run `body` beside the turns, on the state that was kept last."""
         guard = Guard(self._guards, call.key)
         async with guard as lease:
             live = self._live.get(call.key)
@@ -231,7 +233,7 @@ class EntityHost:
 
     async def _activate(self, live: LiveEntity, guard: GuardedBody, lease: Lease) -> None:
         live.begin(await self.gate.load(live.key, lease))
-        live.decoded()  # which raises for what cannot be read
+        live.decoded()  # raises if the state cannot be read
         if self.kind.handles[ACTIVATION]:
             call = EntityCall(live.key, b"", ACTIVATION, b"")
             await self._in_turn(EntityTurn(self.gate, live, lease, guard, call), _on_activate)
@@ -254,24 +256,24 @@ class EntityHost:
 
     @property
     def has_empty_rows(self) -> bool:
-        """Whether there is something to tidy."""
+        """Whether the store has empty rows."""
         return bool(self._empty)
 
     async def tidy(self) -> None:
-        """Have the store keep no rows of keys that were only asked for, some at a time."""
+        """Make the store drop rows of keys that were only asked for, some at a time."""
         while self._empty and self.gate.store is not None:
             rows, self._empty = self._empty[:TIDIED_AT_ONCE], self._empty[TIDIED_AT_ONCE:]
             with suppress(StoreFailed):  # such a row stays until the key is used and left again
                 await self.gate.store.forget(rows)
 
     def confirm(self, key: str | int, received: dict[bytes, int]) -> None:
-        """Edges have frames of the key up to these numbers."""
+        """Edges have received frames of the key up to these numbers."""
         live = self._live.get(key)
         if live is not None:
             self.gate.confirm(live, received)
 
     def arm_again(self, key: str | int) -> None:
-        """An alarm has rung: the agenda has none of the key."""
+        """An alarm has rung, so the agenda has no alarm of the key: set the next one."""
         live = self._live.get(key)
         if live is not None:
             self.gate.arm(key, live.envelope.next_alarm())
@@ -289,7 +291,7 @@ class EntityHost:
     # --- what is shown of it ---
 
     def report(self, alarms: int) -> EntityReport:
-        """How many there are, and which turn has run for longest."""
+        """How many entities there are, and which turn has run for longest."""
         longest = self._turns.oldest
         return EntityReport(
             kind=self.kind.name[:SHOWN_CHARACTERS],

@@ -1,16 +1,16 @@
-"""What a store refuses, and why.
+"""Decides what a store refuses, and why.
 
-A lease protects what its owner has in memory. What the owner sends elsewhere may arrive when the
-lease has ended: the process was stopped, or the packet was late. So it sends the lease along, and
-the store refuses what is older than it has seen for the same key. The store must decide in the very
-transaction in which it writes, or the write itself could be late.
+A lease protects what its owner has in memory. A write that the owner sends elsewhere may arrive
+after the lease has ended: the process was stopped, or the packet was late. So the owner sends the
+lease along, and the store refuses any lease older than one that it has seen for the same key. The
+store must decide in the very transaction in which it writes, or the write itself could be late.
 
-**Histories.** Lease numbers grow within one journal of the managers. Where the journal is replaced,
-restored from a backup, or kept in memory and begun anew, another history begins, and nothing in the
-numbers says which of two histories is the later one. To believe whoever comes with an unknown
-history would admit a late writer of an old one that the store had not met yet. So the store knows
-one history for each pool: the first that it meets. Another one is refused until it is *declared*,
-by whoever replaced the journal. A history that was replaced never comes back.
+**Histories.** Lease numbers grow within one journal of the managers. If the journal is replaced,
+restored from a backup, or lost with the memory that kept it, another history begins, and the
+numbers do not show which of two histories is the later one. A store that believed any unknown
+history would admit a late writer of an old history that it had not met yet. So the store knows one
+history for each pool: the first that it meets. It refuses another one until that is *declared*, by
+the person who replaced the journal. A history that was replaced never comes back.
 """
 
 from collections.abc import Generator, Mapping
@@ -45,7 +45,7 @@ SEEN = "SELECT number FROM tenure_fence WHERE pool = ? AND key = ?"
 
 
 def lease_of(claim: Claim) -> Lease:
-    """The lease that is claimed. Raises RemoteProtocolError for headers that name none."""
+    """The claimed lease. Raises RemoteProtocolError if the headers do not name one."""
     lease = claim if isinstance(claim, Lease) else Lease.of(claim)
     if not lease.pool:
         raise UsageError("this Lease names no pool: use one that check() returned")
@@ -53,7 +53,9 @@ def lease_of(claim: Claim) -> Lease:
 
 
 def name_of(journal: object) -> str:
-    """A history as it is stored and shown. Raises ConfigurationError for what is none."""
+    """The name of a history, as it is stored and shown. Raises ConfigurationError if it is not
+    one.
+    """
     if isinstance(journal, str):
         try:
             journal = int(journal, 16)
@@ -72,7 +74,7 @@ def name_of(journal: object) -> str:
 
 
 def admission(lease: Lease, lock: str) -> Steps:
-    """Admit `lease`; raises Fenced. `lock` keeps others from declaring a history meanwhile."""
+    """Admit `lease`, or raise Fenced. `lock` keeps others from declaring a history meanwhile."""
     journal = name_of(lease.journal)
     history = yield READ + lock, (lease.pool,)
     if history is None:
@@ -99,7 +101,7 @@ def declaration(pool: str, journal: object, lock: str) -> Steps:
 
 
 def check_history(pool: str, journal: str, current: str, past: list[str]) -> None:
-    """Raise Fenced where `journal` is not the history that counts."""
+    """Raise Fenced if `journal` is not the history that counts."""
     if journal == current:
         return
     if journal in past:
@@ -115,7 +117,7 @@ def check_history(pool: str, journal: str, current: str, past: list[str]) -> Non
 
 
 def check_declared(pool: str, journal: str, past: list[str]) -> None:
-    """Raise ConfigurationError where `journal` was replaced before."""
+    """Raise ConfigurationError if `journal` was replaced before."""
     if journal in past:
         raise ConfigurationError(
             f"the journal {journal} of the pool {pool!r} was replaced before, and its numbers no "
@@ -124,7 +126,7 @@ def check_declared(pool: str, journal: str, past: list[str]) -> None:
 
 
 def too_old(lease: Lease, seen: int) -> Fenced:
-    """The error where a newer owner was there before."""
+    """The error if the store has seen a newer owner."""
     return Fenced(
         f"lease number {lease.number} of the pool {lease.pool!r} is older than number {seen}, with "
         f"which the key {lease.key.hex() or '-'} was written: another owner has it. Nothing was "

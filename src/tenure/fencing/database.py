@@ -1,8 +1,8 @@
-"""Fences in a database: what both kinds have in common.
+"""What fences in databases have in common.
 
-A fence takes the connection that the application writes with, and imports no driver: which driver
-it is, the class of the connection says. What is decided is a sequence of statements. It is run in
-the same way whether the driver waits in a thread or is awaited.
+A fence takes the connection with which the application writes, and imports no driver: the class of
+the connection says which driver it is. A decision is a sequence of statements, which runs in the
+same way whether the driver blocks a thread or is awaited.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,11 +20,11 @@ class BlockingDriver(Protocol):
     """A driver that waits in the caller's thread."""
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Begin one, or be part of the one that is open."""
+        """Begin a transaction, or join the open one."""
         ...
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
-        """The first row; None where there is none."""
+        """The first row; None if there is no row."""
         ...
 
     def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
@@ -48,12 +48,12 @@ class DatabaseFence:
     """What SqliteFence and PostgresFence share."""
 
     tables: ClassVar[tuple[str, ...]]
-    """What is to be there; `create_tables` makes it, or a migration of yours."""
+    """The tables that the fence needs; `create_tables` makes them, or a migration of yours."""
     _lock_read: ClassVar[str] = ""
-    """Behind a query: others may not change what was read."""
+    """A clause behind a query, which keeps others from changing what was read."""
     _lock_write: ClassVar[str] = ""
     _blocking: ClassVar[Mapping[str, Callable[[Any], BlockingDriver]]]
-    """By the package and the class of the connection."""
+    """The drivers, by the package and the class of the connection."""
     _awaited: ClassVar[Mapping[str, Callable[[Any], AwaitedDriver]]]
 
     def __init__(self, connection: object) -> None:

@@ -1,4 +1,4 @@
-"""The databases that keep entities: where they differ. Each is used by one thread."""
+"""The differences between the databases that keep entities. One thread uses each of them."""
 
 import sqlite3
 from abc import ABC, abstractmethod
@@ -25,11 +25,11 @@ _ALARMS = (
 
 
 class Database(ABC):
-    """One of them. It connects when it is first used, and anew after it was dropped."""
+    """A database. It connects when it is first used, and again after it was dropped."""
 
     tables: ClassVar[tuple[str, ...]]
     shared: ClassVar[str] = ""
-    """What makes a SELECT keep others from changing what it has read."""
+    """The clause that makes a SELECT keep others from changing what it has read."""
     alone: ClassVar[str] = ""
     errors: type[Exception]
     """What the driver raises."""
@@ -41,7 +41,7 @@ class Database(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[BlockingDriver]:
-        """Kept at the end of the block, or nothing of it."""
+        """A transaction, which is kept at the end of the block, or not at all."""
         if self._connection is None:
             self._connection = self._connect()
         driver: BlockingDriver = self.driver(self._connection)
@@ -61,7 +61,7 @@ class Database(ABC):
 
 
 class SqliteDatabase(Database):
-    """A file. A transaction that may write has it for itself."""
+    """A file of SQLite. A transaction that may write has the file for itself."""
 
     tables: ClassVar[tuple[str, ...]] = (
         _POOL,
@@ -87,9 +87,10 @@ class SqliteDatabase(Database):
 
 
 def _keep_in_wal(connection: sqlite3.Connection) -> None:
-    """Raises what SQLite says where the file stays locked for as long as it waits elsewhere.
+    """Raises SQLite's error if the file stays locked for as long as SQLite waits for other locks.
 
-    It waits for any lock but this one: of several who open a new file at once, some would fail.
+    SQLite waits for any lock but this one: of several processes that open a new file at once, some
+    would fail.
     """
     until = monotonic() + CONNECT_SECONDS
     while True:
@@ -108,7 +109,7 @@ class PostgresDatabase(Database):
     """A database of PostgreSQL, by psycopg."""
 
     tables: ClassVar[tuple[str, ...]] = (
-        "SELECT pg_advisory_xact_lock(6018927115)",  # two that create one table fail otherwise
+        "SELECT pg_advisory_xact_lock(6018927115)",  # otherwise one of two that create tables fails
         _POOL,
         (
             "CREATE TABLE IF NOT EXISTS tenure_entity (key BYTEA PRIMARY KEY, "

@@ -57,7 +57,7 @@ class Fence:
             self._histories[pool] = new, past
 
     def check(self, lease: Lease) -> None:
-        """Admit `lease`, at its turn."""
+        """Admit `lease`, when it is its turn."""
         journal = name_of(lease.journal)
         with self._lock:
             current, past = self._histories.setdefault(lease.pool, (journal, []))
@@ -69,7 +69,7 @@ class Fence:
             self._numbers[key] = journal, lease.number
 
     def turns(self) -> Turns:
-        """Bodies, one for a key at a time."""
+        """The lines of bodies, which run one at a time for each key."""
         return self._turns
 
 

@@ -1,13 +1,13 @@
 """Rows that outlive the process of their owner: bytes by key, of one pool in one database.
 
-A row is kept under the number of the lease of whoever writes it, and refuses whoever has an older
-one: loading raises the number, so an earlier owner that was stopped in the middle
-cannot write once the next one has begun. Numbers of two journals cannot be compared. A manager that
-begins a new one waits until nobody can hold a lease of the one before, so the first lease of a new
-journal ends the old one for good.
+A row is kept under the lease number of its writer, and refuses writers with an older number:
+loading raises the number, so an earlier owner that was stopped in the middle cannot write once the
+next one has begun. Numbers of two journals cannot be compared. A manager that begins a new one
+waits until nobody can hold a lease of the one before, so the first lease of a new journal ends the
+old one for good.
 
-Loading a key of which nothing is kept makes a row, which refuses older leases. It goes when nobody
-uses the key any more, so that a store does not grow by what was only asked for.
+Loading a key of which nothing is kept makes a row, which refuses older leases. The row goes when
+nobody uses the key any longer, so that a store does not grow by keys that were only asked for.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ class EmptyRow(NamedTuple):
 
     key: Key
     number: int
-    """Of the lease under which it was last loaded or saved."""
+    """The number of the lease under which it was last loaded or saved."""
     step: int
 
 
 class FencedRows:
-    """Those of one pool. One thread talks to the database."""
+    """The rows of one pool. One thread talks to the database."""
 
     def __init__(self, database: "Database", pool: str, kind: PoolKind) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class FencedRows:
         self._thread = ThreadPoolExecutor(1, "tenure store")
 
     async def _do(self, what: Callable[[BlockingDriver], T]) -> T:
-        """In one transaction. Raises StoreFailed where the database does."""
+        """Do it in one transaction. Raises StoreFailed if the database fails."""
 
         def work() -> T:
             try:
@@ -75,7 +75,9 @@ class FencedRows:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def open(self) -> None:
-        """Create what is missing. Raises ConfigurationError where it is another pool's."""
+        """Create what is missing. Raises ConfigurationError if the store belongs to another
+        pool.
+        """
 
         def look(driver: BlockingDriver) -> tuple[str, str]:
             for each in self._database.tables:
@@ -102,8 +104,8 @@ class FencedRows:
             )
 
     async def load_row(self, key: Key, lease: Lease) -> tuple[int, bytes]:
-        """The step of the key's row, and what is kept there, which from here on no older lease
-        changes. Raises Fenced where `lease` is older itself, and StoreFailed.
+        """Return the step of the key's row, and what is kept there; from here on no older lease can
+        change it. Raises Fenced if `lease` itself is older, and StoreFailed.
         """
         name, place = _encode(key), self._place(key)
 
@@ -128,8 +130,8 @@ class FencedRows:
     async def save_row(
         self, key: Key, lease: Lease, step: int, data: bytes, due: float | None
     ) -> None:
-        """Keep it, over the step before, and durable when this returns; `due` is when somebody is
-        to look at it again. Raises Fenced, and StoreFailed.
+        """Keep the row in place of the step before, durable when this returns; `due` is when to
+        look at it again. Raises Fenced, and StoreFailed.
         """
         values = lease.number, step, data, due, _encode(key), lease.number, step - 1
 
@@ -141,8 +143,8 @@ class FencedRows:
         await self._do(save)
 
     async def forget(self, rows: Iterable[EmptyRow]) -> None:
-        """Keep no row of these keys, of which nothing is kept, unless somebody has used them since.
-        An older lease writes nothing where there is no row. Raises StoreFailed.
+        """Drop the rows of these keys, of which nothing is kept, unless somebody has used them
+        since. Without a row an older lease cannot write. Raises StoreFailed.
         """
         gone = [(_encode(each.key), each.number, each.step) for each in rows]
 

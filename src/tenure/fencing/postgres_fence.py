@@ -1,8 +1,8 @@
 """`PostgresFence`, over `psycopg` (both kinds of connection) and `asyncpg`.
 
 The row of the key is locked from when it is admitted until the transaction ends. So a newer owner
-waits for an older one's transaction that is open, and comes after it; and an older one that comes
-later finds the newer number.
+waits for an older one's open transaction, and comes after it; and an older owner that comes later
+finds the newer number.
 """
 
 import re

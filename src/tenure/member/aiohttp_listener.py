@@ -1,9 +1,9 @@
 """The listener of a member whose application is one of aiohttp's.
 
 The application is served twice in one process: by the server that was started with it, at the port
-which the processes share, and here. aiohttp has public ways to do the first only. A second server
-needs the two methods with which the first was made: the one that makes requests, and the one that
-handles them.
+that the processes share, and here. aiohttp's public API allows only the first. A second server
+needs the two methods with which the first was made: one that makes requests, and one that handles
+them.
 """
 
 from asyncio import StreamReader, Task
@@ -28,20 +28,20 @@ RELAYED_NAME = RELAYED.decode()
 
 
 class AiohttpDoor:
-    """An aiohttp application, as the other members find it."""
+    """An aiohttp application, as the other members reach it."""
 
     def __init__(self, app: web.Application, name: Callable[[], str]) -> None:
         self._app = app
         self._name = name
         self.listener: HttpListener | None = None
-        """What is to know of each request; there is none in memory."""
+        """Must know of each request; there is no such port in memory."""
 
     def server(self) -> web.Server:
-        """What makes requests, and handles them."""
+        """The server that makes requests, and handles them."""
         return web.Server(
             self._handle,  # type: ignore[arg-type]  # requests are what `_request` makes
             request_factory=self._request,  # type: ignore[arg-type]
-            # What is relayed is in the log of the shared port, and probes come all the time.
+            # The shared port logs relayed requests, and probes come all the time.
             access_log=None,
             logger=logger_of(log_refused),
         )
@@ -52,7 +52,7 @@ class AiohttpDoor:
             self.listener.spoke(request, is_socket=is_socket)
         if request.path == PROBE:
             return web.Response(text=self._name())
-        if not self._app.frozen:  # it is starting yet, and its middlewares are not in place
+        if not self._app.frozen:  # the application is still starting, without its middlewares
             refused = refusal(NotOwner("it is starting"))
             assert refused is not None
             return web.Response(status=refused.status, headers=refused.headers, text=refused.text)
@@ -67,7 +67,9 @@ class AiohttpDoor:
         writer: Any,  # noqa: ANN401  # aiohttp's own
         task: "Task[None]",
     ) -> web.Request:
-        """A request, as the application gets it: from who asked the member that relays it."""
+        """A request, as the application gets it: from the client that asked the member that relays
+        it.
+        """
         relayed = Relayed.read(message.headers.get(RELAYED_NAME, "").encode("latin-1", "replace"))
         if RELAYED_NAME in message.headers:
             headers = message.headers.copy()

@@ -55,11 +55,11 @@ class AiohttpRelay:
 
     @property
     def key(self) -> PathKey:
-        """Where keys stand in paths."""
+        """Where the key stands in a path."""
         return self._relay.key
 
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request, or have it answered."""
+        """Answer a request, or relay it."""
         exchange = Exchange(request, handler)
         scope = exchange.scope()
         CURRENT.set(exchange)
@@ -81,12 +81,14 @@ class AiohttpRelay:
 
 
 async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
-    """The application that Relay stands around."""
+    """The application around which Relay stands."""
     await scope[EXCHANGE].serve(scope, receive, send)
 
 
 def watch_answers(app: web.Application) -> None:
-    """Have the relays of an application told what it does. Before it is frozen."""
+    """Tell the relays of an application when its answers begin. Call it before the application is
+    frozen.
+    """
     app.on_response_prepare.append(_on_prepare)
     app.on_shutdown.append(_on_shutdown)
 

@@ -36,7 +36,7 @@ class AiohttpSocket:
         self.response: AnySocket = web.WebSocketResponse()
 
     async def accept(self) -> None:
-        """Shake hands. Raises what aiohttp answers a request that opens no WebSocket with."""
+        """Shake hands. Raises aiohttp's refusal of a request that does not open a WebSocket."""
         await self.response.prepare(self._request)
 
     async def receive(self) -> Message:

@@ -1,4 +1,4 @@
-"""The words of ASGI, and the headers that members add to what they relay."""
+"""The types of ASGI, and the headers that members add to what they relay."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextvars import ContextVar
@@ -15,12 +15,14 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 SERVED: ContextVar["Scope | None"] = ContextVar("tenure.served", default=None)
-"""What Relay said of the request that this task serves, for frameworks that have no scope."""
+"""What Relay noted about the request that this task serves, for frameworks that have no scope."""
 
 RELAYED = b"tenure-relayed"
-"""On what a member relays: `MEMBER HOST PORT SCHEME`, its address and who asked."""
+"""The header of relayed requests, `MEMBER HOST PORT SCHEME`: the member's address, and the
+client's.
+"""
 SERVICE_RESTART = 1012
-"""The code with which a WebSocket is closed whose key goes elsewhere: connect again."""
+"""The code that closes a WebSocket whose key goes elsewhere: connect again."""
 
 HOP_BY_HOP = frozenset(
     (
@@ -36,28 +38,28 @@ HOP_BY_HOP = frozenset(
         RELAYED,
     )
 )
-"""What concerns one connection, and is not relayed (RFC 9110, 7.6.1)."""
+"""Headers that concern one connection, and are not relayed (RFC 9110, 7.6.1)."""
 
 
 class Relayed(NamedTuple):
-    """What a member says on what it relays."""
+    """What a member says in a request that it relays."""
 
     member: str
-    """Its address."""
+    """The member's address."""
     host: str
-    """Of the client; "-" where that has no address."""
+    """The client's host; "-" if it has no address."""
     port: int
     scheme: str
 
     @classmethod
     def by(cls, member: str, scope: Scope) -> "Relayed":
-        """For what `member` relays."""
+        """Make it for a request that `member` relays."""
         host, port = scope.get("client") or ("-", 0)
         return cls(member, host, port or 0, scope["scheme"])
 
     @classmethod
     def read(cls, value: bytes) -> "Relayed | None":
-        """What a header says; None if no member can have written it."""
+        """Parse the header; None if no member can have written it."""
         parts = value.decode("latin-1").split(" ")
         if len(parts) != len(cls._fields) or not (parts[2].isascii() and parts[2].isdecimal()):
             return None
@@ -68,7 +70,7 @@ class Relayed(NamedTuple):
 
 
 def end_to_end(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
-    """Those of the headers, with names in lower case, that go from end to end."""
+    """The headers that go from end to end; their names are in lower case."""
     all_of_them, named = list(headers), HOP_BY_HOP
     for name, value in all_of_them:
         if name == b"connection" and value.lower() not in (b"keep-alive", b"close", b"upgrade"):

@@ -1,7 +1,7 @@
 """What a member has around it: a listener of its own, and a way to the listeners of the others.
 
-In production these are always the same. The test kit puts others in their place, in memory, and the
-member, its relay and the application are what they are in production.
+In production these are always the same. The test kit replaces them by ones in memory; the member,
+its relay and the application are the same as in production.
 """
 
 from contextvars import ContextVar
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tenure.member.aiohttp_listener import AiohttpDoor
 
 ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-"""What it would add to requests that do not have it, and is not to add to what is relayed."""
+"""Headers that aiohttp would add to requests without them, and must not add to relayed requests."""
 
 
 class MemberEnvironment(Protocol):
@@ -37,16 +37,16 @@ class MemberEnvironment(Protocol):
         ...
 
     def session(self) -> ClientSession:
-        """With which the member relays WebSockets, and asks its own listener."""
+        """The session with which the member relays WebSockets, and asks its own listener."""
         ...
 
     def forwarding(self, credentials: Credentials) -> Forwarding:
-        """With which the member relays requests."""
+        """The connections by which the member relays requests."""
         ...
 
 
 class NetworkOfMembers:
-    """Sockets."""
+    """Listens and connects by sockets."""
 
     def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
         """See `MemberEnvironment`."""
@@ -76,9 +76,9 @@ class NetworkOfMembers:
 
 
 MEMBERS: ContextVar[MemberEnvironment | None] = ContextVar("tenure.member", default=None)
-"""What each Member has around it that is entered in this context."""
+"""The environment of each Member that is entered in this context."""
 
 
 def member_environment() -> MemberEnvironment:
-    """What a member has around it that is entered here."""
+    """The environment of a member that is entered here."""
     return MEMBERS.get() or NetworkOfMembers()

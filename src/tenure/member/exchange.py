@@ -1,9 +1,9 @@
 """One request to an aiohttp server, as ASGI has it, so that `Relay` decides for both.
 
-A request becomes a scope and messages, and the messages that are sent become the answer. What this
-member serves itself is not translated: its handler has the request as it is, and makes its own
-response. Relay is only told what it must know of that: that an answer has begun, and which
-WebSocket to close when the lease is lost.
+A request becomes a scope and messages, and the messages that are sent become the answer. Requests
+that this member serves itself are not translated: the handler gets the request unchanged, and makes
+its own response. Relay learns only what it must know: that an answer has begun, and which WebSocket
+to close when the lease is lost.
 """
 
 import asyncio
@@ -25,25 +25,26 @@ from tenure.member.member import KEY, MEMBER, PRIVATE
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 EXCHANGE = "tenure.exchange"
-"""In the scope: where the request came from, and its handler."""
+"""In the scope: the exchange, with the request and its handler."""
 CURRENT: ContextVar["Exchange | None"] = ContextVar("tenure.exchange", default=None)
-"""That of the request which this task answers."""
+"""The exchange of the request that this task answers."""
 IS_PRIVATE: ContextVar[bool] = ContextVar("tenure.private", default=False)
 """Whether the request came through the member's own listener."""
 LOOKS_EVERY_SECONDS = 1.0
-"""aiohttp tells a handler that its client has gone only when it writes. So whoever writes nothing
-looks now and then."""
+"""aiohttp tells a handler that its client has gone only when the handler writes. So a relay that
+writes nothing checks at this interval.
+"""
 RELAYED_NAME = RELAYED.decode()
 
 
 class Exchange:
-    """A request, and what becomes of it."""
+    """A request and its answer."""
 
     def __init__(self, request: web.Request, handler: Handler) -> None:
         self.request = request
         self.is_private = IS_PRIVATE.get()
         self.socket: AnySocket | None = None
-        """The WebSocket that was accepted, by the handler or for the owner."""
+        """The accepted WebSocket, which the handler or the relay serves."""
         self._handler = handler
         self._scope: Scope = {}
         self._answer: web.StreamResponse | None = None
@@ -51,9 +52,9 @@ class Exchange:
         """Whether the handler has."""
         self._start: Message = {}
         self._tell: Send | None = None
-        """Tells Relay what the handler does, while it runs."""
+        """Tells Relay what the handler does while it runs."""
         self._is_taken = False
-        """Whether the body was read here, if only to be relayed."""
+        """Whether the body was read here, even if only to be relayed."""
         self._has_connected = False
         self._is_gone = asyncio.Event()
 
@@ -78,7 +79,7 @@ class Exchange:
         return found
 
     def answer(self) -> web.StreamResponse:
-        """What the server is to send, or has sent already."""
+        """The answer that the server sends, or has sent already."""
         if self._answer is not None or self._has_answered:
             return self._answer  # type: ignore[return-value]  # aiohttp complains of None
         if self.socket is not None:
@@ -108,12 +109,12 @@ class Exchange:
     def _give_back(self, body: bytes) -> None:
         if body:
             with warnings.catch_warnings():
-                # There is no other way to have read a body that the handler is to read, too.
+                # aiohttp has no other way to let the handler read the same body again.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.request.content.unread_data(body)
 
     async def on_prepare(self, response: web.StreamResponse) -> None:
-        """The handler begins its answer. Raises NotOwner where the lease was lost before that."""
+        """The handler begins its answer. Raises NotOwner if the lease was lost before that."""
         if self._tell is None:
             return
         if not isinstance(response, web.WebSocketResponse):
@@ -174,7 +175,7 @@ class Exchange:
             await self._accept(message["subprotocol"])
         elif kind == "websocket.send":
             assert self.socket is not None
-            with suppress(ConnectionError):  # the next message that is received says so
+            with suppress(ConnectionError):  # the next received message reports it
                 await send_frame(self.socket, message)
         elif kind.endswith(".start"):
             self._start = message
@@ -225,8 +226,8 @@ def wants_websocket(request: web.Request) -> bool:
 
 
 def stripped(request: web.Request) -> web.Request:
-    """Without the header by which only members speak."""
-    # Bytes that are no UTF-8 cannot be put into a copy. Only whoever forges our header sees that.
+    """A copy of the request without the header that only members may send."""
+    # A copy cannot have bytes that are not UTF-8. Only a forger of our header meets this.
     kept = [
         (name, value.encode("utf-8", "replace").decode())
         for name, value in request.headers.items()

@@ -1,7 +1,8 @@
-"""An answer of another member as it comes over a connection: what says where its body ends is read
-(RFC 9112, 6 and 7), and the rest are bytes.
+"""An answer of another member as it comes over a connection: only the parts that say where its body
+ends are read (RFC 9112, 6 and 7); the rest is passed on as bytes.
 
-What is not HTTP/1.1 fails, and breaks the connection: the other end is a member's own listener.
+Anything but HTTP/1.1 is an error, and breaks the connection: the other end is a member's own
+listener.
 """
 
 import asyncio
@@ -11,11 +12,11 @@ from collections.abc import AsyncIterator, Callable
 MOST_HEAD_BYTES = 262_144
 """More than any server sends as headers."""
 MOST_UNREAD_BYTES = 262_144
-"""Of an answer, before its connection is read no further until somebody has taken some."""
+"""How much of an answer may wait before its connection is read no further."""
 CONTENT_LENGTH, TRANSFER_ENCODING = b"content-length", b"transfer-encoding"
 WITHOUT_BODY = (204, 304)
 INFORMATIONAL = 200
-"""Below it, another answer follows."""
+"""Below this status, another answer follows."""
 END_OF_HEAD = b"\r\n\r\n"
 HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
@@ -32,7 +33,7 @@ class ForwardedAnswer:
     _keeps = True
     """Whether the connection goes on after it."""
     _left = 0
-    """Of the body, or of a chunk."""
+    """How many bytes of the body, or of a chunk, are still to come."""
     _is_until_close = False
     """Whether its end is that of the connection."""
     _is_chunked = False
@@ -52,7 +53,7 @@ class ForwardedAnswer:
         self._may_have_body = has_body
         self.headers: list[tuple[bytes, bytes]] = []
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the head is there."""
+        """Done when the head has come."""
         self._buffer = b""
         self._parts: deque[bytes] = deque()
         self._unread = 0
@@ -91,7 +92,7 @@ class ForwardedAnswer:
     # --- for the connection ---
 
     def feed(self, data: bytes) -> None:
-        """More of the answer has come."""
+        """Take more of the answer."""
         try:
             self._take(data)
         except ValueError as error:
@@ -108,7 +109,7 @@ class ForwardedAnswer:
     def lost(self, error: Exception | None) -> None:
         """The connection has ended."""
         if self._is_until_close and error is None:
-            self._has_ended = True  # which was to say so
+            self._has_ended = True  # the end of the connection is the end of the body
         elif not self._has_ended:
             self._fail(ConnectionResetError(f"the connection broke: {error or 'it was closed'}"))
         self._wake()

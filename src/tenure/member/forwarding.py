@@ -1,9 +1,9 @@
 """Requests to other members, over HTTP/1.1 connections that are kept.
 
-A relay passes on what a server has taken apart already, to a server that takes it apart again. A
-client library between the two would do so a third time, and make objects of what nobody looks at;
-that cost more than the rest of the relay. So the headers are passed on as the bytes that they are,
-and of an answer only that is read which says where its body ends (RFC 9112, 6.3).
+A relay passes on what one server has parsed already to another server that parses it again. A
+client library between the two would parse it a third time, and make objects that nobody looks at;
+that cost more than the rest of the relay. So headers are passed on as bytes, and only those parts
+of an answer are read that say where its body ends (RFC 9112, 6.3).
 
 The other end is a member's own listener.
 """
@@ -19,9 +19,11 @@ from tenure.routing.router import Origin
 from tenure.transport.credentials import NOTHING, Credentials
 
 KEEP_ALIVE_SECONDS = 4.0
-"""Less than the listener keeps an idle connection (5 s): it is not closed while it is chosen."""
+"""Less than the listener keeps an idle connection (5 s), so that it does not close one while we
+choose it.
+"""
 MOST_KEPT = 100
-"""Idle connections to one member; more were a burst."""
+"""How many idle connections to one member are kept; more were a burst."""
 
 
 class NotConnected(ConnectionError):
@@ -36,15 +38,15 @@ class Forwarded(Protocol):
     """With names in lower case."""
 
     def whole(self) -> bytes | None:
-        """All of the body, where it has come already, and nobody has read any of it."""
+        """The whole body, if it has come already and nobody has read any of it."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises ConnectionError where it breaks off."""
+        """The body as it comes. Raises ConnectionError if it breaks off."""
         ...
 
     def close(self) -> None:
-        """Nothing more of it is wanted."""
+        """Drop the rest of the answer."""
         ...
 
 
@@ -59,7 +61,9 @@ class Forwarding(Protocol):
         headers: RawHeaders,
         body: bytes | AsyncIterable[bytes],
     ) -> Forwarded:
-        """Send a request. Raises NotConnected, or another ConnectionError where it broke off."""
+        """Send a request. Raises NotConnected, or another ConnectionError if the connection
+        broke.
+        """
         ...
 
     def close(self) -> None:
@@ -148,7 +152,7 @@ class KeptConnection(asyncio.Protocol):
 
     transport: asyncio.Transport
     answer: "ForwardedAnswer | None" = None
-    """What it is waited for; None while it is idle."""
+    """The answer for which it waits; None while it is idle."""
     is_lost = False
     idle_since = 0.0
 
@@ -164,7 +168,7 @@ class KeptConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
         if self.answer is None:
-            self.transport.abort()  # nobody has asked
+            self.transport.abort()  # no request waits for an answer
         else:
             self.answer.feed(data)
 
@@ -185,7 +189,7 @@ class KeptConnection(asyncio.Protocol):
 
 
 def content_length(headers: RawHeaders) -> int | None:
-    """What the headers say of the length of the body."""
+    """The length of the body, according to the headers."""
     found = next((value for name, value in headers if name == CONTENT_LENGTH), b"")
     return int(found) if found.isdigit() else None
 
@@ -198,7 +202,7 @@ def head_of(
     body: bytes | AsyncIterable[bytes],
     length: int | None,
 ) -> bytes:
-    """A request up to its body. Raises ValueError for what would be read as another one."""
+    """The head of a request. Raises ValueError if it would be read as another request."""
     lines = [f"{method} {target} HTTP/1.1".encode("utf-8", "surrogateescape")]
     has_host = has_length = False
     for name, value in headers:

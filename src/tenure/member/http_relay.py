@@ -1,8 +1,8 @@
 """One HTTP request, relayed to the member that owns its key.
 
-Whether it may be sent to another member after a failure decides `Trying`, as for any client. A body
-whose length is known and small is read first, so that it can be sent again; any other is passed on
-as it comes, and so are all answers.
+`Trying` decides whether the request may go to another member after a failure, as it does for any
+client. A body of a known and small length is read first, so that it can be sent again; any other
+body is passed on as it comes, and so are all answers.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def relay_http(
     key: UserKey,
     serve_here: ServeHere,
 ) -> None:
-    """Have it answered by the owner of `key`; by `serve_here` where that is this member by then."""
+    """Have the owner of `key` answer, or `serve_here` if this member owns the key by then."""
     body = await Body.of(scope, receive)
     if body is None:
         return
@@ -76,21 +76,21 @@ async def relay_http(
 
 
 class Body:
-    """The body of a request: all of it, where it is small, or as it comes."""
+    """The body of a request: the whole body if it is small, or as it comes."""
 
     def __init__(self, receive: Receive, whole: bytes | None) -> None:
         self.rest = receive
         self.whole = whole
         self.is_there = True
-        """Whether all of it can be sent, again or for the first time."""
+        """Whether the whole body can be sent, again or for the first time."""
         self.over = asyncio.Event()
-        """Nothing more of it is to come."""
+        """No more of the body is to come."""
         if whole is not None:
             self.over.set()
 
     @classmethod
     async def of(cls, scope: Scope, receive: Receive) -> "Body | None":
-        """That of a request of which nothing was read; None where its client has gone."""
+        """The body of a request of which nothing was read; None if its client has gone."""
         headers = scope["headers"]
         length = header(headers, b"content-length")
         if length is None and header(headers, b"transfer-encoding") is None:
@@ -108,7 +108,7 @@ class Body:
         return cls(receive, b"".join(parts))
 
     def to_send(self) -> "bytes | Body":
-        """For a request: all of it, or itself, to be iterated."""
+        """What to send: the whole body, or this object, to be iterated."""
         return self if self.whole is None else self.whole
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -138,7 +138,7 @@ class Body:
 async def obtained(
     member: Member, router: Router, scope: Scope, key: UserKey, body: Body
 ) -> Forwarded | None:
-    """The owner's answer; None where this member owns the key by now."""
+    """The owner's answer; None if this member owns the key by now."""
     has_idempotency_key = header(scope["headers"], IDEMPOTENCY_KEY.lower().encode()) is not None
     wanted = Wanted(key, scope["method"], scope["path"], has_idempotency_key)
 
@@ -146,14 +146,14 @@ async def obtained(
         if member.check(key) is not None and body.is_there:
             return None
         if address == member.owner.address:
-            return Refused(None)  # ours, says the table, and the grant is on its way
+            return Refused(None)  # the table names this member, and the grant is on its way
         return await sent(member, router, scope, wanted, address, body)
 
     began = asyncio.get_running_loop().time()
     first: tuple[str, Attempted] | None = None
     found = router.lookup.find(key)
     if found is not None and found != member.owner.address:
-        # Nearly all are answered at once, and pay for no more than this.
+        # Nearly all requests are answered at once, and pay for no more than this.
         came = await attempt(found, began)
         if not isinstance(came, Attempted):
             return came
@@ -167,9 +167,9 @@ async def obtained(
 async def sent(
     member: Member, router: Router, scope: Scope, wanted: Wanted, address: str, body: Body
 ) -> Forwarded | Attempted:
-    """Send it once."""
-    # No limit in time: how long the application may take is for the client to say. But what may be
-    # repeated is given up when its key goes elsewhere.
+    """Send the request once."""
+    # There is no limit in time: the client decides how long the application may take. But a request
+    # that may be repeated is given up when its key goes elsewhere.
     limit = router.limit_of(wanted, address, None)
     try:
         with limit:
@@ -197,7 +197,7 @@ async def sent(
 
 
 def headers_for(member: Member, scope: Scope) -> list[tuple[bytes, bytes]]:
-    """What the owner gets."""
+    """The headers that the owner gets."""
     relayed = str(Relayed.by(member.owner.address, scope))
     return [*end_to_end(scope["headers"]), (RELAYED, relayed.encode())]
 
@@ -223,7 +223,7 @@ async def pass_on(answer: Forwarded, body: Body, send: Send) -> None:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     except ConnectionError:
         if not going.done():
-            raise  # the owner broke off, and so do we: the client must not take it for the end
+            raise  # break off as the owner did: the client must not mistake this for the end
         return
     finally:
         going.cancel()

@@ -1,8 +1,8 @@
 """The listener that each member has for itself.
 
-Workers of one server share a port, and the kernel chooses which of them gets a connection. So what
-belongs to one worker reaches it through a port of its own. The listener goes on when the server has
-closed the shared port, while the member hands over its keys.
+Workers of one server share a port, and the kernel chooses which of them gets a connection. So
+requests for one worker reach it through a port of its own. The listener goes on after the server
+has closed the shared port, while the member hands over its keys.
 """
 
 import asyncio
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 CLOSE_SECONDS = 5.0
-"""For requests that are being answered when everything is handed over."""
+"""How long requests may go on once everything is handed over."""
 STUCK_SECONDS = 60.0
-"""A client of an application may be slow, and the member that relays for it is as slow. Web servers
-have the same bound."""
+"""How long a client may take: a member that relays for a slow client is as slow. Web servers have
+the same bound.
+"""
 LIMITS = ConnectionLimits(
-    of_a_peer=MOST_CONNECTIONS,  # of as many as there may be: all members may be on one host
+    of_a_peer=MOST_CONNECTIONS,  # one host may have all members
     stuck_seconds=STUCK_SECONDS,
     buffer_bytes=None,
 )
@@ -38,7 +39,8 @@ LIMITS = ConnectionLimits(
 def checked_listen(
     given: object, address: str | None, *, insecure: bool, name: str = "listen"
 ) -> str:
-    """Where a member listens for the others; `insecure` where strangers cannot come, or may.
+    """Return where a member listens for the others; `insecure` if no stranger can connect, or the
+    caller accepts that.
 
     Raises ConfigurationError if it cannot listen there.
     """
@@ -66,7 +68,7 @@ def checked_listen(
 
 
 def checked_member_address(address: str | None) -> str | None:
-    """Where the other members reach this one, if it was said: they ask there, so it is a URL."""
+    """Return the URL where the other members reach this one, if it was given."""
     if address is not None:
         parse(checked_address(address), "address")
     return address
@@ -92,13 +94,13 @@ def bound(listen: str) -> socket.socket:
 
 
 def url_of(listening: socket.socket, scheme: str) -> str:
-    """Where it is reached."""
+    """The URL at which it is reached."""
     host, port = listening.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class MemberListener(Protocol):
-    """Serves an application where this member alone is reached, in the running event loop."""
+    """Serves an application at an address of this member alone, in the running event loop."""
 
     url: str
 
@@ -164,7 +166,7 @@ class OwnListener:
         made: Any = config.http_protocol_class(  # type: ignore[call-arg]  # typed as any protocol
             config=config, server_state=server.server_state, app_state={}
         )
-        # What is relayed is in the log of the shared port already, and probes come all the time.
+        # The shared port logs relayed requests already, and probes come all the time.
         # `access_log=False` would take the handlers from uvicorn's logger, which that server uses.
         made.access_log = False
         made.heard = 0
@@ -198,7 +200,7 @@ class OwnListener:
 
 
 def _unfinished(connection: Any) -> Unfinished:  # noqa: ANN401
-    """The first request is waited for elsewhere, and between two uvicorn has a limit of its own."""
+    """The port bounds the wait for the first request, and uvicorn that between two requests."""
     cycle = connection.cycle
     if cycle is None:
         return None

@@ -1,11 +1,11 @@
 """`Member`: one process of a web service, whose server may have several.
 
 It is an Owner and a Lookup of one pool, and a listener at which the other members find it: the
-address of the Owner is the listener's. What another member has is relayed there by `Relay`, so that
-a client may ask any process, through the one port that they share.
+address of the Owner is the listener's. `Relay` relays requests for another member's keys to that
+member, so that a client may ask any process, through the one port that they share.
 
 A Member may be made when a module is imported, before a server forks its workers: it makes its
-Owner, and everything else that is one process's, when it is entered.
+Owner, and everything else that belongs to one process, when it is entered.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -37,25 +37,26 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 PRIVATE = "tenure.private"
-"""In the scope of what comes through the member's own listener."""
+"""In the scope of a request that comes through the member's own listener."""
 MEMBER = "tenure.member"
-"""In the scope of what Relay passes on to the application."""
+"""In the scope of a request that Relay passes on to the application."""
 KEY = "tenure.key"
 """In the same scope: the key of the request."""
 PROBE = "/.tenure/probe"
-"""By which a member finds out whether its own listener answers."""
+"""The path by which a member checks that its own listener answers."""
 HOW_TO_ENTER = (
     "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or its "
     "cleanup_ctx, as in app.cleanup_ctx.append(member.cleanup_ctx) with aiohttp, or use "
     "`async with member.serving(app)`"
 )
 WATCHDOG_SECONDS = 10.0
-"""After which a member that does not answer its own probe loses its leases: less than a term of the
-preset `default`, and longer than event loops hang that only work."""
+"""After this time, a member that does not answer its own probe loses its leases: less than a term
+of the preset `default`, and longer than a merely busy event loop hangs.
+"""
 
 
 class MemberOptions(TypedDict, total=False):
-    """What `Member` passes on to its Owner."""
+    """The options that `Member` passes on to its Owner."""
 
     kind: PoolKind
     name: str | None
@@ -103,7 +104,7 @@ class Member:
         **options: Unpack[MemberOptions],
     ) -> None:
         self.pool = checked_name("pool", pool)
-        if managers is not None:  # what the environment names may be there when it is entered
+        if managers is not None:  # the environment may change before it is entered
             find_managers(managers)
         self._managers = managers
         check_callback("on_loss", on_loss)
@@ -160,7 +161,7 @@ class Member:
         """As `Owner.check`; None if the member is not entered yet."""
         return self.owner.check(key) if self._is_entered else None
 
-    # --- where the others' keys are, as a Lookup says it ---
+    # --- where the keys of others are, with the methods of a Lookup ---
 
     def find(self, key: UserKey, /) -> str | None:
         """As `Lookup.find`."""
@@ -265,14 +266,14 @@ class Member:
 
     async def _leave(self) -> None:
         await self.owner.close(drain=self._drain)
-        self._is_entered = False  # before the lookup goes: what comes from here on is refused
+        self._is_entered = False  # before the lookup goes: further requests are refused
 
     def _forget(self) -> None:
         self._is_entered = False
         self._owner = self._lookup = self._session = self._forwarding = None
 
     async def _probe(self) -> None:
-        """Ask its own listener who is there. Raises where another process answers, or nobody."""
+        """Ask its own listener who answers. Raises if another process does, or none."""
         name = self.owner.name
         url = self.owner.address + PROBE
         async with self.session.get(url, ssl=self.credentials.to(url) or True) as response:
@@ -284,11 +285,11 @@ class Member:
             )
 
     def _shown_name(self) -> str:
-        """What the probe is answered."""
+        """The answer to the probe."""
         return self._owner.name if self._owner is not None else ""
 
     def _own_door(self, app: App) -> App:
-        """What the listener serves: the application, told where the request came in."""
+        """The application as the listener serves it, with a mark that the request came that way."""
 
         async def door(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and scope["path"] == PROBE:

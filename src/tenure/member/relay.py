@@ -1,12 +1,12 @@
-"""`Relay`: has each request served by the process that owns its key.
+"""`Relay`: makes the process that owns a request's key serve the request.
 
-It stands around an ASGI application, outermost. What this member holds, the application serves at
-once. What another has is relayed to that member's listener and answered from there: once, and never
-on. So the client, or a load balancer that knows nothing of keys, may ask any process.
+It stands around an ASGI application, outermost. If this member holds the key, the application
+serves the request at once. If another member holds it, the request is relayed to that member's
+listener, which answers it. A request is relayed once, and never further. So the client, or a load
+balancer that knows nothing of keys, may ask any process.
 
-What is refused is refused truthfully: 421 where nothing was begun, 503 with `Tenure-Outcome:
-unknown` where the lease was lost in the middle. An application raises NotOwner, LeaseLost and the
-like, and Relay answers.
+A refusal is truthful: 421 if nothing was begun, 503 with `Tenure-Outcome: unknown` if the lease was
+lost in the middle. An application raises NotOwner, LeaseLost and the like, and Relay answers.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from tenure.routing.router import Router
 from tenure.routing.template import PathKey, Templates
 
 ENDS_WITHIN_SECONDS = 5.0
-"""After the disconnection of a WebSocket whose lease is lost, before its handler is cancelled."""
+"""How long after the disconnection of a WebSocket whose lease is lost its handler is cancelled."""
 Refuse = Callable[[HttpAnswer], Awaitable[None]]
 
 logger = logging.getLogger("tenure.member")
@@ -96,7 +96,7 @@ class Relay:
         elif (key := self._templates.find_raw(raw_path(scope))) is None:
             await self._app(scope, receive, send)
         elif not self._member.is_entered:
-            # A client that knows members, or a member, has others to ask; any other client waits.
+            # A member, or a client that knows members, can ask others; any other client waits.
             is_known = scope.get(PRIVATE)
             self._warn_if_never_entered()
             await refuse(_refused(NotOwner("it is leaving")) if is_known else _not_yet())
@@ -155,7 +155,7 @@ class Relay:
             return HttpAnswer(200, {}, "ready")
         return HttpAnswer(503, {}, "this member holds no keys")
 
-    # --- what is ours ---
+    # --- keys of this member ---
 
     async def _serve_http(
         self, scope: Scope, receive: Receive, send: Send, key: UserKey, refuse: Refuse
@@ -196,7 +196,7 @@ class Relay:
             else:
                 await refuse(answer)
         finally:
-            if served.is_lost:  # it is closing, and cut off it might not say why
+            if served.is_lost:  # the WebSocket is closing, and if cut off might not say why
                 await asyncio.wait({watching}, timeout=ENDS_WITHIN_SECONDS)
             watching.cancel()
             await asyncio.wait({watching})
@@ -215,7 +215,7 @@ class ServedWebSocket:
         self._is_closed = False
         self.is_accepted = False
         self.limit = asyncio.timeout(None)
-        """Ends the application's handler, where it goes on after the disconnection."""
+        """Ends the application's handler, if it goes on after the disconnection."""
 
     @property
     def is_lost(self) -> bool:
@@ -244,10 +244,10 @@ class ServedWebSocket:
             await self._send({"type": "websocket.close", "code": SERVICE_RESTART, "reason": ""})
 
     async def send(self, message: Message) -> None:
-        """What the application sends; nothing goes out when it is closed."""
+        """Send what the application sends; nothing goes out once it is closed."""
         if self.is_lost and message["type"] == "websocket.accept":
             raise NotOwner(f"{self._key!r} was lost before its WebSocket was accepted")
-        # A process that was stopped may come to write before it comes to look.
+        # A process that was stopped may write before it checks the lease.
         if message["type"] == "websocket.send" and not self._holds():
             await self._lose()
         if self._is_closed:
@@ -260,7 +260,7 @@ class ServedWebSocket:
         return self._lease is not None and self._member.owner.holds(self._lease)
 
     async def receive(self) -> Message:
-        """What the client sends, or that it has gone because the lease is lost."""
+        """The next message of the client, or its disconnection because the lease is lost."""
         lost = asyncio.ensure_future(self._is_lost.wait())
         getting = asyncio.ensure_future(self._receive())
         try:
@@ -277,9 +277,9 @@ class ServedWebSocket:
 
 
 def _unmark(scope: Scope) -> Relayed | None:
-    """Take our header out of a scope: what a member said in it, or somebody who pretends to be one.
+    """Take our header out of a scope, written by a member or by somebody who pretends to be one.
 
-    Only what comes by the member's own listener is believed to tell who asked.
+    Only requests that come by the member's own listener may say which client asked.
     """
     marks = [value for name, value in scope["headers"] if name == RELAYED]
     if not marks:

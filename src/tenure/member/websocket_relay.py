@@ -1,7 +1,8 @@
 """A WebSocket, relayed to the member that owns its key, frame by frame until one side closes.
 
-When the owner closes with 1012 because the key goes elsewhere, or is gone without a word, the
-client is closed with 1012 too, which asks it to connect again: it is never continued silently.
+When the owner closes with 1012 because the key goes elsewhere, or the owner is gone without a word,
+the relay closes the client with 1012 too, which asks it to connect again: a WebSocket never
+continues silently at another owner.
 """
 
 import asyncio
@@ -22,16 +23,17 @@ from tenure.routing.router import Router
 from tenure.routing.trying import Attempted, InDoubt, Refused, Unsent, Wanted, judge
 
 HANDSHAKE = b"sec-websocket-"
-"""How the headers begin that are between two ends of one connection."""
+"""The prefix of headers between the two ends of one connection."""
 PROTOCOL = b"sec-websocket-protocol"
 OPENING = "GET"
 """The method by which a WebSocket is opened; doing so twice is harmless."""
 HEARTBEAT_SECONDS = 20.0
-"""Between pings to the owner. One that stands still keeps its connections, and says nothing in half
-of that: as long as its own watchdog waits."""
+"""Seconds between pings to the owner. A hung owner keeps its connections; if it does not answer for
+half of this, which is as long as its own watchdog waits, it is given up.
+"""
 ABNORMAL = 1006
 NO_CODE = 1005
-"""What libraries report where the other side sent no code, and no side may send."""
+"""Codes that libraries report if the other side sent no code, and that no side may send."""
 
 
 async def relay_websocket(
@@ -43,7 +45,7 @@ async def relay_websocket(
     key: UserKey,
     serve_here: ServeHere,
 ) -> None:
-    """Have it served by the owner of `key`; by `serve_here` where that is this member by then."""
+    """Have the owner of `key` serve it, or `serve_here` if this member owns the key by then."""
     try:
         came = await opened(member, router, scope, key)
     except WSServerHandshakeError as error:
@@ -67,7 +69,7 @@ async def relay_websocket(
 async def opened(
     member: Member, router: Router, scope: Scope, key: UserKey
 ) -> "ClientWebSocketResponse[Any] | None":
-    """A WebSocket to the owner; None where this member owns the key by now."""
+    """A WebSocket to the owner; None if this member owns the key by now."""
     wanted = Wanted(key, OPENING, scope["path"], has_idempotency_key=False)
 
     async def attempt(address: str, _: float) -> "ClientWebSocketResponse[Any] | Attempted | None":
@@ -83,7 +85,7 @@ async def opened(
 async def opened_at(
     member: Member, router: Router, scope: Scope, wanted: Wanted, address: str
 ) -> "ClientWebSocketResponse[Any] | Attempted":
-    """Open it once."""
+    """Try once to open it."""
     protocols = (header(scope["headers"], PROTOCOL) or b"").decode("latin-1").split(",")
     headers = [
         (text_of(name), text_of(value))
@@ -143,6 +145,6 @@ async def _to_owner(socket: "ClientWebSocketResponse[Any]", receive: Receive) ->
             else:
                 await socket.send_bytes(message["bytes"])
         except (ClientError, ConnectionError):
-            return  # the loop that reads finds out why, and tells the client
+            return  # the loop that reads learns the reason, and tells the client
     code = message.get("code") or 1000
     await socket.close(code=1000 if code in (NO_CODE, ABNORMAL) else code)

@@ -1,8 +1,8 @@
 """Events: each is counted by its kind's words, and becomes one line of the standard log.
 
-A machine says `Noted`; whoever runs it hands that to an `Observer`. What differs from time to time
-(names, numbers) is in the detail. Counting comes before logging, and costs a dictionary's
-increment: a log that is turned off loses no counts.
+A machine says `Noted`; the shell that runs it hands that to an `Observer`. What differs from one
+event to the next (names, numbers) is in the detail. Counting comes before logging, and costs a
+dictionary's increment: a log that is turned off loses no counts.
 """
 
 import logging
@@ -16,13 +16,13 @@ Subscriber: TypeAlias = Callable[[Noted], None]
 
 
 class Observer:
-    """Counts what happens, logs it, and tells whoever subscribed."""
+    """Counts what happens, logs it, and tells subscribers."""
 
     def __init__(self, logger: str) -> None:
         self.logger = logging.getLogger(logger)
         self.counters: Counter[str] = Counter()
         self._said: dict[tuple[NotedKind, str], str] = {}
-        """Of what repeats, the last detail: by its kind and pool."""
+        """The last detail of repeated events, by kind and pool."""
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -30,11 +30,11 @@ class Observer:
         self._subscribers.append(subscriber)
 
     def count(self, kind: NotedKind) -> None:
-        """Something happened, and is not to be told."""
+        """Count an event without a line in the log."""
         self.counters[kind.phrase] += 1
 
     def note(self, noted: Noted) -> None:
-        """Something happened."""
+        """Count an event, log it, and tell subscribers."""
         self.count(noted.kind)
         level = self._level(noted)
         if self.logger.isEnabledFor(level):
@@ -43,7 +43,7 @@ class Observer:
             subscriber(noted)
 
     def _level(self, noted: Noted) -> Level:
-        """How loud it is: what repeats is so only when it is news."""
+        """The level of its line: a repeated event is loud only when it is news."""
         kind, which = noted.kind, (noted.kind, noted.pool)
         if not kind.repeats:
             return kind.level
@@ -53,7 +53,7 @@ class Observer:
 
 
 def line(noted: Noted) -> str:
-    """One line, whatever the names in it: what a peer sent cannot begin a second one."""
+    """One line, whatever the names in it: text that a peer sent cannot begin a second one."""
     return printable(f"[{noted.pool}] {noted.text}" if noted.pool else noted.text)
 
 

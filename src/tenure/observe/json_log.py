@@ -1,7 +1,7 @@
 """The log as JSON: a line for each record, with what happened, where, and its cause, as fields.
 
-The same cause stands in the lines of everybody concerned. So one query over the logs of managers
-and services tells a story, from the crash of an owner to the last lookup that was informed.
+The lines of all processes concerned have the same cause. So one query over the logs of managers and
+services shows a story, from the crash of an owner to the last lookup that was informed.
 """
 
 import json
@@ -14,8 +14,8 @@ from tenure.base.noted import NOTED, Noted
 class JsonFormatter(logging.Formatter):
     """For a handler of the standard log: `handler.setFormatter(JsonFormatter())`.
 
-    `at`, `level`, `logger` and `message` are of every record. What a machine noted has `kind`,
-    `pool`, `detail` and `cause`, too; an error has `error`, with its traceback.
+    Every record has `at`, `level`, `logger` and `message`. An event that a machine noted has
+    `kind`, `pool`, `detail` and `cause`, too; an error has `error`, with its traceback.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -1,7 +1,7 @@
-"""Numbers for whoever watches a process: families of samples, as Prometheus has them.
+"""Numbers for monitoring a process: families of samples, as Prometheus has them.
 
-They are read when somebody asks, from what is counted anyway: nothing is counted twice, and a
-process that nobody watches pays next to nothing. How they are written is `prometheus`'s matter.
+They are read on request, from what is counted anyway: nothing is counted twice, and a process that
+nobody watches pays next to nothing. `prometheus` writes them out.
 """
 
 from bisect import bisect_left
@@ -12,26 +12,26 @@ import msgspec
 
 FamilyKind = Literal["counter", "gauge", "histogram"]
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""From a commit in memory to a journal that is about to fail."""
+"""Bounds from a commit in memory to a journal that is about to fail."""
 
 
 class Histogram:
-    """How often something took how long."""
+    """Counts how often something took how long."""
 
     def __init__(self, bounds: tuple[float, ...] = SECONDS) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """One for each bound, and one for what is above all."""
+        """One count for each bound, and one for values above all bounds."""
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Once more, and it was `value`."""
+        """Count `value`."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     @property
     def cumulative(self) -> list[tuple[str, int]]:
-        """For each bound, as Prometheus writes it, how many were at or below it."""
+        """For each bound, as Prometheus writes it, how many values were at or below it."""
         found, so_far = [], 0
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             so_far += count
@@ -40,7 +40,7 @@ class Histogram:
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One number, or one histogram, with what it is of."""
+    """One number or one histogram, with its labels."""
 
     value: float | Histogram
     labels: Mapping[str, str] = {}
@@ -50,7 +50,7 @@ class MetricFamily(msgspec.Struct, frozen=True):
     """All samples of one name."""
 
     name: str
-    """Without the `_total` of counters."""
+    """The name, without the `_total` of counters."""
     help: str
     kind: FamilyKind
     samples: tuple[Sample, ...]

@@ -34,13 +34,15 @@ class FamiliesCollector(Collector):
 
 
 def exposition(families: Iterable[MetricFamily], accept: str) -> tuple[bytes, str]:
-    """The families and those of this process, in the format that `accept` names; and its type."""
+    """Write the families, and those of this process, in the format that `accept` names; returns the
+    type, too.
+    """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(FamiliesCollector(lambda: families))
     try:
         encode, content_type = choose_encoder(accept)
-    except (TypeError, ValueError):  # it compares versions, and this one is no number
+    except (TypeError, ValueError):  # it compares versions, and this one is not a number
         encode, content_type = choose_encoder("")
     return encode(registry), content_type
 

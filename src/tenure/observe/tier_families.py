@@ -1,7 +1,7 @@
 """Caches and entities as families of metrics: at managers, and in the processes that run them.
 
-Both show the same numbers, from the same reports. Only the names begin differently, so that a sum
-over all that Prometheus scrapes counts nothing twice.
+Both show the same numbers, from the same reports. Only the prefixes of the names differ, so that a
+sum over everything that Prometheus scrapes counts nothing twice.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ Labels: TypeAlias = Mapping[str, str]
 def volume_families(
     prefix: str, found: Sequence[tuple[Labels, VolumeReport]]
 ) -> Iterator[MetricFamily]:
-    """Of each volume; without samples where there is none."""
+    """The families of each volume; without samples if there are no volumes."""
 
     def each(name: str, help_: str, value: Callable[[VolumeReport], float]) -> MetricFamily:
         return gauges(f"{prefix}_volume_{name}", help_, ((of, value(it)) for of, it in found))
@@ -34,7 +34,7 @@ def volume_families(
 def entity_families(
     prefix: str, found: Sequence[tuple[Labels, EntityReport]]
 ) -> Iterator[MetricFamily]:
-    """Of the entities of each process; without samples where there are none."""
+    """The families of each process's entities; without samples if there are no entities."""
     of_kinds = [({**of, "kind": it.kind}, it) for of, it in found]
 
     def each(name: str, help_: str, value: Callable[[EntityReport], float]) -> MetricFamily:

@@ -1,8 +1,8 @@
 """Spans for OpenTelemetry, where its API is installed: `pip install 'tenure[otel]'`.
 
-Only the API is used, never the SDK: who records, samples and exports is the application's choice,
-and until it has chosen, the API's spans record nothing. Where the API is not installed, nothing is
-made at all. It is looked for at the first span, so that `import tenure` does not load it.
+Only the API is used, never the SDK: the application chooses what records, samples and exports
+spans, and until it has chosen, the API's spans record nothing. Without the API no spans are made at
+all. It is imported at the first span, so that `import tenure` does not load it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,8 +31,8 @@ def _tracer() -> "Tracer | None":
 def span(
     name: str, attributes: Callable[[], Mapping[str, Attribute]]
 ) -> Iterator[Callable[[str, Attribute], None]]:
-    """What happens in the block, as a span; what is yielded adds an attribute to it. What the block
-    raises is recorded, and the span is an error.
+    """Make a span of the block; yields a function that adds an attribute. An exception of the block
+    is recorded, and makes the span an error.
     """
     tracer = _tracer()
     if tracer is None:
@@ -43,4 +43,4 @@ def span(
 
 
 def _nothing(name: str, value: Attribute) -> None:
-    """Nobody records."""
+    """Add nothing, because nobody records."""

@@ -1,16 +1,17 @@
-"""What is stored, by key: a KeyedState of entries, which are values as bytes with what says whether
-they count.
+"""The stored values by key: a KeyedState of entries, which are encoded values with what decides
+whether they count.
 
-**A value is kept as bytes.** A body that changes its value in place and then raises has changed a
-copy of its own, and a value has a size. It is decoded when it is asked for.
+**A value is kept as bytes.** A body that changes its value in place and then raises has changed
+only its own copy, and the size of a value is known. The value is decoded when it is asked for.
 
-**An entry has the number of the lease under which it was stored.** It counts while that is not
-below the number from which the state of its range is unbroken; so what was left of an earlier time
-reads as absent, whatever was or was not dropped, and what was handed over goes on counting.
+**An entry has the number of the lease under which it was stored.** It counts while that number is
+not below the one since which the state of its range is unbroken. So a value left over from an
+earlier time reads as absent, whether it was dropped or not, and a value that was handed over still
+counts.
 
 **An entry ends at an instant of this machine's clock.** Clocks of two machines are never compared,
 so a chunk says what time it was at its source when it was made, and the taker sets the instants in
-it to its own clock. An entry lives longer by as long as its chunk was under way.
+it to its own clock. So an entry lives longer by the time for which its chunk was under way.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,11 +30,13 @@ from tenure.client.lease import Lease
 from tenure.errors import Full
 
 MARK = b"\xc1"
-"""Begins a chunk. No msgpack does, so that neither kind of state takes the other's chunks."""
+"""Begins a chunk. No msgpack begins in this way, so that neither kind of state takes the other's
+chunks.
+"""
 CLOCK_BYTES = 8
 NEVER = 0
 SPARE_ENDS = 1024
-"""Beside one for each entry, before those are forgotten that do not hold any more."""
+"""How many ends there may be beside one for each entry, before outdated ones are forgotten."""
 
 
 class Stored(msgspec.Struct, array_like=True, gc=False):
@@ -42,17 +45,17 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
     number: int
     journal: int
     ends_at: int
-    """On this machine's clock; NEVER where it does not end."""
+    """When it ends, on this machine's clock; NEVER if it does not end."""
     data: bytes
 
     def counts(self, lease: Lease, since: int, now: int) -> bool:
-        """Whether it is of an unbroken time up to `lease`, and has not ended."""
+        """Whether it is unbroken up to `lease`, and has not ended."""
         is_unbroken = self.journal == lease.journal and self.number >= since
         return is_unbroken and (self.ends_at == NEVER or now < self.ends_at)
 
 
 class StoredEntries(KeyedState[Stored]):
-    """StoredEntries by key, within limits, and what they take."""
+    """Entries by key, within limits, with their total size."""
 
     def __init__(self, limit: int | None, limit_bytes: int | None) -> None:
         super().__init__(value_type=Stored)
@@ -66,7 +69,7 @@ class StoredEntries(KeyedState[Stored]):
         self._order = count()
 
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
-        """See `OwnersState`. What is here is an earlier owner's, and nothing of it counts."""
+        """See `OwnersState`. Entries that are here belong to an earlier owner, and do not count."""
         with self._lock:
             super().belong_to(owner, kind, has_ended)
             self.discard_range(WHOLE)
@@ -80,7 +83,7 @@ class StoredEntries(KeyedState[Stored]):
 
     @property
     def lock(self) -> RLock:
-        """Held by whoever puts a range in, or drops it."""
+        """The lock to hold while a range is put in, or dropped."""
         return self._lock
 
     def on_fork(self) -> None:
@@ -88,7 +91,7 @@ class StoredEntries(KeyedState[Stored]):
         self._lock = RLock()
 
     def put(self, user_key: UserKey, entry: Stored, now: int) -> None:
-        """Store `entry`. Raises Full where there is no room for it, having stored nothing."""
+        """Store `entry`. Raises Full if there is no room for it; then nothing is stored."""
         with self._lock:
             if self._ends and self._ends[0][0] <= now:
                 self._drop_ended(now)
@@ -108,7 +111,7 @@ class StoredEntries(KeyedState[Stored]):
                 )
             if old is None:
                 super().__setitem__(user_key, entry)
-            else:  # it is in the index already
+            else:  # the index already has the key
                 self._values[user_key] = entry
                 if self._marks:
                     self._note(user_key)
@@ -117,7 +120,7 @@ class StoredEntries(KeyedState[Stored]):
                 self._note_end(user_key, entry)
 
     def found(self, user_key: UserKey) -> Stored | None:
-        """What is stored, whether it counts or not."""
+        """The stored entry, whether it counts or not."""
         return self._values.get(user_key)
 
     def drop(self, user_key: UserKey, entry: Stored) -> None:
@@ -145,11 +148,11 @@ class StoredEntries(KeyedState[Stored]):
                 self._note_end(user_key, entry)
 
     def size(self) -> int:
-        """What keys and values take, as bytes."""
+        """The size of keys and values, in bytes."""
         self.drop_ended()
         return self._bytes
 
-    # --- the mapping, counting ---
+    # --- the mapping, which counts sizes ---
 
     def __delitem__(self, user_key: UserKey) -> None:
         with self._lock:
@@ -158,7 +161,7 @@ class StoredEntries(KeyedState[Stored]):
             self._count(((user_key, old),), -1)
 
     def _check(self, user_key: UserKey, value: Stored) -> None:
-        """The turn has looked at the value."""
+        """Check nothing, because the turn has checked the value."""
 
     def _count(self, entries: Iterable[tuple[UserKey, Stored | None]], sign: int) -> None:
         self._bytes += sign * sum(_size(key, entry) for key, entry in entries if entry is not None)

@@ -25,10 +25,11 @@ from tenure.owned_state.turn import Turn
 V = TypeVar("V")
 
 WAIT_SECONDS = 10.0
-"""For a turn, unless said otherwise: longer than operations take, and short for whoever waits for
-an answer."""
+"""How long to wait for a turn by default: longer than operations take, and short for a client that
+waits for an answer.
+"""
 MOST_WAITING = 1000
-"""For one key. Whoever comes then would wait for a thousand operations."""
+"""How many may wait for one key. The next would wait for a thousand operations."""
 
 
 class OwnedState(OwnersState, Generic[V]):
@@ -119,7 +120,7 @@ class OwnedState(OwnersState, Generic[V]):
 
     @property
     def guards(self) -> Guards:
-        """Those of its owner."""
+        """The guards of its owner."""
         if self._guards is None:
             raise UsageError(
                 "this OwnedState is not in use by an owner: pass it to Owner as hand_off, and use "
@@ -128,7 +129,7 @@ class OwnedState(OwnersState, Generic[V]):
         return self._guards
 
     def on_fork(self) -> None:
-        """In a forked child: no lock of the parent's is waited for, and every turn raises."""
+        """In a forked child: do not wait for locks of the parent, and let every turn raise."""
         self.turns = Turns(self._most_waiting)
         self.entries.on_fork()
 

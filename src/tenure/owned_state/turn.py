@@ -3,8 +3,8 @@
     (1) is the key ours?  (2) does what is stored still count?  (3) the body
     (4) store, and ask whether the lease covered all of it  (5) only then go on
 
-The value is stored when the body is done, in one go, so the body may wait for whatever it likes and
-nobody sees half of it. A body that raises stores nothing.
+The value is stored in one step when the body is done, so the body may wait for anything, and nobody
+sees half of its changes. A body that raises stores nothing.
 
 Asking for the lease and storing are one step for the state: a hand-off takes the same lock to put
 a range in or to drop it. Otherwise a thread that is stopped between the two could put an old value
@@ -32,7 +32,7 @@ V = TypeVar("V")
 _UNREAD: Any = object()
 _KEYS = (str, bytes, int)
 _PLAIN = (str, int, float, bytes, bool)
-"""What nobody can change in place."""
+"""Types whose values nobody can change in place."""
 
 
 class Turn(GuardedBody, Generic[V]):
@@ -53,7 +53,7 @@ class Turn(GuardedBody, Generic[V]):
         self._value: V | None = _UNREAD
         self._is_assigned = False
         self._ends: float | None = _UNREAD
-        """In how many seconds from when it is stored, if the body said so."""
+        """In how many seconds after it is stored the value ends, if the body said so."""
 
     # --- for the body ---
 
@@ -151,11 +151,11 @@ class Turn(GuardedBody, Generic[V]):
         self._end(error)
 
     def _check_usable(self) -> None:
-        """Raise what can be known before waiting."""
+        """Raise errors that are known before waiting."""
         if self._lease is not None:
             raise UsageError(f"the turn with {self.key!r:.100} was taken already; call `at` again")
         board = self._guards.board
-        _ = board.current.numbers[0]  # raises where nothing is held any more: in a fork, at the end
+        _ = board.current.numbers[0]  # raises in a fork, and at the end
         if type(self.key) not in _KEYS:
             board.key(self.key)  # says what is wrong with it
 
@@ -170,7 +170,7 @@ class Turn(GuardedBody, Generic[V]):
         stored = self._state.entries.found(self.key)
         if stored is not None:
             since: int | None = lease.number
-            if stored.number != since:  # otherwise nothing can have broken it
+            if stored.number != since:  # otherwise nothing can have interrupted it
                 since = self._guards.board.since(lease)
             if since is None or not stored.counts(lease, since, self._guards.clock()):
                 self._state.entries.drop(self.key, stored)
@@ -190,8 +190,8 @@ class Turn(GuardedBody, Generic[V]):
             self._state.turns.end(self._place)
 
     def _has_kept(self) -> bool:
-        """Step (4): store what the body made of the value, and ask for the lease, at once. Whether
-        the lease has covered all of it.
+        """Step (4): store what the body made of the value, and ask for the lease, in one step.
+        Return whether the lease has covered the whole turn.
         """
         data, stored = self._outcome(), self._stored
         if stored is None:
@@ -212,7 +212,7 @@ class Turn(GuardedBody, Generic[V]):
         return True
 
     def _outcome(self) -> bytes | None:
-        """The value after the body; `stored.data` itself where nothing became of it."""
+        """The value after the body; `stored.data` itself if the body did not change it."""
         value, stored = self._value, self._stored
         if value is _UNREAD:
             return None if stored is None else stored.data

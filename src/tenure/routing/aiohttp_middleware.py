@@ -5,7 +5,7 @@
         async with session.post("/carts/ann", params={"article": "tea"}) as response: ...
 
 The session sees the URL that was asked for, and the owner the Host that goes with it. So a redirect
-within the service is routed anew, and cookies belong to the service and not to one of its owners.
+within the service is routed again, and cookies belong to the service and not to one of its owners.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tenure.routing.trying import (
 Handler = Callable[[ClientRequest], Awaitable[ClientResponse]]
 
 DRAIN_SECONDS = 1.0
-"""For the rest of a refusal, so that its connection can be used again."""
+"""How much of a refusal's rest is read, so that its connection can be used again."""
 
 
 def route(
@@ -60,13 +60,13 @@ def route(
 
 
 class AiohttpRoute:
-    """The middleware."""
+    """The middleware that `route` makes."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     async def __call__(self, request: ClientRequest, handler: Handler) -> ClientResponse:
-        """Send it, and send it again, until there is an answer."""
+        """Send the request, repeatedly if need be, until there is an answer."""
         router, url = self._router, request.url
         if router.only is not None and not router.routes(url.scheme, url.host, url.port):
             return await handler(request)
@@ -93,7 +93,7 @@ class AiohttpRoute:
         address = router.lookup.find(wanted.key)
         if address is None:
             return await self._asked(wanted, request, handler)
-        # Nearly all are answered at once, and pay for no more than this.
+        # Nearly all requests are answered at once, and pay for no more than this.
         limit = router.limit_of_first(wanted, address)
         came = await self._sent(wanted, address, limit, request, handler)
         if not isinstance(came, Attempted):
@@ -125,7 +125,7 @@ class AiohttpRoute:
         request: ClientRequest,
         handler: Handler,
     ) -> ClientResponse | Attempted:
-        """Send it once: the answer, or what came of it."""
+        """Send the request once; return the answer, or the failure."""
         origin = self._router.origin(address)
         request.url = URL.build(
             scheme=origin.scheme,
@@ -148,7 +148,7 @@ class AiohttpRoute:
             came = limit.ended_it() if isinstance(error, TimeoutError) else broken(error)
             if came is None:
                 raise  # a limit of the session's own
-        await request.close()  # before it is sent again, nothing may still write its body
+        await request.close()  # nothing may still write its body when it is sent again
         return came
 
 
@@ -160,12 +160,12 @@ def is_spent(body: object) -> bool:
 
 
 def broken(error: Exception) -> InDoubt:
-    """What came of an attempt whose connection broke."""
+    """The outcome of an attempt whose connection broke."""
     return InDoubt(f"the connection broke: {error!r}")
 
 
 async def drop(response: ClientResponse) -> None:
-    """Read the rest of it, so that its connection can be used again."""
+    """Read the rest of an answer, so that its connection can be used again."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             await response.read()

@@ -1,9 +1,9 @@
-"""How long one attempt may take, in an event loop, and how many may wait for one owner.
+"""Limits how long one attempt may take, in an event loop, and how many may wait for one owner.
 
-Until the deadline; and a request that may be repeated, only until its key is elsewhere. An owner
-that stands still keeps its connections: whoever waits there for an answer waits in vain, while
-another owner has the key already. Most attempts are over before anybody looks, so none has a timer
-of its own: one timer of the loop looks at all that take long.
+An attempt may take until the deadline; that of a request that may be repeated, only until its key
+is elsewhere. A hung owner keeps its connections: a client would wait there in vain for an answer,
+while another owner has the key already. Most attempts are soon over, so they have no timers of
+their own: one timer of the loop looks at all that take long.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from tenure.routing.trying import InDoubt, Wanted
 from tenure.runtime.task_limits import TaskLimit
 
 LOOKS_AFTER_SECONDS = 0.5
-"""Most requests are answered by then, and cost no look."""
+"""How long an attempt takes before it is looked at; most requests are answered by then."""
 LOOKS_EVERY_SECONDS = 0.1
 
 
@@ -32,18 +32,18 @@ class Lookout:
         self.lookup = lookup
         self.outstanding = outstanding
         self._under_way: dict[AttemptLimit, float] = {}
-        """When it is to be looked at. Those that began first come first."""
+        """When to look at each attempt. Those that began first come first."""
         self._is_looking = False
 
     def add(self, limit: "AttemptLimit", now: float) -> None:
-        """It has begun."""
+        """An attempt has begun."""
         self._under_way[limit] = now + LOOKS_AFTER_SECONDS
         if not self._is_looking:
             self._is_looking = True
             self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
 
     def remove(self, limit: "AttemptLimit") -> None:
-        """It is over."""
+        """An attempt is over."""
         self._under_way.pop(limit, None)
 
     def _look(self) -> None:
@@ -59,7 +59,9 @@ class Lookout:
 
 
 class AttemptLimit(TaskLimit):
-    """`with`, around one attempt in a task: ends it by TimeoutError. Raises Overloaded."""
+    """Put it with `with` around one attempt in a task: it ends the attempt by TimeoutError. Raises
+    Overloaded.
+    """
 
     _began: float
     _timer: asyncio.TimerHandle | None = None
@@ -79,7 +81,8 @@ class AttemptLimit(TaskLimit):
         self._address = address
         self._deadline = deadline
         self._seconds = seconds
-        """Where there is no deadline yet: for how long from when it begins, asked once it matters.
+        """Where there is no deadline yet: for how long from when it begins, asked once it
+        matters.
         """
 
     def __enter__(self) -> Self:
@@ -111,13 +114,13 @@ class AttemptLimit(TaskLimit):
 
     @property
     def deadline(self) -> float | None:
-        """When it is to be over, on the clock of the loop."""
+        """When the attempt must be over, on the clock of the loop."""
         if self._deadline is None and self._seconds is not None:
             self._deadline = self._began + self._seconds()
         return self._deadline
 
     def ended_it(self) -> InDoubt | None:
-        """What came of the attempt where this has ended it; None where it did not."""
+        """The outcome of the attempt if this limit has ended it; None otherwise."""
         if not self.has_ended_it:
             return None
         deadline = self.deadline
@@ -126,7 +129,7 @@ class AttemptLimit(TaskLimit):
         return InDoubt(f"it had not answered when it was given up, because {why}")
 
     def watch_key(self) -> None:
-        """It takes long: end it at the deadline, or when its key is elsewhere."""
+        """The attempt takes long: end it at the deadline, or when its key is elsewhere."""
         if self.deadline is not None:
             self._timer = self._loop.call_at(self.deadline, self.end_it)
         if self._wanted.is_repeatable:

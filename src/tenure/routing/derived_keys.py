@@ -1,9 +1,9 @@
-"""Several keys made of one, so that what is kept in memory is kept several times (PRS 2.4).
+"""Several keys made of one, to keep state in memory several times (PRS 2.4).
 
-A client puts the value at each derived key and is content when a quorum has answered; it asks them
-all, and is content with as many. This does not make the state durable: the owners may all lose it.
-It makes that less likely. Nor does it order concurrent writes: put a version into what you store,
-and take the highest that a quorum tells.
+A client writes the value at each derived key and is content when a quorum has answered; it reads
+from all of them, and is content with as many answers. This does not make the state durable, because
+all owners may lose it, but makes a loss less likely. Nor does it order concurrent writes: store a
+version with the value, and take the highest version that a quorum returns.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ def blocking_quorum(calls: Iterable[Callable[[], T]], *, of: int | None = None) 
 
 
 class _Votes(Generic[T]):
-    """What came of the calls so far."""
+    """The results of the calls so far."""
 
     def __init__(self, calls: int, of: int | None) -> None:
         self._calls = calls
@@ -109,7 +109,7 @@ class _Votes(Generic[T]):
             raise ConfigurationError(f"of is from 1 to the number of calls, {calls}: {of!r}")
 
     def are_enough(self) -> bool:
-        """Whether so many have succeeded as must. Raises NoQuorum once that cannot be any more."""
+        """Whether enough calls have succeeded. Raises NoQuorum once that is no longer possible."""
         if len(self.failed) > self._calls - self._needed:
             raise NoQuorum(
                 f"{len(self.failed)} of {self._calls} calls failed, where {self._needed} must "

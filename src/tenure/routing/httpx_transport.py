@@ -2,7 +2,7 @@
 
     httpx2.Client(base_url="http://carts", transport=RoutingTransport(lookup, key="/carts/{user}"))
 
-Which of the two libraries it serves, it sees from the first request; neither is imported here. The
+It sees from the first request which of the two libraries it serves; neither is imported here. The
 client sees the URL that was asked for, and the owner the Host that goes with it, as in
 `aiohttp_middleware`.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         httpx2.BaseTransport,
         httpx2.AsyncBaseTransport,
     ):
-        """What the clients of both take."""
+        """The transport that clients of both libraries take."""
 
         def handle_request(self, request: Any) -> Any: ...
         async def handle_async_request(self, request: Any) -> Any: ...
@@ -48,8 +48,9 @@ else:
     AnyTransport = object
 
 ATTEMPTS_IN_A_DEADLINE = 2
-"""A blocking attempt cannot be ended when the key moves. One that may be repeated gives up half of
-the time that there is, so that there is another."""
+"""A blocking attempt cannot be ended when the key moves. So one that may be repeated takes at most
+half of the remaining time, which leaves time for another.
+"""
 TIMEOUTS = ("connect", "read", "write", "pool")
 
 
@@ -231,7 +232,7 @@ class RoutingTransport(AnyTransport):
         return InDoubt(f"the connection broke: {error!r}")
 
     def close(self) -> None:
-        """Close what sends, as the client does at its end."""
+        """Close the inner transport, as the client does at its end."""
         if self._inner is not None:
             self._inner.close()
 

@@ -1,7 +1,7 @@
 """A cap on the requests that wait for one owner's answer (PRS 3.3).
 
-An owner that is slow collects requests; without a cap, a client's memory and connections go to the
-slowest of all owners. Over the cap a request fails at once, and nothing of it was sent.
+Requests pile up at a slow owner; without a cap, a client's memory and connections go to the slowest
+of all owners. Above the cap a request fails at once, and nothing of it is sent.
 """
 
 from threading import Lock
@@ -37,7 +37,7 @@ class Outstanding:
             self._waiting[address] = waiting + 1
 
     def end(self, address: str) -> None:
-        """It waits no longer."""
+        """A request no longer waits."""
         with self._lock:
             waiting = self._waiting.pop(address) - 1
             if waiting:

@@ -1,4 +1,4 @@
-"""What all routing clients share: the options, checked, and the loop that carries out what `Trying`
+"""What all routing clients share: checked options, and the loop that carries out what `Trying`
 decides, once for event loops and once for threads.
 """
 
@@ -24,7 +24,7 @@ HOLDS_IN_A_DEADLINE = 2
 Answer = TypeVar("Answer")
 
 MOST_ORIGINS = 10_000
-"""Parsed addresses that are kept: more than a pool has owners at a time."""
+"""How many parsed addresses are kept: more than a pool has owners at a time."""
 
 
 class Origin(NamedTuple):
@@ -36,11 +36,11 @@ class Origin(NamedTuple):
     authority: str
     """Host and port, as they stand in a URL."""
     prefix: str
-    """What goes before each path; usually nothing."""
+    """The prefix of each path; usually empty."""
 
 
 class Router:
-    """Where requests go, and how long they are tried."""
+    """Decides where requests go, and how long they are tried."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Router:
         self._lookout: Lookout | None = None
 
     def limit_of(self, wanted: Wanted, address: str, deadline: float | None) -> AttemptLimit:
-        """For one attempt in the running event loop."""
+        """The limit of one attempt in the running event loop."""
         return AttemptLimit(self._lookout_here(), wanted, address, deadline)
 
     def limit_of_first(self, wanted: Wanted, address: str) -> AttemptLimit:
-        """For the first attempt, with which a request's time begins. What the hold is takes a dozen
-        calls to find out, and most requests are answered before it matters.
+        """The limit of the first attempt, with which a request's time begins. Finding the hold
+        takes a dozen calls, and most requests are answered before it matters.
         """
         lookout, given = self._lookout_here(), self._deadline
         deadline = None if given is None else lookout.loop.time() + given
@@ -82,7 +82,7 @@ class Router:
         return lookout
 
     def routes(self, scheme: str, host: str | None, port: int | None) -> bool:
-        """Whether a request that is addressed so is to go to an owner."""
+        """Whether a request to this address must go to an owner."""
         only = self.only
         return only is None or (scheme, host, port) == (only.scheme, only.host, only.port)
 
@@ -95,9 +95,9 @@ class Router:
         deadline: float | None = None,
         first: tuple[str, Attempted] | None = None,
     ) -> Answer:
-        """The answer of the owner. `attempt` sends the request once, to an address, and not beyond
-        a time of the running loop; `has_body` says whether it could be sent again after that.
-        `first` is where it was sent already, and what came of that.
+        """Return the answer of the owner. `attempt` sends the request once, to an address, until a
+        time of the running loop at most; `has_body` says whether it could be sent again after that.
+        `first` is where it was sent already, with the outcome.
         """
         loop = asyncio.get_running_loop()
         trying = Trying(wanted, deadline or loop.time() + self.limit, self._random)
@@ -165,7 +165,7 @@ async def pursued(
     attempt: Callable[[str, float], Awaitable[Answer | Attempted]],
     has_body: Callable[[Attempted], bool] = lambda _: True,
 ) -> Answer:
-    """What the owner of `key` answers, from `step` on: each is carried out, until one says so."""
+    """Carry out steps from `step` on, until one has the answer of the owner of `key`."""
     loop = asyncio.get_running_loop()
     while True:
         match step:

@@ -1,8 +1,8 @@
-"""Where in a request's path the key stands: `/carts/{user}`, or `/rooms/{room:int}`.
+"""Templates of paths, which say where the key stands: `/carts/{user}`, or `/rooms/{room:int}`.
 
-One segment of a template is the key; the others stand as they are. A template also finds the key
-of every path below it, because what is below `/carts/ann` belongs to ann's cart. As in the routes
-of web frameworks, `:int` makes the key an int: in a hashed pool 42 and "42" are two keys.
+One segment of a template is the key; the others are literal. A template also finds the key of every
+path below it, because everything below `/carts/ann` belongs to ann's cart. As in the routes of web
+frameworks, `:int` makes the key an int: in a hashed pool 42 and "42" are two keys.
 """
 
 import re
@@ -14,12 +14,14 @@ from tenure.base.keys import UserKey
 from tenure.errors import ConfigurationError, KeyTypeError, UsageError
 
 PathKey: TypeAlias = str | Sequence[str] | Callable[[str], UserKey | None]
-"""One template, several, or a function from the decoded path to the key, None where it has none."""
+"""One template, several, or a function from the decoded path to the key, or to None if it has no
+key.
+"""
 
 PLACE = re.compile(r"\{(\w+)(?::(\w+))?\}")
 INTEGER = re.compile(r"\d+", re.ASCII)
 NOT_UTF_8 = "surrogateescape"
-"""So that bytes which are not UTF-8 are refused as a key, and not read as another one."""
+"""Makes bytes that are not UTF-8 refused as a key, and not read as another key."""
 EXAMPLE = 'key="/carts/{user}"'
 
 
@@ -71,7 +73,7 @@ class Template:
 
 
 class Templates:
-    """All that says where the key is."""
+    """All templates, or the function, that say where the key is."""
 
     def __init__(self, given: PathKey) -> None:
         self._shown = repr(given)
@@ -93,7 +95,7 @@ class Templates:
         self._templates = tuple(map(Template, each_given))
 
     def find(self, path: str) -> UserKey | None:
-        """The key in a path whose percent signs are decoded already; None where it has no key."""
+        """The key in a path whose percent signs are decoded already; None if it has no key."""
         if self._call is not None:
             return self._checked(self._call(path))
         for each in self._templates:
@@ -111,7 +113,7 @@ class Templates:
         return self._in([unquote(each, errors=NOT_UTF_8) for each in path.split("/")[1:]])
 
     def need_raw(self, path: str) -> UserKey:
-        """As `find_raw`; raises UsageError where the path has no key."""
+        """As `find_raw`, but raises UsageError if the path has no key."""
         # Most paths stand on the wire as they are meant.
         found = self.find_raw(path) if "%" in path else self.find(path)
         if found is None:

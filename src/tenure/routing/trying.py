@@ -1,19 +1,20 @@
-"""Asking the owner of a key, again and again, until it is done or too late: what decides.
+"""Decides how to ask the owner of a key, again and again, until the request is done or it is too
+late.
 
-What a lookup finds may be out of date, and an owner may be gone. So whoever asks tries again. What
-an attempt came to says whether that is safe:
+What a lookup finds may be out of date, and an owner may be gone. So a client tries again. The
+outcome of an attempt says whether that is safe:
 
 - 421: the owner refuses, and has not begun. Any request may go to the next owner.
 - Nothing was sent, since no connection was made: likewise.
 - The connection broke, or no answer came, or the owner says that the outcome is unknown: it may
   have acted. Only what may be done twice is sent again. For the rest the caller is told.
 
-The next attempt goes at once to the owner that the refusal names, or to where the table has the
-key by now; to each of them once. Then it waits until the table changes, or for a short and growing
+The next attempt goes at once to the owner that the refusal names, or to the key's present owner in
+the table; to each of them once. Then it waits until the table changes, or for a short and growing
 pause, because no client is told when a grant arrives (PRS 2.1).
 
 Nothing here waits, sends or reads a clock: `Trying` is told what happened, and says what to do. The
-clients for aiohttp and httpx, blocking or not, and the relay all ask it.
+clients for aiohttp and httpx, blocking or not, and the relay all use it.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ key answers after the first of them, and one that is gone costs two connections 
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 REPEATABLE_METHODS = SAFE_METHODS | {"PUT", "DELETE"}
-"""Those of which RFC 9110 (9.2.2) says that twice is as good as once."""
+"""The methods of which RFC 9110 (9.2.2) says that twice has the same effect as once."""
 # As numbers, which cost less to compare than members of an enumeration, for every answer.
 MISDIRECTED = HTTPStatus.MISDIRECTED_REQUEST.value
 UNAVAILABLE = HTTPStatus.SERVICE_UNAVAILABLE.value
@@ -40,7 +41,7 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
 class Wanted(NamedTuple):
-    """A request, as far as it matters here."""
+    """The parts of a request that matter here."""
 
     key: UserKey
     method: str
@@ -53,7 +54,7 @@ class Wanted(NamedTuple):
         return self.has_idempotency_key or self.method in REPEATABLE_METHODS
 
     def attributes(self) -> dict[str, str]:
-        """As spans have them."""
+        """The request as attributes of a span."""
         return {
             "tenure.key": str(self.key),
             "http.request.method": self.method,
@@ -65,7 +66,7 @@ class Wanted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """421: not begun. It may say where it believes the key to be."""
+    """421: the request was not begun. The refusal may say where it believes the key to be."""
 
     owner: str | None
 
@@ -77,7 +78,9 @@ class Unsent(NamedTuple):
 
 
 class InDoubt(NamedTuple):
-    """It may have been done: the connection broke, no answer came, or the owner says so."""
+    """The request may have been carried out: the connection broke, no answer came, or the owner
+    says so.
+    """
 
     why: str
 
@@ -86,7 +89,7 @@ Attempted: TypeAlias = Refused | Unsent | InDoubt
 
 
 def judge(status: int, told: Callable[[str], str | None]) -> Refused | InDoubt | None:
-    """What an answer means; None for one that is for the caller. `told` gives a header of it."""
+    """What an answer means; None if it is for the caller. `told` returns a header of the answer."""
     if status == MISDIRECTED:
         return Refused(told(OWNER_HEADER))
     if status == UNAVAILABLE and told(OUTCOME_HEADER) == UNKNOWN:
@@ -95,13 +98,13 @@ def judge(status: int, told: Callable[[str], str | None]) -> Refused | InDoubt |
 
 
 class Send(NamedTuple):
-    """Send it there."""
+    """Send the request to this address."""
 
     address: str
 
 
 class Pause(NamedTuple):
-    """Wait so long, or until the lookup finds another address than this."""
+    """Wait that long, or until the lookup finds another address than this."""
 
     seconds: float
     not_at: str | None
@@ -135,12 +138,12 @@ class Trying:
         self.deadline = deadline
         self._random = random
         self._address: str | None = None
-        """Where it was sent, or what was found before the pause."""
+        """Where the request was sent, or the address found before the pause."""
         self._tried: tuple[str, ...] = ()
-        """Since the last pause."""
+        """The addresses that were tried since the last pause."""
         self._pause = SHORTEST_PAUSE
         self._in_doubt = False
-        """Whether an attempt may have done it."""
+        """Whether an attempt may have carried it out."""
         self._why = "the lookup found no owner of it"
 
     def begin(self, found: str | None) -> Step:
