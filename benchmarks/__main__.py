@@ -1,10 +1,10 @@
 """Run the benchmarks, each in a process of its own: all of them, or those named.
 
-A benchmark is a module in this folder that prints its figures when run as a program. One whose
-name begins with an underscore is what they share. What follows the name of a single one, from the
-first dash on, is for that one: `rolling --surge --requests 20000`. `--quick`, said first, is for
-all: seconds instead of minutes, see `_quick.py`. One that is ended by a signal leaves nothing
-behind, see `_family.py`.
+A benchmark is a module in this folder that prints its figures when run as a program. Modules whose
+names begin with an underscore are shared by benchmarks. Arguments after the name of a single
+benchmark, from the first dash on, go to that benchmark: `rolling --surge --requests 20000`.
+`--quick`, before any name, applies to all: seconds instead of minutes, see `_quick.py`. A benchmark
+that is ended by a signal leaves nothing behind, see `_family.py`.
 """
 
 import os

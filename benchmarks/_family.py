@@ -1,9 +1,9 @@
-"""A program and all that it has started: run to its end or to a signal, and then nothing is left.
+"""Runs a program to its end or to a signal, and then ends everything that it has started.
 
 A benchmark starts managers, services and servers of others, some of them in sessions of their own,
-some stopped. Whoever ends it by a signal wants them to end too. So it is run under a process that
-inherits whatever the benchmark leaves behind, and that ends it (Linux; elsewhere what a benchmark
-that was killed has left must be looked for).
+some stopped. A person who ends it by a signal wants them to end too. So it runs under a process
+that inherits what the benchmark leaves behind, and ends that (on Linux; on other systems you must
+look for what a killed benchmark has left).
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Clients of a cache server that do no more than a benchmark wants, and a bare echo beside it."""
+"""Clients of a cache server that do only what a benchmark needs, and a bare echo for comparison."""
 
 import asyncio
 import threading

@@ -1,9 +1,9 @@
-"""Writers that are stopped in the middle: does what they write come late?
+"""Writers that are stopped in the middle: do their writes come late?
 
 In each round one process is told to write under a lease number, and is stopped with SIGSTOP at some
-moment: before its transaction, within it, or when it is done. Another one then writes under the
-next number, as the owner does that has the key when the first one's term has run out. Then the
-first goes on. A write is *late* if it is committed after one with a higher number.
+moment: before its transaction, within it, or when it is done. Another process then writes under the
+next number, as the next owner of the key does when the first one's term has run out. Then the first
+process goes on. A write is *late* if it is committed after one with a higher number.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Owners and lookups that come and go, thousands in one process beside the manager they try.
+"""Owners and lookups that come and go, thousands in one process, beside the manager that they test.
 
-They say what the library says and decide nothing: they ask when it is time or when they are poked,
-let go of what is recalled, go on at another manager when theirs is gone. What they are told is
-decoded as far as they need it: of a table that is its head.
+They send what the library sends and decide nothing: they ask when it is time or when they are
+poked, let go of recalled ranges, and go on at another manager when theirs is gone. They decode
+messages only as far as they need them: of a table, only its head.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The store in a directory beside a real Cassandra 1.2.0: what one client gets done in a second.
+"""The store in a directory beside a real Cassandra 1.2.0: how much one client does in a second.
 
 Both keep rows of ten cells on the same disk, in turns. Cassandra is asked over a socket, by a
 client written by hand in Python for its binary protocol, whose time counts too; the store is called

@@ -1,8 +1,9 @@
-"""WebSocket clients of which thousands fit into one process beside the manager that is measured.
+"""WebSocket clients so small that thousands fit into one process beside the measured manager.
 
 aiohttp's client needs as long to read a frame as the manager needs to send one, so that a client
-process with 2,000 of its sockets measures itself. These parse what a manager sends, which is never
-in pieces, and send frames whose mask is zero, so that the bytes of a message go out as they are.
+process with 2,000 of its sockets measures itself. These clients parse what a manager sends, which
+is never fragmented, and send frames whose mask is zero, so that the bytes of a message go out
+unchanged.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """The quick form of every benchmark: seconds, on a machine that does other things as well.
 
 `python -m benchmarks --quick` asks for it, and `.ci/run` does so for every change: a benchmark that
-does not run any more is found at once. What is counted (appends, losses, bytes) keeps its bound. So
-few samples of a time say little, so a time or a ratio may be three times its bound: that finds what
-has become several times as dear, and no machine's bad day.
+no longer runs is found at once. Counts (of appends, losses, bytes) keep their bounds. A few samples
+of a time say little, so a time or a ratio may be three times its bound: that finds what has become
+several times as expensive, and not a machine's bad day.
 """
 
 import os

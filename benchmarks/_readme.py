@@ -1,6 +1,6 @@
 """The table in the README: read from the sections of `RESULTS.md`, never written by hand.
 
-It stands between two comments. It names what decides a choice, from what was measured in full.
+It stands between two comments. It has the figures that decide a choice, from full measurements.
 """
 
 from collections.abc import Sequence

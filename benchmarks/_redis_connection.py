@@ -1,4 +1,6 @@
-"""A connection to Redis, by hand: each command is written as it is, and answered in order."""
+"""A connection to Redis, by hand: it writes each command unchanged, and reads the answers in
+order.
+"""
 
 import asyncio
 from collections import deque

@@ -1,8 +1,8 @@
 """Frontends with near caches before Redis, as its client-side caching is meant to be used.
 
 Each is a process: it keeps what it has read, and drops what Redis tells it to (`CLIENT TRACKING`).
-Redis answers a write without waiting for anybody, so a frontend may hit the old value until it has
-read what Redis tells it. What is read and written goes into the same records as in the demo.
+Redis answers a write without waiting for any frontend, so a frontend may hit the old value until it
+has read the message of Redis. Reads and writes go into the same records as in the demo.
 """
 
 import asyncio

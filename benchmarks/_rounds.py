@@ -1,7 +1,7 @@
-"""Measuring small things on a machine that does other things as well.
+"""Measures small things on a machine that does other things as well.
 
-What is compared is measured in turn, round by round, in one process: what disturbs one disturbs the
-other. Of the rounds the median is taken, and of each pair its ratio before that.
+The compared things are measured in turn, round by round, in one process: what disturbs one disturbs
+the other. The figure is the median of the rounds; a ratio is taken of each pair first.
 """
 
 import gc

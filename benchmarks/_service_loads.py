@@ -1,5 +1,5 @@
 """What the clients of each service do while its processes restart or are killed, and what they
-notice. Each looks for itself whether what was acknowledged to it is there, or was told as lost.
+notice. Each client checks that what was acknowledged to it exists, or was reported as lost.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A process with rooms that speaks in one of them for each line that it reads; for `pauses`.
 
-Each room has a client here, so that what a turn sends leaves this very process. What is told is
-the last moment at which an answer or a frame of a turn of this process left it.
+Each room has a client here, so that the frames of a turn leave this very process. The process
+reports the last moment at which an answer or a frame of one of its turns left it.
 """
 
 import asyncio

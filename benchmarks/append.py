@@ -1,8 +1,8 @@
-"""What an append to the journal in etcd costs beside a bare transaction of the same size.
+"""The cost of an append to the journal in etcd, beside that of a bare transaction of the same size.
 
 A local cluster of three members; both go through its JSON gateway to the same member, by the same
-HTTP client, in turn, within one run. The bare one puts one key of as many bytes under one condition
-and reads nothing of the answer. The append compares four keys and puts two, and is encoded, checked
+HTTP client, in turn, within one run. The bare one puts one key of the same size under one condition
+and does not read the answer. The append compares four keys and puts two, and is encoded, checked
 and sealed before.
 """
 

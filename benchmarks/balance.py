@@ -1,4 +1,4 @@
-"""How even the load is under `weighted`, how soon, and at what churn; beside `ring`.
+"""How even the load becomes under `weighted`, how soon, and with how much churn; beside `ring`.
 
 Simulated time, the real policy and the real smoothing (`_balance.py` says what is simulated): a
 million keys asked for by Zipf's law with exponents 0.8, 1.0 and 1.2, of 10, 100 and 1,000 owners.

@@ -1,4 +1,5 @@
-"""How large the default journal grows, and what its beats cost, while an idle pool is led for long.
+"""How large the default journal grows, and what its beats cost, while a manager leads an idle pool
+for long.
 
 A leader beats every 0.3 seconds with the default preset: 105 million times in a year. Here it beats
 as fast as it can, on a real file, with a standby that reads the seat beside it.

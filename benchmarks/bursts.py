@@ -1,4 +1,4 @@
-"""What `weighted` moves where load comes and goes, and what it leaves behind in the table.
+"""What `weighted` moves when load comes and goes, and what it leaves behind in the table.
 
 Simulated time, as in `balance`. Bursts: a pool of 10 owners is asked for 1,000 times a second each,
 and every other minute for one key as often as for six of them: the same key each time, or another

@@ -1,8 +1,8 @@
-"""What a cache costs: hits, renewals, writes with many holders, writes with one that is gone.
+"""The cost of a cache: hits, renewals, writes with many holders, writes with a holder that is gone.
 
-Ratios are of one run, against what nothing can do without: a look into a dict and at the clock, a
-bare echo over WebSocket. What is counted (fetches, records, questions to the owner) is exact, and
-by a clock that is turned by hand.
+Ratios are within one run, against the least that is possible: a look into a dict and at the clock,
+a bare echo over WebSocket. Counts (of fetches, records, questions to the owner) are exact, with a
+clock that is turned by hand.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How long `Owner.check` and `Owner.holds` take on 64 ranges, the count of checks included.
+"""How long `Owner.check` and `Owner.holds` take on 64 ranges, including the count of checks.
 
 Bounds: 1 µs for the two together, and leases that are kept give the garbage collector nothing to
 look at. They read the clock, so its cost is printed beside.

@@ -1,4 +1,5 @@
-"""The store in a directory: what writing costs, what reading touches, and who waits.
+"""The store in a directory: the cost of writing, the blocks that reading touches, and how long
+callers wait.
 
 Applying is compared with the bare RocksDB batch of the same cells. A hundred writers share syncs,
 and one waits for each of its own. Cells are counted by the second, and by the processor's second,

@@ -1,4 +1,4 @@
-"""How soon a node that was killed is convicted by all others, and that nobody else ever is.
+"""How soon all other nodes convict a killed node; no other node may ever be convicted.
 
     python -m benchmarks convictions         # 100 seeds of each, five minutes
     python -m benchmarks --quick convictions

@@ -1,4 +1,4 @@
-"""How fast a node gets what it gains, and what is sent again when it is killed at half.
+"""How fast a node copies the ranges that it gains, and what is sent again if it is killed halfway.
 
     python -m benchmarks copies               # 512 MB, about six minutes
     python -m benchmarks copies --mb 100

@@ -1,10 +1,10 @@
-"""How long keys have no owner after a crash: beside other owners, and where none can see it.
+"""How long keys have no owner after a crash: beside other owners, and if no owner can see it.
 
 Eight owners in processes of their own on this host, with the default preset. In each a thread
 checks keys all the time. One is killed (kill -9) and another started in its place, twenty times.
-The time counts from the signal to when each key that the dead one had is found by a client at
-another owner, and that one says that it holds it. Then once more among owners that do not say which
-process they are, so that the hold must be waited for.
+The time counts from the signal until a client finds each key of the dead owner at another one,
+which says that it holds the key. Then once more among owners that do not say which process they
+are, so that the hold must be waited for.
 """
 
 import json

@@ -3,9 +3,9 @@
 A manager has 1,000 owners with 64 ranges each. A page is opened on it, in a Chromium without a
 screen. Then the owners leave and come back, a hundred at a time, until each range has been with
 another owner, and the page follows. A *long task* is one that keeps the page from answering for 50
-ms or more, as the browser itself reports it: whoever types or scrolls meanwhile feels it.
+ms or more, as the browser itself reports it: a person who types or scrolls meanwhile notices it.
 
-What the page reads first, the whole table, is told apart: that is once, when it is opened.
+The first read, of the whole table, is reported separately: it happens once, when the page opens.
 """
 
 import asyncio

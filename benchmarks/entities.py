@@ -1,10 +1,10 @@
-"""What a request costs a FastAPI service more whose carts are entities, beside one on a dict.
+"""How much more a request costs a FastAPI service whose carts are entities than one with a dict.
 
 The same service twice, in one process behind uvicorn: once each cart is in a dict, under a lock of
 its own; once it is an entity, whose call is encoded, waits its turn, holds the lease, and is kept
-with its answer before that is returned. What is compared is the CPU time that the process takes for
-a request, in rounds that alternate. Of the rounds the cheapest counts: whatever else the machine
-does makes a round dearer, and never cheaper.
+with its answer before that is returned. The benchmark compares the CPU time that the process takes
+for a request, in rounds that alternate. The cheapest round counts: whatever else the machine does
+makes a round more expensive, and never cheaper.
 
 Bound: 15 % more.
 """

@@ -1,4 +1,4 @@
-"""Three nodes at quorum beside three of Cassandra 1.2.0: what one client waits for.
+"""Three nodes at quorum beside three of Cassandra 1.2.0: how long one client waits.
 
     python -m benchmarks quorum                 # 5,000 inserts and gets of each
     python -m benchmarks --quick quorum

@@ -1,4 +1,4 @@
-"""Caches beside real processes: a rolling restart, and kills, and no read that is stale.
+"""Caches with real processes: no read is stale during a rolling restart, and during kills.
 
 The service of `tenure demo --cache`: a manager, owners that keep products before a database, four
 frontends that read and write them through caches. Every read is judged by the frontends' records.

@@ -1,4 +1,4 @@
-"""What a renewal that changes nothing costs the manager, over real sockets.
+"""The cost to the manager of a renewal that changes nothing, over real sockets.
 
 Owners in a process of their own, with 1, 64 or 200 ranges each, renew what they hold: in short, by
 the fingerprint of it, as owners do; and with the whole list, as owners of the version before do.

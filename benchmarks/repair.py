@@ -1,4 +1,4 @@
-"""What it costs to compare two replicas: where they are the same, and where some rows differ.
+"""The cost of comparing two replicas: if they are the same, and if some rows differ.
 
     python -m benchmarks repair        # a million rows on RocksDB, ten minutes
     python -m benchmarks repair --rows 100000

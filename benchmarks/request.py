@@ -1,4 +1,4 @@
-"""What a whole request costs more whose cart is owned state, found by a routing client.
+"""How much more a whole request costs if its cart is owned state, found by a routing client.
 
 One aiohttp service in a process of its own has the same carts twice: in a dict, under a lock for
 each; and in an OwnedState, which checks the lease, takes turns, and stores bytes. A client asks the

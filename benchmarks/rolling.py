@@ -1,11 +1,11 @@
 """A rolling restart under load: what clients notice, and how often keys move.
 
-The service of `tenure demo`, in processes of its own: a manager, twelve owners that keep state,
-a frontend that hears of losses. Beside it this process sends requests at a steady rate, whether or
+The service of `tenure demo`, in processes of its own: a manager, twelve owners that keep state, a
+frontend that hears of losses. Beside it this process sends requests at a steady rate, whether or
 not the ones before were answered. A tenth of them are sent while nothing happens; then all owners
 are restarted, two at a time, again and again, until all are sent. First each successor is started
 when its predecessor is gone; then all of it once more with each successor there before its
-predecessor is asked to leave. `--no-surge` and `--surge` are for one of the two.
+predecessor is asked to leave. `--no-surge` and `--surge` run only one of the two.
 
 `--requests N` is for a smaller run, `--rate N` for another rate, `--policy NAME` for another policy
 than a new pool has. Run it on a machine that does nothing else: where requests come faster than

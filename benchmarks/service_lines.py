@@ -1,4 +1,4 @@
-"""How much code each service is: at most a fifth of what the PRS paper's table 1 counts for it.
+"""How much code each service has: at most a fifth of what the PRS paper's table 1 counts for it.
 
 The paper counts lines of C#, and does not say which. Here a line counts if it has code: blank
 lines, comments and docstrings do not. Beside it stand all lines. A service's own code is its

@@ -1,5 +1,5 @@
-"""The services beside the same operations by hand on Redis, and what each loses of a stopped
-subscriber.
+"""The services beside the same operations by hand on Redis, and what a stopped subscriber loses
+with each.
 
 **Rates.** A queue is a stream with a consumer group there, pub/sub is pub/sub, and a document's
 section is a field of a hash. One process of each service, one Redis, neither with a disk; the same

@@ -1,4 +1,5 @@
-"""What first tables cost: a thousand lookups that ask at once, and a client that reads one.
+"""The cost of first tables: for a thousand lookups that ask at once, and for a client that reads
+one.
 
 The pool has 8,320 ranges, the size of the paper's system. The manager's figure is CPU time of its
 whole process, kernel included, from the first question to the last answer; the client's is that of

@@ -1,11 +1,11 @@
 """Four workers of one uvicorn are restarted one after another under load, and one is killed.
 
-Clients send each request to its owner by the routing; what may be carried out twice says so with an
-Idempotency-Key, and no article may be missing or twice in a cart at the end. After the kill, every
-key that the dead worker had must answer within a second.
+Clients route each request to its owner; requests that may be repeated say so with an
+Idempotency-Key, and no article may be missing or duplicated in a cart at the end. After the kill,
+every key that the dead worker had must answer within a second.
 
 Then the same with a class for each cart: clients ask any worker, by the shared port, and the calls
-go to wherever a cart lives. Such a client knows no owner; so it asks again itself where the
+go to wherever a cart lives. Such a client knows no owner, so it repeats a request itself if the
 connection to its worker breaks.
 
     python -m benchmarks workers --requests 50000

@@ -1,7 +1,7 @@
 """The manager of the paper's testbed at rest: its CPU and network (Centrifuge, figure 12).
 
-About 130 owners and 1,000 lookups on real sockets, and nothing changes. Figure 12 shows about 10 KB
-a second at Centrifuge's manager, with the terms that our preset `paper` has. The clients are
+About 130 owners and 1,000 lookups are on real sockets, and nothing changes. Figure 12 shows about
+10 KB a second at Centrifuge's manager, with the terms that our preset `paper` has. The clients are
 written by hand, so that they fit into one process: they send what the library sends.
 """
 

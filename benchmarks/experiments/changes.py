@@ -1,8 +1,8 @@
 """Seconds in which keys have no owner when members come and go, and how many keys move.
 
 64 partitions, eight members in processes of their own. A ninth joins; one is told to leave; one is
-killed (kill -9). A member that is killed beside other owners of tenure on its host is seen to be
-gone; where nobody can see it, its hold must run out, as every other term here.
+killed (kill -9). Other owners of tenure on the host see that a killed member is gone; if nobody can
+see it, its hold must run out, like every other term here.
 """
 
 from collections.abc import Callable

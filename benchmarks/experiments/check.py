@@ -1,4 +1,4 @@
-"""What it costs to ask "do I still own it?" before a request is served.
+"""The cost of asking "do I still own it?" before serving a request.
 
 In one process, in turn, of keys that are held. What reads memory is measured against a look into a
 dict and at the clock, without which nothing can know that a lease has not run out.

@@ -1,4 +1,4 @@
-"""What holders at rest cost their coordinator: CPU and network, when nothing changes.
+"""The cost of idle holders to their coordinator: CPU and network, when nothing changes.
 
 Each owner renews what it has, three or four times in a term, on a connection of its own. Owners of
 tenure and sessions of ZooKeeper are written by hand, so that they fit into one process: they send

@@ -1,8 +1,8 @@
 """How soon a holder learns that it has lost what it held.
 
-Twice. *Cut off*: nothing that it sends or is sent arrives any more, and nobody tells it. *Taken
-away*: somebody takes what it holds away from it at the coordinator, as an operator does with a
-process that hangs; the holder is healthy, and could be told at once.
+There are two cases. *Cut off*: no message from or to the holder arrives any longer, and nobody
+tells it. *Taken away*: at the coordinator somebody takes away what it holds, as an operator does
+with a process that hangs; the holder is healthy, and could be told at once.
 """
 
 import base64

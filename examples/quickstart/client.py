@@ -1,4 +1,4 @@
-"""A client: it visits five rooms, wherever they are, and tells what was lost.
+"""A client: it visits five rooms, wherever they are, and reports what was lost.
 
 python examples/quickstart/client.py
 """

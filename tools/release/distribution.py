@@ -1,6 +1,7 @@
-"""What the distributions must hold, and what they are made with; `tools/dist-check` calls it.
+"""Checks what the distributions hold, and lists what they are made with; `tools/dist-check` calls
+it.
 
-It needs nothing but the standard library, because it is asked what to install.
+It needs only the standard library, because it runs before anything is installed.
 """
 
 import email

@@ -1,7 +1,8 @@
-"""`version.py VERSION DATE` gives the project that version; `version.py notes VERSION` tells of it.
+"""`version.py VERSION DATE` gives the project that version; `version.py notes VERSION` prints its
+notes.
 
-The version stands in `pyproject.toml` and in `tenure/__init__.py`; in the changelog, what was
-unreleased becomes what the version brings.
+The version is in `pyproject.toml` and in `tenure/__init__.py`; in the changelog, the unreleased
+part becomes that of the version.
 """
 
 import re

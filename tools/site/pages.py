@@ -1,11 +1,11 @@
 """Lays out the pages of the site, for the generator that makes HTML of them.
 
-The pages are those of `docs/`, as they are. Three kinds are added. Files elsewhere in the
-repository that a page links to, under `files/`: programs as they are, and documents with their
-links. One page of the API reference for each part of the public face, for which the generator
-reads the docstrings. And a page with the screenshots of the dashboard that the tests last took.
+The pages of `docs/` are copied unchanged. Three kinds are added. Files elsewhere in the repository
+that a page links to, under `files/`: programs as they are, and documents with their links. One page
+of the API reference for each part of the public face, for which the generator reads the docstrings.
+And a page with the screenshots of the dashboard that the tests last took.
 
-It is done before the generator runs, and not by its plugins, so that another generator can take
+This happens before the generator runs, and not in its plugins, so that another generator can take
 its place.
 """
 

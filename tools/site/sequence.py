@@ -1,4 +1,4 @@
-"""A diagram of who tells whom what, drawn from a text, as an SVG for light and dark.
+"""Draws a sequence diagram from a text, as an SVG for light and dark.
 
 The first line of the text is its title, the second names who takes part. Then each line is one
 step, from top to bottom: `A > B: what A tells B`, `A - what A does`, or `= what is so from now on`.

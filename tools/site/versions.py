@@ -1,4 +1,5 @@
-"""`versions.py SITE`: say on the site which versions it has, and open the newest release first.
+"""`versions.py SITE`: writes the list of versions into the site, and makes it open the newest
+release.
 
 `versions.json` is what the theme reads to let its reader choose; its form is that of `mike`.
 """

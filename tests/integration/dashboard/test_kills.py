@@ -117,18 +117,18 @@ async def test_a_real_node_of_the_store_is_killed_and_comes_back(
         view = StoreView(manager, page, [], [], stack)
         up = page.locator("#watching-words")
         await view.until(lambda ring: len(ring["ranges"]) > 1)
-        await expect(up).to_have_text("Every node takes every other to be up.")
+        await expect(up).to_have_text("Every node considers every other up.")
         nodes[2].kill()
         await view.until(lambda ring: not all(each["connected"] for each in ring["nodes"]))
         await expect(page.locator("#ring-trouble")).to_contain_text("n3 is not connected")
-        await expect(up).to_have_text("Taken to be down: n3 by 2.")
+        await expect(up).to_have_text("Considered down: n3 by 2.")
         assert await doubted(manager) == {("n1", "n3"), ("n2", "n3")}
         down = page.locator("#events li").filter(has_text="node taken to be down: n3")
         await expect(down).to_have_count(1)
         await keep(page, "node-killed")
         await node("n3")
         await view.until(lambda ring: all(each["connected"] for each in ring["nodes"]))
-        await expect(up).to_have_text("Every node takes every other to be up.")
+        await expect(up).to_have_text("Every node considers every other up.")
         assert await doubted(manager) == set()
 
 

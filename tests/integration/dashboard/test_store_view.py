@@ -180,7 +180,7 @@ async def test_what_nodes_do_by_themselves_is_shown(browser: Browser) -> None:
             upkeep,
         )
         words = page.locator("#watching-words")
-        await expect(words).to_have_text("Taken to be down: <b>c</b> by 2.")
+        await expect(words).to_have_text("Considered down: <b>c</b> by 2.")
         row = page.locator("#watching tbody tr").nth(1)
         await expect(row.locator("th")).to_have_text("a")
         await expect(row.locator("td").first).to_have_text("7.5, down")

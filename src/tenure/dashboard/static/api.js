@@ -21,7 +21,7 @@ export async function ask(path, body, method) {
 
 export const poolPath = (pool, what) => `/v1/pools/${encodeURIComponent(pool)}/${what}`;
 
-// An element with text in it, and never markup: names come from whoever joined.
+// An element with text in it, and never markup: any client that joins can choose its name.
 export function element(tag, text = "", attributes = {}) {
   const made = document.createElement(tag);
   made.textContent = text;
@@ -29,7 +29,7 @@ export function element(tag, text = "", attributes = {}) {
   return made;
 }
 
-// A choice among names; what was chosen stays chosen while it is there.
+// A choice among names; the chosen name stays chosen while it exists.
 export function offer(choice, names) {
   const there = [...choice.options].map((option) => option.value);
   if (there.length === names.length && there.every((name, index) => name === names[index])) return;
@@ -40,8 +40,8 @@ export function offer(choice, names) {
 
 export const byId = (id) => document.getElementById(id);
 
-// The rows of a table, or the items of a list; those that are there already stay where they are, and
-// so does whoever uses the keyboard.
+// The rows of a table, or the items of a list; existing ones stay in place, and so does the focus of
+// the keyboard.
 export function fill(body, rows) {
   const focused = document.activeElement?.dataset?.which, wanted = new Set(rows);
   for (const there of [...body.children]) if (!wanted.has(there)) there.remove();
@@ -54,10 +54,10 @@ export function fill(body, rows) {
   body.querySelector(`[data-which="${CSS.escape(focused)}"]`)?.focus();
 }
 
-// What is drawn in one go keeps a page from answering: others get their turn here.
+// Drawing everything in one go would keep the page from answering: other work gets its turn here.
 export const breathe = () => new Promise((resolve) => setTimeout(resolve));
 
-// A row of a table: cells are elements, or text; of which is a number, the column is right-aligned.
+// A row of a table: cells are elements, or text; columns of numbers are right-aligned.
 export function row(cells, attributes = {}) {
   const made = element("tr", "", attributes);
   for (const cell of cells) {
@@ -70,7 +70,7 @@ export function row(cells, attributes = {}) {
 
 export const number = (text) => element("td", text, { class: "number" });
 
-// A button in a table that asks for something; it is found again when the table is drawn anew.
+// A button in a table that asks for something; it is found again when the table is drawn again.
 export function command(label, which, act) {
   const button = element("button", label, { "data-which": which, "aria-label": which, type: "button" });
   button.addEventListener("click", act);

@@ -1,4 +1,4 @@
-// The page: what the manager pushes says what is to be read again.
+// The page: it reads again what the manager's pushes name.
 
 import { ask, breathe, byId, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
@@ -115,7 +115,7 @@ function onPulse(pulse) {
   read();
 }
 
-// --- views: one for each tier that is there ---
+// --- views: one for each tier that exists ---
 
 const views = [...document.querySelectorAll("#views button")];
 for (const button of views) {
@@ -164,7 +164,7 @@ byId("pool").addEventListener("change", () => {
 
 // --- what is read ---
 
-// One reading at a time: what changes meanwhile is read right after it.
+// One reading at a time: changes during it are read right after it.
 async function read() {
   page.again = true;
   if (page.isReading) return;

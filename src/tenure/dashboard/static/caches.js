@@ -16,7 +16,7 @@ export function showCaches(owners) {
     return row(cells, { "data-owner": owner.name });
   }));
   byId("volumes-cut").hidden = served.length <= AT_FIRST;
-  byId("volumes-cut").textContent = `Shown are the ${AT_FIRST} of ${served.length} with the most writes.`;
+  byId("volumes-cut").textContent = `These are the ${AT_FIRST} of ${served.length} with the most writes.`;
   const waiting = served.flatMap((owner) => owner.volume.waiting.map((write) => ({ owner, write })));
   waiting.sort((a, b) => b.write.seconds - a.write.seconds);
   byId("writes-none").hidden = waiting.length > 0;
@@ -47,10 +47,10 @@ export function showEntities(owners) {
     return row([...cells, element("td", turn, { class: "long" })], { "data-owner": owner.name });
   }));
   byId("entities-cut").hidden = running.length <= AT_FIRST;
-  byId("entities-cut").textContent = `Shown are the ${AT_FIRST} of ${running.length} with the most calls.`;
+  byId("entities-cut").textContent = `These are the ${AT_FIRST} of ${running.length} with the most calls.`;
 }
 
-// Those with the most of the first of these things, and of equals the most of the next.
+// The items with the highest first value; among equals, with the highest next value.
 function most(owners, of, things) {
   const order = (a, b) => things.reduce((so_far, what) => so_far || b[of][what] - a[of][what], 0);
   return [...owners].sort(order).slice(0, AT_FIRST);

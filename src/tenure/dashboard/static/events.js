@@ -36,7 +36,7 @@ export class Events {
     if (latest) byId("latest").textContent = `Latest, at ${time(latest).toLocaleTimeString()}: ${words(latest)}`;
   }
 
-  // Made once: hundreds are there, and more come several times a second.
+  // Made once: there are hundreds, and more come several times a second.
   item(event) {
     if (this.items.has(event)) return this.items.get(event);
     const item = element("li", "", { value: event.number, class: event.level });

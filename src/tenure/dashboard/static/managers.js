@@ -4,7 +4,7 @@ import { ask, byId, element, fill, row } from "./api.js";
 
 let isAsking = false;
 
-// Not with what else is read: one that does not answer is waited for.
+// Read separately from everything else, because a manager that does not answer takes long.
 export async function showManagers() {
   if (isAsking) return;
   isAsking = true;
@@ -12,7 +12,7 @@ export async function showManagers() {
     const { managers } = await ask("/v1/managers");
     draw(managers);
   } catch {
-    // What else is read says what is wrong.
+    // The other readings report what is wrong.
   } finally {
     isAsking = false;
   }
@@ -37,7 +37,7 @@ function stateOf({ role, proven, error }) {
   return role === "leading" && !proven ? "leading, not proven just now" : role;
 }
 
-// A standby has nothing to show of pools: whoever comes to it is sent to the leader.
+// A standby has nothing to show of pools: it sends its visitors to the leader.
 export function sayStandby({ role, leader }) {
   const place = byId("standby");
   place.hidden = role === "leading";

@@ -1,4 +1,4 @@
-// The owners of a pool: sorted, filtered, and as many as one wants to see.
+// The owners of a pool: sorted, filtered, and as many as the user wants to see.
 
 import { byId, command, element, fill } from "./api.js";
 

@@ -80,7 +80,7 @@ export class Space {
   }
 
   // Of 64,000 ranges dozens lie in one pixel, and the first of each half of a pixel is drawn. A hole is
-  // drawn wherever it is, and last: it is what must be seen.
+  // always drawn, and last, because it must be seen.
   paint(pen, scale) {
     const { table } = this, width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     pen.scale(scale, scale);
@@ -145,7 +145,7 @@ export class Space {
   }
 }
 
-// Who has most to do, and how much of all that is; nothing where nobody has anything to do.
+// The busiest owner, and its share of the load; nothing if there is no load.
 function busiest(owners) {
   const all = owners.reduce((so_far, owner) => so_far + owner.load, 0);
   if (!all) return "";

@@ -1,4 +1,4 @@
-// Commands: first what would come of one; then, if it is wanted, the command.
+// Commands: first the preview of a command; then, if confirmed, the command.
 
 import { ask, byId, bytes, element, number, poolPath, row } from "./api.js";
 
@@ -7,7 +7,7 @@ export const steer = (pool, command, body, what) =>
   propose(poolPath(pool, command), body, `${command} ${what}`, {
     heads: ["From", "To", "Ranges", "Share", "State"],
     words(preview) {
-      if (!preview.changed) return "It is so already: nothing would change.";
+      if (!preview.changed) return "It is already so: nothing would change.";
       if (!preview.flows.length) return "No range would move at once.";
       return "These ranges would move because of it:";
     },

@@ -147,7 +147,7 @@ export class Store {
 const heaviest = (ring) => ring.nodes.some((node) => node.load > 0)
   ? `the heaviest node carries ${ring.unevenness.toFixed(2)} times the mean` : "";
 
-// A token as people write it: hexadecimal behind 0x, otherwise a key as it is.
+// A token as people write it: hexadecimal after 0x, otherwise a literal key.
 function hexadecimal(token) {
   if (token.startsWith("0x")) return token.slice(2);
   return [...new TextEncoder().encode(token)].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-// One key's story: who has it, since when, and why it came there.
+// One key's story: its owner, since when, and why the key came there.
 
 import { ago, ask, byId, element, poolPath } from "./api.js";
 
@@ -16,7 +16,7 @@ function* lines(key, found) {
   const owner = found.owner ? `${found.owner.name} at ${found.owner.address}` : "nobody";
   yield element("p", `${key} belongs to ${owner}, under lease number ${found.number}.`, { id: "story-owner" });
   if (found.since !== found.number)
-    yield element("p", `What was known of it is unbroken since number ${found.since}.`);
+    yield element("p", `The state of the key is unbroken since number ${found.since}.`);
   if (found.pinned_to) yield element("p", `It is pinned to ${found.pinned_to}.`);
   if (found.planned && found.planned !== found.owner?.name)
     yield element("p", `It is to move to ${found.planned}.`);

@@ -1,4 +1,4 @@
-// What nodes of a cluster do by themselves: watching each other, comparing and sealing, keeping hints.
+// What nodes of a cluster do automatically: watching each other, comparing and sealing, keeping hints.
 
 import { ago, byId, bytes, element, fill, number, row } from "./api.js";
 import { heading } from "./ring.js";
@@ -11,7 +11,7 @@ export function showUpkeep(upkeep) {
   const ranges = upkeep.ranges.slice(0, AT_FIRST);
   fill(byId("tended").tBodies[0], ranges.map(tended));
   byId("tended-cut").hidden = upkeep.ranges.length <= AT_FIRST;
-  byId("tended-cut").textContent = `Shown are the first ${AT_FIRST} of ${upkeep.ranges.length} ranges.`;
+  byId("tended-cut").textContent = `These are the first ${AT_FIRST} of ${upkeep.ranges.length} ranges.`;
   const held = upkeep.hints.filter((hints) => hints.count);
   const dropped = upkeep.hints_dropped
     ? ` ${upkeep.hints_dropped} were dropped, because there were too many; comparing brings what they said.` : "";
@@ -21,7 +21,7 @@ export function showUpkeep(upkeep) {
     row([heading(hints.target), hints.at, hints.count, number(bytes(hints.bytes))])));
 }
 
-// φ of each by each: a row for who watches, a column for who is watched.
+// φ of each node by each: a row for the watching node, a column for the watched one.
 function showWatching(seen) {
   const names = [...new Set(seen.flatMap((each) => [each.by, each.node]))].sort();
   const of = new Map(seen.map((each) => [JSON.stringify([each.by, each.node]), each]));
@@ -34,8 +34,8 @@ function showWatching(seen) {
   ])));
   const down = [...new Set(seen.filter((each) => each.is_convicted).map((each) => each.node))].sort();
   byId("watching-words").textContent = down.length
-    ? `Taken to be down: ${down.map((node) => `${node} by ${count(seen, node)}`).join(", ")}.`
-    : "Every node takes every other to be up.";
+    ? `Considered down: ${down.map((node) => `${node} by ${count(seen, node)}`).join(", ")}.`
+    : "Every node considers every other up.";
   byId("watching-words").className = down.length ? "error" : "";
 }
 
