@@ -42,7 +42,7 @@ DELAY_SECONDS = 5
 
 @cache
 def ground(seed: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Where the keys are, in order; and for each rank the index of the key that has it."""
+    """The places of the keys, in order, and for each rank the index of its key."""
     dice = Random(seed)
     drawn = [dice.getrandbits(64) for _ in range(KEYS)]
     in_order = sorted(range(KEYS), key=drawn.__getitem__)
@@ -182,7 +182,7 @@ class World:
     # --- what is so ---
 
     def _take_stock(self, owners: set[int]) -> None:
-        """What these have, after it has changed."""
+        """Note what these owners have, after a change."""
         for owner in owners:
             self.held[owner] = []
         starts: list[Key | None] = [*self.table.starts(), None]
@@ -194,7 +194,7 @@ class World:
         self._weigh(owners)
 
     def _weigh(self, owners: set[int]) -> None:
-        """What these carry, after rates or ranges have changed."""
+        """Note the load of these owners, after rates or ranges have changed."""
         load, tail = self.load, self._tail
         for owner in owners:
             notable: list[tuple[int, float]] = []
@@ -224,7 +224,7 @@ class World:
         return max(self.uses()) / (self.load.total / self.capacity) / self.floor
 
     def uses(self) -> list[float]:
-        """What each owner carries for its capacity."""
+        """The load of each owner for its capacity."""
         return [self.rates[each.incarnation] / each.capacity for each in self.candidates]
 
     def ask(self, index: int, rate: float) -> None:
@@ -271,7 +271,7 @@ class World:
             self._take_stock(touched)
 
     def report(self, owner: int) -> Measurement:
-        """What the owner tells of the last interval."""
+        """The owner's report of the last interval."""
         return Measurement(seconds(self.interval), self._told[owner], self._sampled(owner))
 
     def _sampled(self, owner: int) -> list[tuple[Key, float]]:

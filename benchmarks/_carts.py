@@ -48,7 +48,7 @@ def on_owned_state(carts: OwnedState[list[str]]) -> Handler:
 
 
 async def serve(manager: str) -> None:
-    """Both services, until nobody reads any more."""
+    """Serve both services, until nobody reads any longer."""
     carts: OwnedState[list[str]] = OwnedState(value_type=list[str], ttl=3600, limit=100_000)
 
     async def cpu(_: web.Request) -> web.Response:

@@ -24,7 +24,7 @@ class Articles(msgspec.Struct):
 
 
 class Cart(Entity[Articles]):
-    """What is compared with a dict."""
+    """The entity that is compared with a dict."""
 
     async def add(self, article: str) -> int:
         self.state.kept = [*self.state.kept, article][-KEPT:]

@@ -26,7 +26,7 @@ STORE = "CREATE TABLE written (at {serial}, number INTEGER)"
 
 
 class Found(NamedTuple):
-    """What came of all rounds."""
+    """The results of all rounds."""
 
     late: int
     outcomes: Counter[str]

@@ -106,7 +106,7 @@ class Seen:
         self.longest_gap, self.lapsed, self.tables = 0.0, 0, 0
 
     def copy(self) -> "Seen":
-        """What was seen so far."""
+        """A copy of what was seen so far."""
         copied = Seen()
         copied.answer_seconds += self.answer_seconds
         copied.longest_gap, copied.lapsed = self.longest_gap, self.lapsed
@@ -149,7 +149,7 @@ class LiveOwner(LiveClient):
     def __init__(self, urls: Sequence[str], timing: Timing, seen: Seen) -> None:
         super().__init__(urls, timing, seen)
         self.self: renewal.Owner | None = None
-        """What it knows; None until it is in."""
+        """What it knows; None until it has joined."""
         self._renewed_at = 0.0
 
     @property
@@ -200,7 +200,7 @@ class LiveOwner(LiveClient):
         self.self.seal = answer
 
     async def _renew(self) -> bool:
-        """Ask once; False where it is to be asked again at once."""
+        """Ask once; False if it must ask again at once."""
         owner = self.self
         assert owner is not None
         asked_at = monotonic()
@@ -327,7 +327,8 @@ async def clients(
     seen: Seen,
     told: Told = nobody,
 ) -> AsyncIterator[tuple[list[LiveOwner], list[LiveLookup]]]:
-    """So many of each, when all of them are in and nothing moves any more; ended afterwards.
+    """That many of each, once all of them have joined and nothing moves any longer; ended
+    afterwards.
 
     `told` hears all that lookups are told: after what, and its entries.
     """

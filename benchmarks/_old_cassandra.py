@@ -29,7 +29,7 @@ SECONDS = sized(2, 1)
 
 
 async def beside_old_cassandra(path: Path) -> bool:
-    """Print rates and ratios; whether the bounds are kept. True where there is no Java."""
+    """Print rates and ratios; return whether the bounds are kept. True if there is no Java."""
     if missing := why_not():
         print(f"beside Cassandra 1.2.0: not measured: {missing}")
         return True

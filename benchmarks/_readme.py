@@ -34,7 +34,7 @@ HEAD = [
 
 
 def block(measured: Sequence[Measured]) -> str | None:
-    """What stands between the comments; None where something was not measured in full."""
+    """The text between the comments; None if something was not measured in full."""
     found = {each.name: each for each in measured if each.form == "full"}
     if not set(NEEDED) <= set(found):
         return None

@@ -61,7 +61,7 @@ class Section(msgspec.Struct):
     pictures: list[Picture] = []
     promises: list[Promise] = []
     notes: list[str] = []
-    """What was skipped, and where another is ahead."""
+    """What was skipped, and in what another system is ahead."""
 
 
 class Measured(msgspec.Struct):
@@ -89,7 +89,7 @@ class Results:
         self._order = order
 
     def keep(self, measured: Measured) -> None:
-        """In the place of what was measured before."""
+        """Keep the section in place of the one measured before."""
         there = self._folder / "results"
         there.mkdir(exist_ok=True)
         for old in there.glob(f"{measured.name}.*"):
@@ -151,7 +151,7 @@ def _section(measured: Measured) -> str:
 
 
 def machine(versions: Iterable[str]) -> list[str]:
-    """What the page was measured on."""
+    """The machine on which the page was measured."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     system = f"{platform.system()} {platform.release()}"
     return [

@@ -183,7 +183,7 @@ class QueueReceived:
                 self._missed(sent)
 
     def end(self) -> None:
-        """Nothing comes any more."""
+        """Nothing comes any longer."""
         for each in self._pending:
             self._missed(each)
 

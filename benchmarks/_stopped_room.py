@@ -18,7 +18,7 @@ from tenure.errors import TenureError
 
 
 class Spoken(msgspec.Struct):
-    """What is kept of a room."""
+    """The state of a room."""
 
     times: int = 0
 

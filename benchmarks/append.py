@@ -46,7 +46,7 @@ def record_of(entries: int) -> Changed:
 
 
 def bare_transaction(size: int) -> bytes:
-    """A transaction that puts so many bytes, where a key that is never there is not."""
+    """A transaction that puts that many bytes, if a key does not exist that never exists."""
     key, absent = (b64encode(each).decode() for each in (b"/bench/bare", b"/bench/absent"))
     value = b64encode(bytes(size)).decode()
     return (

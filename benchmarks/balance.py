@@ -76,7 +76,7 @@ LENGTHS = {
 
 
 class Case(NamedTuple):
-    """What is run."""
+    """One case to run."""
 
     policy: str
     owners: int
@@ -104,7 +104,7 @@ class Figures(NamedTuple):
 
 
 def main() -> int:
-    """Run all cases, or those asked for, and print; 1 where a bound is not kept."""
+    """Run all cases, or those asked for, and print; return 1 if a bound is not kept."""
     wanted = set(sys.argv[1:])
     cases = chosen(wanted)
     named = [name for name in POLICIES if not wanted or FIGURE_10 in wanted]

@@ -33,7 +33,7 @@ MOVED_AT_MOST, MOST = 0.2, 1.10
 
 
 def main() -> int:
-    """Run all, and print; 1 where a bound is not kept."""
+    """Run all, and print; return 1 if a bound is not kept."""
     gc.disable()
     kept = []
     for same in (True, False):

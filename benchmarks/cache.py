@@ -114,7 +114,7 @@ async def _holder(
 
 
 async def renewals() -> bool:
-    """What a renewal costs the server's thread, against an echo of its size."""
+    """The cost of a renewal to the server's thread, against an echo of its size."""
     async with AsyncExitStack() as stack:
         volume = Volume(dict[str, str]().get, value_type=str)
         server = await stack.enter_async_context(CacheServer(volume, listen="127.0.0.1:0"))
@@ -180,7 +180,7 @@ async def _compared(
 
 
 async def cut_off() -> bool:
-    """A thousand writes while their one holder says nothing any more."""
+    """A thousand writes while their one holder is silent."""
     keys = [f"row-{i}" for i in range(WRITES)]
     async with AsyncExitStack() as stack:
         volume = Volume(dict[str, str]().get, value_type=str, term=TERM)
@@ -277,7 +277,7 @@ async def _all() -> list[bool]:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     return 0 if all(asyncio.run(_all())) else 1
 
 

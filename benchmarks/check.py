@@ -40,7 +40,7 @@ def owner_of_half_the_keys() -> Owner:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     owner = owner_of_half_the_keys()
     keys = [key for key in (f"room-{i}" for i in range(3 * KEYS)) if owner.check(key)][:KEYS]
     elsewhere = [key for key in (f"room-{i}" for i in range(3 * KEYS)) if not owner.check(key)]

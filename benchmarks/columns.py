@@ -55,7 +55,7 @@ NOW = 1_700_000_000_000_000
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     with TemporaryDirectory() as place:
         path = Path(place)
         are_kept = [

@@ -53,7 +53,7 @@ def _blamed() -> tuple[int, float]:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     good = True
     for nodes, loss, interval_ns, seeds, most in CASES:
         found = _latest(nodes, loss, interval_ns, seeds)

@@ -32,7 +32,7 @@ MB = sized(512, 24)
 VALUE_BYTES = 100_000
 WRITERS = 8
 MB_A_SECOND = 40.0
-"""What the paper has from one node."""
+"""The rate from one node in the paper."""
 SLOW_MB_A_SECOND = 4
 """Of the copy that is killed at half, so that there is a half; of 24 MB."""
 SENT_AGAIN = 0.05
@@ -110,7 +110,7 @@ async def rate_from(sources: int, size: int) -> float:
 
 
 async def sent_again(size: int) -> float:
-    """Which part is sent twice, at the most, where the node is killed when it has half."""
+    """Which part is sent twice, at most, if the node is killed when it has half."""
     sources = 2
     with tempfile.TemporaryDirectory(prefix="tenure-copies-") as place:
         home = _home(place, sources, SLOW_MB_A_SECOND * size / 24e6)

@@ -140,7 +140,7 @@ def host(how: str, owners: int) -> Iterator[Host]:
 
 
 def main() -> int:
-    """Kill them, and print; 1 where a bound is not kept."""
+    """Kill them, and print; return 1 if a bound is not kept."""
     if len(sys.argv) > 1:
         serve(*sys.argv[1:])
         return 0

@@ -44,7 +44,7 @@ WATCHING = """
 
 
 class Stutter(NamedTuple):
-    """What the browser reports of a while."""
+    """What the browser reports about a period."""
 
     seconds: float
     tasks: Sequence[float]
@@ -52,12 +52,12 @@ class Stutter(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """None was longer."""
+        """The longest task."""
         return max(self.tasks, default=0.0)
 
     @property
     def part(self) -> float:
-        """Of the time, that was in long tasks."""
+        """The share of the time in long tasks."""
         return sum(self.tasks) / 1000 / self.seconds
 
 
@@ -92,7 +92,7 @@ async def all_move(page: Page, owners: Sequence[LeavingOwner]) -> None:
 
 
 async def settled(owners: Sequence[FullOwner]) -> None:
-    """All ranges have an owner, and nothing moves any more."""
+    """Wait until all ranges have an owner, and nothing moves any longer."""
     while True:
         changed = await all_renew(owners)
         if not changed and all(owner.held for owner in owners):
@@ -157,7 +157,7 @@ def report(opening: Stutter, moving: Stutter, ranges: int) -> bool:
 
 
 def main() -> int:
-    """Fill a pool, watch it, let all of it move, and print; 1 where the page stuttered."""
+    """Fill a pool, watch it, let all of it move, and print; return 1 if the page stuttered."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("there is no Chromium here, so the dashboard is not looked at: apt install chromium")

@@ -74,7 +74,7 @@ async def measure() -> dict[str, list[float]]:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     found = asyncio.run(measure())
     for service, costs in found.items():
         cheapest, usual = min(costs) * 1e6, median(costs) * 1e6

@@ -18,7 +18,7 @@ SEED = 1
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     with TemporaryDirectory() as place:
         path = Path(place)
         are_kept = [

@@ -28,7 +28,7 @@ TIMES_BARE = at_most(1.5)
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     random = Random(1)
     starts = [b"", *sorted(random.randbytes(8) for _ in range(RANGES - 1))]
     addresses: list[str | None] = [f"http://10.0.0.{random.randrange(OWNERS)}" for _ in starts]

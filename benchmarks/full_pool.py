@@ -162,7 +162,7 @@ async def leads_on(manager: ManagerProcess) -> list[bool]:
 
 
 def main() -> int:
-    """Fill a pool, ask for more, end its leader, and print; 1 where a promise was not kept."""
+    """Fill a pool, ask for more, end its leader, and print; return 1 if a promise was not kept."""
     allow_many_files()
     with tempfile.TemporaryDirectory() as directory:
         journal = f"sqlite:{Path(directory) / 'journal'}"

@@ -47,7 +47,9 @@ DEADLINE_SECONDS = 60.0
 
 
 def main() -> int:
-    """As a child, be what is wanted. Else measure, and print; 1 where a bound is not kept."""
+    """In a child process, play the given part. Otherwise measure, and print; return 1 if a
+    bound is not kept.
+    """
     if len(sys.argv) > 1:
         asyncio.run(ROLES[sys.argv[1]](*sys.argv[2:]))
         return 0

@@ -143,7 +143,7 @@ async def taken(key: str, lookup: Lookup, carts: OwnedState[int]) -> None:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     kept = [judged("turns", of_turns()), judged("turns of entities", of_rooms())]
     return 0 if all(kept) else 1
 

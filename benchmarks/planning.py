@@ -32,7 +32,7 @@ STOP_SECONDS = 0.5
 
 
 def main() -> int:
-    """Measure, and print; 1 where the bound is not kept."""
+    """Measure and print; return 1 if the bound is not kept."""
     world = World(Weighted(), OWNERS, 0.8, seed=1)
     for candidate in world.candidates:
         world.picture.take(world.report(candidate.incarnation))

@@ -130,7 +130,7 @@ async def measure() -> dict[str, Cost]:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     found = asyncio.run(measure())
     for name, cost in found.items():
         service_us, client_us, wall_us = (each * 1e6 for each in cost)

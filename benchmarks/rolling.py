@@ -231,7 +231,7 @@ def slow(times: list[float]) -> float:
 
 
 def main() -> int:
-    """Restart, and print; 1 where a bound is not kept."""
+    """Restart, and print; return 1 if a bound is not kept."""
     parser = ArgumentParser()
     parser.add_argument("--requests", type=int, default=REQUESTS)
     parser.add_argument("--rate", type=float, default=RATE)

@@ -124,7 +124,7 @@ def cpu(pid: int) -> float:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     found = Measured(asyncio.run(routed()), asyncio.run(relayed()))
     figures = [
         ("a routed request, to a plain one", found.routed, ROUTED_BOUND),

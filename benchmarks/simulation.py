@@ -37,7 +37,7 @@ LARGE = Trial(
 
 
 def main() -> int:
-    """Measure both, and print; 1 if a bound was not kept, or a promise broken."""
+    """Measure both, and print; return 1 if a bound was not kept, or a promise broken."""
     small, seconds = many_hours()
     minutes = seconds / 60
     is_quick = minutes <= MINUTES_AT_MOST

@@ -21,7 +21,7 @@ TESTS = (
 
 
 def main() -> int:
-    """Run them, and print; 1 where a test fails, or the bound is not kept."""
+    """Run them, and print; return 1 if a test fails, or the bound is not kept."""
     began = monotonic()
     passed = subprocess.run(TESTS, cwd=ROOT, check=False).returncode == 0
     return 0 if report(monotonic() - began) and passed else 1

@@ -97,7 +97,7 @@ async def measure(manager: ManagerProcess, pool: str) -> tuple[list[float], byte
 
 
 def main() -> int:
-    """Measure both, and print; 1 if a bound was not kept."""
+    """Measure both, and print; return 1 if a bound was not kept."""
     allow_many_files()
     with running_manager("--preset", "paper") as manager:
         pool = make_pool(manager, RANGES // OWNERS)

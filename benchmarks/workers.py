@@ -152,7 +152,7 @@ async def measure(requests: int, served: str) -> Measured:
 
 
 def main() -> int:
-    """Measure, and print; 1 where a bound is not kept."""
+    """Measure and print; return 1 if a bound is not kept."""
     parser = ArgumentParser()
     parser.add_argument("--requests", type=int, default=REQUESTS)
     parser.add_argument("--only", choices=tuple(SERVED))
