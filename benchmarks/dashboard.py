@@ -41,6 +41,7 @@ WATCHING = """
         for (const task of list.getEntries()) longTasks.push(task.duration);
     }).observe({ type: "longtask", buffered: true });
 """
+SCROLLED = "(part) => scrollTo(0, part * document.documentElement.scrollHeight)"
 
 
 class Stutter(NamedTuple):
@@ -79,10 +80,11 @@ async def taken(page: Page, began: float) -> tuple[Stutter, float]:
 
 
 async def all_move(page: Page, owners: Sequence[LeavingOwner]) -> None:
-    """Every range is with another owner for a while."""
+    """Every range is with another owner for a while; each time another part of the page is seen."""
     for first in range(0, OWNERS, AT_ONCE):
         some = owners[first : first + AT_ONCE]
         others = [owner for owner in owners if owner not in some]
+        await page.evaluate(SCROLLED, first / OWNERS)
         await asyncio.gather(*(owner.leave() for owner in some))
         await settled(others)
         await shows(page, others)

@@ -29,13 +29,13 @@ export function element(tag, text = "", attributes = {}) {
   return made;
 }
 
-// A choice among names; the chosen name stays chosen while it exists.
-export function offer(choice, names) {
+// A choice among names; the chosen name stays chosen while it exists. Setting a choice, even to what
+// it is already, has Chromium lay out the whole page.
+export function offer(choice, names, chosen = choice.value) {
   const there = [...choice.options].map((option) => option.value);
-  if (there.length === names.length && there.every((name, index) => name === names[index])) return;
-  const chosen = choice.value;
-  choice.replaceChildren(...names.map((name) => element("option", name, { value: name })));
-  if (names.includes(chosen)) choice.value = chosen;
+  if (there.length !== names.length || there.some((name, index) => name !== names[index]))
+    choice.replaceChildren(...names.map((name) => element("option", name, { value: name })));
+  if (choice.value !== chosen && names.includes(chosen)) choice.value = chosen;
 }
 
 export const byId = (id) => document.getElementById(id);

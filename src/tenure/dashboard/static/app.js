@@ -5,17 +5,17 @@ import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
 import { sayStandby, showManagers } from "./managers.js";
 import { OwnersTable } from "./owners.js";
+import { Ranges } from "./ranges.js";
 import { Space } from "./space.js";
 import { steer } from "./steering.js";
 import { Store } from "./store.js";
 import { tell } from "./story.js";
-import { Table } from "./table.js";
 
 const LOADS_MS = 3000; // loads change all the time, and nobody pushes them
 const AGAIN_MS = 2000;
 
 const page = {
-  view: "leases", pool: null, table: null, pulse: null, stream: null,
+  view: "leases", pool: null, ranges: null, pulse: null, stream: null,
   isReading: false, again: false, timer: 0,
 };
 const events = new Events();
@@ -143,16 +143,16 @@ function offerView(view, isThere) {
 
 function choosePools(names) {
   byId("pool-choice").hidden = names.length === 0;
-  offer(byId("pool"), names);
   const wanted = page.pool ?? decodeURIComponent(location.hash.slice(1));
   const pool = names.includes(wanted) ? wanted : (names[0] ?? null);
+  offer(byId("pool"), names, pool);
   if (pool !== page.pool) choosePool(pool);
-  if (pool !== null) byId("pool").value = pool;
 }
 
 function choosePool(pool) {
   page.pool = pool;
-  page.table = pool === null ? null : new Table(pool);
+  page.ranges?.end();
+  page.ranges = pool === null ? null : new Ranges(pool);
   byId("story").replaceChildren();
   if (pool !== null) history.replaceState(null, "", `#${encodeURIComponent(pool)}`);
 }
@@ -191,9 +191,9 @@ async function readOnce() {
   else if (page.pool !== null) await readPool(page);
 }
 
-async function readPool({ pool, table }) {
+async function readPool({ pool, ranges }) {
   const found = await ask(poolPath(pool, "owners"));
-  if (table !== page.table) return; // another pool was chosen meanwhile
+  if (ranges !== page.ranges) return; // another pool was chosen meanwhile
   const sorted = found.owners.sort((a, b) => (a.name < b.name ? -1 : 1));
   offerView("caches", sorted.some((owner) => owner.volume));
   offerView("entities", sorted.some((owner) => owner.entities));
@@ -202,16 +202,13 @@ async function readPool({ pool, table }) {
   else await readTable(page, sorted);
 }
 
-async function readTable({ pool, table }, sorted) {
-  const [plan] = await Promise.all([ask(poolPath(pool, "plan")), table.refresh()]);
-  if (table !== page.table) return;
-  space.show(table, sorted);
-  await breathe();
-  if (table !== page.table) return;
-  owners.show(sorted);
-  await breathe();
-  offer(byId("pin-owner"), sorted.map((owner) => owner.name));
-  showPool(plan);
+async function readTable({ pool, ranges }, sorted) {
+  const [plan] = await Promise.all([ask(poolPath(pool, "plan")), ranges.refresh()]);
+  for (const show of [() => space.show(ranges, sorted), () => owners.show(sorted), () => showPool(plan)]) {
+    await breathe();
+    if (ranges !== page.ranges) return;
+    show();
+  }
 }
 
 function showPool(plan) {
@@ -245,14 +242,18 @@ byId("why").addEventListener("submit", (event) => {
   event.preventDefault();
   tell(page.pool, byId("why-key").value);
 });
+byId("pin-owner").addEventListener("focus", () => {
+  byId("owner-names").replaceChildren(...owners.owners.map(({ name }) => element("option", "", { value: name })));
+});
 for (const button of document.querySelectorAll("[data-pin]")) {
   button.addEventListener("click", async () => {
     const key = byId("why-key").value, owner = byId("pin-owner").value;
-    if (!key) {
-      byId("why-key").focus();
+    const isPin = button.dataset.pin === "pin", missing = !key ? "why-key" : isPin && !owner ? "pin-owner" : "";
+    if (missing) {
+      byId(missing).focus();
       return;
     }
-    const body = button.dataset.pin === "pin" ? { key, owner } : { key };
+    const body = isPin ? { key, owner } : { key };
     await steer(page.pool, button.dataset.pin, body, key);
     await Promise.all([tell(page.pool, key), read()]);
   });

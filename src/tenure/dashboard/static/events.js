@@ -3,6 +3,8 @@
 import { byId, element, fill } from "./api.js";
 
 const KEPT = 300;
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }); // made in 30 ms
+const DRAWN_MS = 200; // in a storm of them nobody reads more of it a second
 
 export class Events {
   constructor() {
@@ -21,10 +23,10 @@ export class Events {
     this.last = event.number;
     this.all.unshift(event);
     this.all.length = Math.min(this.all.length, KEPT);
-    this.waiting ||= requestAnimationFrame(() => {
+    this.waiting ||= setTimeout(() => {
       this.waiting = 0;
       this.draw();
-    });
+    }, DRAWN_MS);
   }
 
   draw() {
@@ -33,7 +35,7 @@ export class Events {
     fill(byId("events"), shown.map((event) => this.item(event)));
     const [latest] = this.all;
     byId("latest").hidden = !latest;
-    if (latest) byId("latest").textContent = `Latest, at ${time(latest).toLocaleTimeString()}: ${words(latest)}`;
+    if (latest) byId("latest").textContent = `Latest, at ${CLOCK.format(time(latest))}: ${words(latest)}`;
   }
 
   // Made once: there are hundreds, and more come several times a second.
@@ -41,7 +43,7 @@ export class Events {
     if (this.items.has(event)) return this.items.get(event);
     const item = element("li", "", { value: event.number, class: event.level });
     const at = time(event);
-    item.append(element("time", at.toLocaleTimeString(), { datetime: at.toISOString() }), words(event));
+    item.append(element("time", CLOCK.format(at), { datetime: at.toISOString() }), words(event));
     if (event.cause) {
       const cause = element("button", `(cause ${event.cause})`, { title: "show all with this cause" });
       cause.addEventListener("click", () => {

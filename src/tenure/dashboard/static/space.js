@@ -1,7 +1,6 @@
 // The key space as a bar: a colour for each owner, stronger where an owner has more to do; and holes.
 
-import { byId, element } from "./api.js";
-import { position } from "./table.js";
+import { byId, element, fill } from "./api.js";
 
 const LEGEND = 24; // nobody can tell more colours apart
 export const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -20,11 +19,19 @@ export function colour(name, work) { // `work` is from 0 to 1: what it does, bes
 export class Space {
   constructor(canvas) {
     this.canvas = canvas;
-    this.at = 0;
+    this.width = this.height = 0; // told by the browser: to ask would have it lay out the page at once
     this.picture = document.createElement("canvas"); // all but the cursor, which moves with the mouse
-    this.table = null;
+    this.ranges = null;
     this.work = new Map();
-    new ResizeObserver(() => this.draw()).observe(canvas);
+    this.at = 0; // the range that is pointed at
+    this.place = 0; // where it begins, from 0 to 1
+    this.isPointed = false;
+    this.swatches = new Map(); // by name
+    new ResizeObserver(([{ contentRect }]) => {
+      this.width = contentRect.width;
+      this.height = contentRect.height;
+      this.draw();
+    }).observe(canvas);
     dark.addEventListener("change", () => this.draw());
     canvas.addEventListener("mousemove", (event) => {
       const box = canvas.getBoundingClientRect();
@@ -34,7 +41,7 @@ export class Space {
   }
 
   onKey(event) {
-    const last = (this.table?.entries.length ?? 0) - 1;
+    const last = (this.ranges?.count ?? 0) - 1;
     const steps = {
       ArrowLeft: this.at - 1, ArrowRight: this.at + 1, Home: 0, End: last,
       PageUp: this.at - 20, PageDown: this.at + 20,
@@ -44,25 +51,22 @@ export class Space {
     this.point(Math.max(0, Math.min(last, steps[event.key])));
   }
 
-  show(table, owners) {
-    this.table = table;
+  show(ranges, owners) {
     const most = Math.max(0, ...owners.map((owner) => owner.load));
+    this.ranges = ranges;
     this.work = new Map(owners.map((owner) => [owner.incarnation, most ? owner.load / most : 0]));
-    this.at = Math.max(0, Math.min(this.at, table.entries.length - 1));
+    if (this.edge(this.at) !== this.place) this.at = this.indexAt(this.place);
     this.draw();
     this.tell(owners);
+    if (this.isPointed) this.describe();
   }
 
-  // A hashed pool is drawn by its space. In an ordered one nobody knows how far keys are apart, so
-  // each range is as wide as any other.
   edge(index) {
-    const entries = this.table.entries;
-    if (this.table.kind === "ordered") return index / entries.length;
-    return index === entries.length ? 1 : position(entries[index].start);
+    return index < this.ranges.count ? this.ranges.edges[index] : 1;
   }
 
   indexAt(place) {
-    let low = 0, high = Math.max(0, (this.table?.entries.length ?? 1) - 1);
+    let low = 0, high = Math.max(0, (this.ranges?.count ?? 1) - 1);
     while (low < high) {
       const middle = (low + high + 1) >> 1;
       if (this.edge(middle) <= place) low = middle;
@@ -72,81 +76,97 @@ export class Space {
   }
 
   draw() {
-    const { canvas, picture, table } = this, scale = devicePixelRatio || 1;
-    picture.width = Math.max(1, Math.round(canvas.clientWidth * scale));
-    picture.height = Math.max(1, Math.round(canvas.clientHeight * scale));
-    if (table?.entries.length) this.paint(picture.getContext("2d"), scale);
+    const { picture } = this, scale = devicePixelRatio || 1;
+    picture.width = Math.max(1, Math.round(this.width * scale));
+    picture.height = Math.max(1, Math.round(this.height * scale));
+    if (this.ranges?.count) this.paint(picture.getContext("2d"), scale);
     this.drawCursor();
   }
 
   // Of 64,000 ranges dozens lie in one pixel, and the first of each half of a pixel is drawn. A hole is
   // always drawn, and last, because it must be seen.
   paint(pen, scale) {
-    const { table } = this, width = this.canvas.clientWidth, height = this.canvas.clientHeight;
+    const { ranges, width, height } = this, { owners } = ranges;
     pen.scale(scale, scale);
     const holes = [], fills = new Map(); // most have an owner that had others before
     let from = this.edge(0) * width, drawn = -1;
-    table.entries.forEach((entry, index) => {
-      const to = this.edge(index + 1) * width, wide = to - from, at = from;
+    for (let index = 0; index < owners.length; index += 1) {
+      const owner = owners[index], to = this.edge(index + 1) * width, wide = to - from, at = from;
       from = to;
-      if (entry.owner === null) {
-        holes.push([at, Math.max(2, wide)]);
-        return;
+      if (owner === 0) {
+        const last = holes.at(-1), end = at + Math.max(2, wide);
+        if (last && at <= last.end) last.end = Math.max(last.end, end);
+        else holes.push({ at, end });
+        continue;
       }
-      if (wide < 0.5 && Math.floor(at * 2) === drawn) return;
+      if (wide < 0.5 && Math.floor(at * 2) === drawn) continue;
       drawn = Math.floor(at * 2);
-      if (!fills.has(entry.owner))
-        fills.set(entry.owner, colour(table.nameOf(entry.owner), this.work.get(entry.owner) ?? 0));
-      pen.fillStyle = fills.get(entry.owner);
+      if (!fills.has(owner)) fills.set(owner, colour(ranges.nameOf(owner), this.work.get(owner) ?? 0));
+      pen.fillStyle = fills.get(owner);
       pen.fillRect(at, 0, Math.max(0.5, wide), height);
-    });
-    for (const [at, wide] of holes) hatch(pen, at, wide, height);
+    }
+    pen.fillStyle = hatching(pen);
+    for (const { at, end } of holes) pen.fillRect(at, 0, end - at, height);
   }
 
   drawCursor() {
-    const { canvas, picture } = this, scale = devicePixelRatio || 1;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
+    const { canvas, picture, width, height, at } = this, scale = devicePixelRatio || 1;
     canvas.width = picture.width;
     canvas.height = picture.height;
-    if (!this.table?.entries.length) return;
+    if (!this.ranges?.count) return;
     const pen = canvas.getContext("2d");
     pen.drawImage(picture, 0, 0);
     pen.scale(scale, scale);
-    const from = this.edge(this.at) * width;
-    const wide = Math.max(3, this.edge(this.at + 1) * width - from);
-    pen.strokeStyle = getComputedStyle(canvas).color;
+    const from = this.edge(at) * width, wide = Math.max(3, this.edge(at + 1) * width - from);
+    pen.strokeStyle = dark.matches ? "#e7eaee" : "#1b1f24"; // the ink of the page
     pen.lineWidth = 2;
     pen.strokeRect(from + 1, 1, Math.max(1, wide - 2), height - 2);
   }
 
   tell(owners) {
-    const holes = this.table.holes, words = byId("space-words");
-    words.textContent = `${this.table.entries.length} ranges, ${owners.length} owners` +
+    const { count, holes } = this.ranges, words = byId("space-words");
+    words.textContent = `${count} ranges, ${owners.length} owners` +
       (holes ? `; ${holes} ${holes === 1 ? "range has" : "ranges have"} no owner` : "");
-    byId("busiest").textContent = busiest(owners);
     words.className = holes ? "error" : "";
-    const legend = byId("legend");
-    legend.replaceChildren(...owners.slice(0, LEGEND).map((owner) =>
-      swatch(owner.name, colour(owner.name, this.work.get(owner.incarnation) ?? 0))));
-    if (owners.length > LEGEND) legend.append(element("li", `and ${owners.length - LEGEND} more`));
+    byId("busiest").textContent = whoIsBusiest(owners);
+    const busiest = [...owners].sort((a, b) => b.load - a.load).slice(0, LEGEND); // of equals the first
+    const items = owners.filter((owner) => busiest.includes(owner)).map((owner) => this.swatch(owner));
+    if (owners.length > LEGEND) items.push(element("li", `and ${owners.length - LEGEND} more`));
+    fill(byId("legend"), items);
+  }
+
+  // Kept: of 24 little more than the strength of a colour changes.
+  swatch({ name, incarnation }) {
+    const meant = colour(name, this.work.get(incarnation) ?? 0);
+    if (!this.swatches.has(name)) this.swatches.set(name, swatch(name, meant));
+    const rect = this.swatches.get(name).querySelector("rect");
+    if (rect.getAttribute("fill") !== meant) rect.setAttribute("fill", meant);
+    return this.swatches.get(name);
   }
 
   point(index) {
-    if (!this.table?.entries.length) return;
+    if (!this.ranges?.count) return;
     this.at = index;
+    this.place = this.edge(index);
+    this.isPointed = true;
     this.drawCursor();
-    const entry = this.table.entries[index];
+    this.describe();
+  }
+
+  async describe() {
+    const { ranges, at } = this, entry = await ranges.entry(at).catch(() => null);
+    if (!entry || ranges !== this.ranges || at !== this.at) return; // another is pointed at by now
     const named = (hex, text) => (text ? JSON.stringify(text) : hex);
     const from = entry.start === "" ? "the first key" : named(entry.start, entry.startText);
     const to = entry.end === null ? "the last" : named(entry.end, entry.endText);
-    const owner = this.table.nameOf(entry.owner) ?? "nobody";
+    const owner = entry.owner === null ? "nobody" : ranges.nameOf(entry.owner);
     byId("space-at").textContent =
       `${from} to ${to}: ${owner}, lease number ${entry.number}, unbroken since ${entry.since}`;
   }
 }
 
 // The busiest owner, and its share of the load; nothing if there is no load.
-function busiest(owners) {
+function whoIsBusiest(owners) {
   const all = owners.reduce((so_far, owner) => so_far + owner.load, 0);
   if (!all) return "";
   const most = owners.reduce((so_far, owner) => (owner.load > so_far.load ? owner : so_far));
@@ -168,20 +188,16 @@ export function swatch(name, fill) {
   return item;
 }
 
-function hatch(pen, from, wide, height) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(from, 0, wide, height);
-  pen.clip();
-  pen.fillStyle = "#b42318";
-  pen.fillRect(from, 0, wide, height);
-  pen.strokeStyle = "#fff";
-  pen.lineWidth = 1;
-  pen.beginPath();
-  for (let x = from - height; x < from + wide; x += 8) {
-    pen.moveTo(x, height);
-    pen.lineTo(x + height, 0);
+// White on red, from side to side of a square that is laid side by side.
+function hatching(pen) {
+  const tile = new OffscreenCanvas(8, 8), drawn = tile.getContext("2d");
+  drawn.fillStyle = "#b42318";
+  drawn.fillRect(0, 0, 8, 8);
+  drawn.strokeStyle = "#fff";
+  for (const x of [-8, 0, 8]) {
+    drawn.moveTo(x - 1, 9);
+    drawn.lineTo(x + 9, -1);
   }
-  pen.stroke();
-  pen.restore();
+  drawn.stroke();
+  return pen.createPattern(tile, "repeat");
 }

@@ -42,9 +42,8 @@ export class Store {
 
   offer(clusters) {
     const names = clusters.map((cluster) => cluster.name);
-    offer(byId("cluster"), names);
     if (!names.includes(this.cluster)) this.cluster = names[0] ?? null;
-    if (this.cluster !== null) byId("cluster").value = this.cluster;
+    offer(byId("cluster"), names, this.cluster);
   }
 
   async read() {

@@ -9,28 +9,30 @@ export class Table {
     this.journal = null;
     this.kind = "hashed";
     this.entries = []; // in order, without gaps
-    this.owners = new Map(); // by incarnation
+    this.names = new Map(); // of owners, by incarnation
   }
 
+  // Whether anything has changed.
   async refresh() {
     const since = this.lsn === null ? "" : `?since=${this.lsn}&journal=${this.journal}`;
     const answer = await ask(poolPath(this.pool, "table") + since);
     const entries = answer.entries.map(plain);
-    if (answer.snapshot) this.owners.clear();
-    for (const owner of answer.owners) this.owners.set(owner.incarnation, owner);
+    this.names = new Map(answer.owners.map((owner) => [owner.incarnation, owner.name]));
     this.entries = answer.snapshot ? entries : laid(this.entries, entries);
     this.kind = answer.kind;
     this.lsn = answer.lsn;
     this.journal = answer.journal;
+    return answer.snapshot || entries.length > 0;
   }
 
-  nameOf(incarnation) {
-    if (incarnation === null) return null;
-    return this.owners.get(incarnation)?.name ?? `#${incarnation}`;
-  }
-
-  get holes() {
-    return this.entries.filter((entry) => entry.owner === null).length;
+  // What is drawn of it. A hashed pool is drawn by its space. In an ordered one nobody knows how far
+  // keys are apart, so each range is as wide as any other.
+  shape() {
+    const { entries, names } = this, isOrdered = this.kind === "ordered";
+    const edges = Float64Array.from(entries, (entry, index) =>
+      isOrdered ? index / entries.length : position(entry.start));
+    const owners = Float64Array.from(entries, (entry) => entry.owner ?? 0);
+    return { edges, owners, names, holes: entries.filter((entry) => entry.owner === null).length };
   }
 }
 
@@ -74,6 +76,6 @@ function lastAtOrBelow(entries, start) {
 }
 
 // Where a key is in a hashed pool's space, from 0 to 1: its first six bytes are enough for a screen.
-export function position(hex) {
+function position(hex) {
   return parseInt((hex + "000000000000").slice(0, 12), 16) / 2 ** 48;
 }
