@@ -48,7 +48,7 @@ FILES = ("state_dir", "tls_cert", "tls_key", "tls_client_ca", "tokens", "audit_l
 LISTS = ("known_as", "others")
 POOL_KEYS = ("name", "kind", "split_points")
 NOT_HERE = {
-    "first_start": ("it applies to one start of a manager: pass it as --first-start"),
+    "first_start": "it applies to one start of a manager: pass it as --first-start",
 }
 NAMES: dict[type, str] = {
     str: "text in quotes",

@@ -56,7 +56,19 @@ def _note(complaints: list[str], kind: str, text: str) -> None:
         complaints.append(text)
 
 
+SEEN_MS = 100
+"""After which Chromium has drawn what has come into sight."""
+
+
 async def keep(page: Page, name: str) -> None:
     """A picture, where pictures are wanted."""
-    if SCREENSHOTS:  # Playwright makes the folder
-        await page.screenshot(path=f"{SCREENSHOTS}/{name}.png", full_page=True)
+    if not SCREENSHOTS:
+        return
+    before = page.viewport_size
+    assert before is not None
+    height: int = await page.evaluate("document.documentElement.scrollHeight")
+    # Out of sight nothing is drawn, so that all of it has to be in sight.
+    await page.set_viewport_size({"width": before["width"], "height": height})
+    await page.wait_for_timeout(SEEN_MS)
+    await page.screenshot(path=f"{SCREENSHOTS}/{name}.png", full_page=True)  # in a new folder
+    await page.set_viewport_size(before)

@@ -387,7 +387,7 @@ async def test_volumes_that_cannot_be(options: dict[str, Any], why: str) -> None
     [
         ({"listen": "7500"}, 'listen is "HOST:PORT"'),
         ({"listen": "127.0.0.1:70000"}, 'listen is "HOST:PORT"'),
-        ({"listen": "0.0.0.0:7500"}, "reached by other machines"),
+        ({"listen": "0.0.0.0:7500"}, "reached from other machines"),
         ({"fence": lambda: 0}, "fence is called with 1 argument"),
         ({"fence": 7}, "fence is called, so it must be a function"),
         ({"memory": 7}, "memory is the path of a file"),

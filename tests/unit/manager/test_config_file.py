@@ -75,7 +75,7 @@ def test_what_is_said_on_the_command_line_wins_and_none_is_not_said(file: Path) 
     [
         ("jornal = 'memory'", "no setting 'jornal'; did you mean journal?"),
         ("zzz = 1", "no setting 'zzz'; There are: host, port"),
-        ("first_start = true", "first_start cannot be configured; it is said by"),
+        ("first_start = true", "first_start cannot be configured; it applies to one start"),
         ("port = '7400'", "port is '7400', and should be a whole number"),
         ("port = true", "port is True, and should be a whole number"),
         ("known_as = 'a'", "known_as is 'a', and should be a list of names"),
