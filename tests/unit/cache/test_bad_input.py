@@ -253,6 +253,32 @@ async def test_a_volume_without_store_takes_no_writes_of_caches() -> None:
             await cache.write("a", "x")
 
 
+async def test_who_gives_up_waiting_for_an_answer_holds_up_nobody_else() -> None:
+    async with stage() as it:
+        gate = asyncio.Event()
+
+        async def load(key: str) -> str:
+            await gate.wait()
+            return key
+
+        async def store(key: str, value: str, fence: int) -> None:
+            await gate.wait()
+
+        await it.serve(it.volume(load=load, store=store))
+        cache = await it.enter()
+        given_up = [asyncio.ensure_future(each) for each in (cache.get("a"), cache.write("b", "x"))]
+        reading = asyncio.ensure_future(cache.get("a"))
+        await it.turn(0.1)
+        for each in given_up:
+            each.cancel()
+        await it.turn(0.1)
+        gate.set()
+        assert await reading == "a"
+        await cache.write("b", "y")
+        assert await cache.get("b") == "y"
+        assert all(each.cancelled() for each in given_up)
+
+
 # --- bodies ---
 
 
