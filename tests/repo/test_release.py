@@ -1,6 +1,9 @@
 """A release: what it refuses, what it writes, and what is looked for in what it builds."""
 
+import os
+import shutil
 import subprocess
+import sys
 from email.message import Message
 from pathlib import Path
 
@@ -102,3 +105,33 @@ def test_metadata_that_say_something_wrong_are_found() -> None:
 def test_the_extras_of_users_are_those_that_are_installed_together() -> None:
     assert {"server", "columns", "testing"} <= set(distribution.extras())
     assert not distribution.OF_DEVELOPERS & set(distribution.extras())
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="there is no ssh-keygen here")
+def test_a_dry_run_signs_with_a_key_of_this_repository(tmp_path: Path) -> None:
+    folder, key = repository(tmp_path), tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    checks = folder / "tools/dist-check"
+    checks.write_text("mkdir -p dist && touch dist/tenure.whl dist/tenure.tar.gz\n")
+    checks.chmod(0o755)
+    shutil.copytree(ROOT / "tools/release", folder / "tools/release")
+    (folder / ".venv").symlink_to(sys.prefix)
+    (folder / ".gitignore").write_text(".venv\n")
+    git(folder, "init", "-q")
+    for name, value in (("gpg.format", "ssh"), ("user.signingkey", str(key))):
+        git(folder, "config", name, value)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "All of it")
+    said = {"VERSION": "0.2.0", "DRY_RUN": "1", "SITE": "0", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    done = subprocess.run(
+        ["tools/make-release"],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **said},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "dry run of 0.2.0 went through" in done.stdout
+    assert "tenure.whl.sig" in done.stdout
+    assert "not signed" not in done.stdout
