@@ -56,8 +56,8 @@ def _note(complaints: list[str], kind: str, text: str) -> None:
         complaints.append(text)
 
 
-SEEN_MS = 100
-"""After which Chromium has drawn what has come into sight."""
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Done when Chromium has drawn what has come into sight."""
 
 
 async def keep(page: Page, name: str) -> None:
@@ -69,6 +69,6 @@ async def keep(page: Page, name: str) -> None:
     height: int = await page.evaluate("document.documentElement.scrollHeight")
     # Out of sight nothing is drawn, so that all of it has to be in sight.
     await page.set_viewport_size({"width": before["width"], "height": height})
-    await page.wait_for_timeout(SEEN_MS)
+    await page.evaluate(DRAWN)
     await page.screenshot(path=f"{SCREENSHOTS}/{name}.png", full_page=True)  # in a new folder
     await page.set_viewport_size(before)
