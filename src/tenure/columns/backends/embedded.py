@@ -40,6 +40,8 @@ FAST_SECONDS = 1.0
 BUSY_ATTEMPTS = 100
 BUSY_SECONDS = 0.05
 """A write waits five seconds for a disk that does not keep up."""
+SHORTEST_SECONDS = 1e-6
+"""More than zero, since the system returns at once from a sleep of zero."""
 
 
 def wall_clock() -> int:
@@ -228,8 +230,8 @@ class EmbeddedBackend:
 
 
 async def in_steps(steps: Steps[P], check: Callable[[], None] = lambda: None) -> P:
-    """Run a reading to its end, and let other tasks run between its steps; `check` is called after
-    each step, and may raise.
+    """Run a reading to its end, and let other tasks and threads run between its steps; `check` is
+    called after each step, and may raise.
     """
     while True:
         try:
@@ -238,4 +240,17 @@ async def in_steps(steps: Steps[P], check: Callable[[], None] = lambda: None) ->
             page: P = end.value
             return page
         await asyncio.sleep(0)
+        let_threads_run()
         check()
+
+
+def let_threads_run() -> None:
+    """Leave the interpreter to a thread that waits for it.
+
+    A thread asks for the interpreter when it has waited 5 ms. Whenever the loop looks for events,
+    it releases the interpreter for some microseconds: too short for another thread to wake up, but
+    its 5 ms begin anew. So a loop whose turns are shorter keeps other threads waiting, for as long
+    as 0.1 s, and one of them may renew leases. The shortest sleep takes about 60 µs, which is
+    enough.
+    """
+    time.sleep(SHORTEST_SECONDS)
