@@ -105,7 +105,7 @@ class Hits(Generic[V]):
         """The last known value of the object, however old, and its age, for when no server answers.
 
         None if nothing is known. When this cache hears of a write of the object, it forgets the
-        object.
+        object. A value that `get` returned while the object was being written is known, too.
         """
         found = self._found(key)
         if found is None:

@@ -216,6 +216,55 @@ async def test_the_last_known_value_has_an_age() -> None:
         assert cache.last_known("a") is None  # it is known to be old
 
 
+async def test_what_a_reader_was_given_without_a_lease_is_known_last() -> None:
+    """While a write runs, readers get a value that may be hit by nobody."""
+    async with stage() as it:
+        volume = await it.serve()
+        cache = await it.enter(patience=1)
+        await cache.get("a")
+        async with volume.write("a", "none"):
+            it.rows["a"] = "new"
+            assert await cache.get("a") == "new"
+            assert await cache.get("none") is None
+        assert cache.peek("a") is MISSING
+        assert cache.proof("a") is None
+        assert cache.stats()["live"] == 0
+        await it.turn(5)
+        assert cache.last_known("a") == ("new", 5.0)
+        assert cache.last_known("none") == (None, 5.0)
+
+
+async def test_what_was_written_without_a_lease_is_known_last() -> None:
+    """Another write of the same object follows, and its holders are told before it runs."""
+    async with stage() as it:
+        gate = asyncio.Event()
+
+        async def store(key: str, value: str, fence: int) -> None:
+            await gate.wait()
+
+        volume = await it.serve(it.volume(store=store))
+        cache = await it.enter()
+        async with volume.write("a"):
+            assert await cache.get("a") == "old"
+        writing = asyncio.ensure_future(cache.write("a", "mine"))
+        await it.turn(1)
+        assert cache.last_known("a") is None  # it may be written by now
+
+        async def follow() -> None:
+            async with volume.write("a"):
+                await it.turn(0)
+
+        following = asyncio.ensure_future(follow())
+        await it.turn(0)
+        gate.set()
+        await writing
+        assert cache.peek("a") is MISSING
+        known = cache.last_known("a")
+        assert known is not None
+        assert known.value == "mine"
+        await following
+
+
 async def test_entries_make_room_and_what_is_read_stays() -> None:
     async with stage() as it:
         it.rows = {f"k{i}": f"v{i}" for i in range(10)}

@@ -252,11 +252,7 @@ class CacheMachine(OwnWriting):
         if flight.audited is not None:
             self._judge(now, flight, message)
         as_of = AsOf(history=self.history, number=message.number, count=message.count)
-        kept = message.lease_ns > 0 and self.keeps(asking, message.key, message.version)
-        if kept:
-            self.keep(contact, asking, as_of, message)
-        elif message.lease_ns:
-            self.note(CacheKind.LATE_FILL)
+        self.fill(now, contact, asking, as_of, message, message.kind, message.value)
         self.acknowledge(contact, message.items)
         self.land(now, flight, message, as_of)
 
@@ -296,8 +292,8 @@ class CacheMachine(OwnWriting):
         asking = write.asking
         self.take(now, contact, asking, message.term_ns, message.items)
         as_of = AsOf(history=self.history, number=message.number, count=message.count)
-        if message.lease_ns and self.keeps(asking, message.key, message.version):
-            self.put(contact, asking, write.key, as_of, message.lease_ns, "value", write.value)
+        if message.ok:
+            self.fill(now, contact, asking, as_of, message, "value", write.value)
         self.acknowledge(contact, message.items)
         self.end_write(write, "written" if message.ok else "failed", as_of, message.detail)
 

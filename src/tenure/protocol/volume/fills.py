@@ -24,6 +24,7 @@ from tenure.protocol.volume.messages import (
     Items,
     Listed,
     Value,
+    WriteDone,
 )
 from tenure.protocol.volume.noted import CacheKind
 
@@ -101,8 +102,31 @@ class Fills(Asks):
         """Whether nothing that came meanwhile speaks against keeping an answer (V7)."""
         return asking.marks.admits(key, version)
 
-    def keep(self, contact: Contact, asking: Question, as_of: AsOf, message: Fetched) -> None:
-        self.put(contact, asking, message.key, as_of, message.lease_ns, message.kind, message.value)
+    def fill(
+        self,
+        now: Instant,
+        contact: Contact,
+        asking: Question,
+        as_of: AsOf,
+        message: Fetched | WriteDone,
+        kind: FetchedKind,
+        value: Value,
+    ) -> None:
+        """Take what an answer brought. Without a lease nobody hits it: it is what was known last,
+        and its server is not asked about it, because a write may have overtaken it.
+        """
+        key, lease_ns = message.key, message.lease_ns
+        if lease_ns and self.keeps(asking, key, message.version):
+            self.put(contact, asking, key, as_of, lease_ns, kind, value)
+            return
+        if lease_ns:
+            self.note(CacheKind.LATE_FILL)
+        if self.is_hit(now, key):
+            return
+        self.put(contact, asking, key, as_of, 0, kind, value)
+        self.doubt((key,))
+        if kind != "unchanged":
+            del self.entries[key]
 
     def put(
         self,

@@ -55,8 +55,8 @@ class OwnWriting(Fills):
         for contact in self.contacts.values():
             for asking in contact.asked():
                 asking.marks.raise_to(key, NOTHING_IS_KEPT)
-        if self.entries.pop(key, None) is not None:
-            self._actions.append(DropEntries((key,)))
+        self.entries.pop(key, None)
+        self._actions.append(DropEntries((key,)))  # also what was known last
 
     def _forget_write(self, write: OwnWrite) -> None:
         for sequence, each in list(self.fetches.writes.items()):

@@ -43,6 +43,7 @@ def test_the_late_fill() -> None:
     stage.deliver(late)
     assert stage.hit("a") is None
     assert stage.value("a") == b"old"
+    assert stage.entries["a"].objects[K].value == b"old", "what its readers were given last"
 
 
 def test_a_past_readers_answer() -> None:
@@ -167,6 +168,11 @@ def test_the_overtaken_load() -> None:
     stage.load()
     stage.settle()
     assert stage.value("b") == b"new"
+    assert stage.entries["a"].objects[K].value == b"old", "what its readers were given last"
+    stage.reconnect("a")
+    stage.settle()
+    assert stage.hit("a") is None, "whatever it was as of, it was old"
+    assert stage.read("a") == b"new"
 
 
 # --- 4: the interrupted reader ---

@@ -439,6 +439,20 @@ def test_who_is_inactive_for_longest_makes_room() -> None:
     assert len(stage.server.context.readers) == 1
 
 
+def test_what_is_still_current_is_known_as_of_the_last_question() -> None:
+    """Also where the answer gives no lease."""
+    stage = held("a", config=msgspec.structs.replace(ALONE, most_leases=1))
+    stage.pass_(4)
+    assert stage.read("b", L) == b"old"
+    for _ in range(2):
+        stage.pass_(2)
+        assert stage.read("b", L) == b"old"
+        assert stage.read("a") == b"old"
+        assert stage.hit("a") is None, "there is no room for its lease"
+        assert stage.reads("a")[-1].outcome == "unchanged"
+        assert stage.entries["a"].objects[K].until == stage.now("a")
+
+
 def test_granting_during_a_write() -> None:
     """No object lease is given while a write of the object has its turn (V5)."""
     stage = held("a")
