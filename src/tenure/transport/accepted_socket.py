@@ -34,10 +34,11 @@ from tenure.transport.websocket_frames import (
 )
 
 FAIR_NS = MILLISECOND_NS
-"""Messages that come closer than this wait for their turn: all that a flood has in its buffer,
-thousands of messages, would otherwise be taken in one go."""
+"""Messages that come closer together than this wait for their turn. Otherwise all that a flood has
+in its buffer, thousands of messages, would be handled in one go.
+"""
 WAITING_BYTES = 4096
-"""What may wait for its turn before no more is read: some tens of renewals."""
+"""The bytes that may wait for their turn before reading pauses: some tens of renewals."""
 CLOSE_SECONDS = 2.0
 """How long a client has to answer that its connection is closed."""
 _KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -45,8 +46,9 @@ _PING = frame(b"", PING)
 
 
 class FairTurns:
-    """Takes one call after another, and lets the event loop hear everybody else in between: a table
-    for each of a hundred connections would take a second, in which no owner is renewed.
+    """Lets callers take turns, with the event loop serving everybody else in between. Sending a
+    table to each of a hundred connections in one go would take a second, in which no owner is
+    renewed.
     """
 
     def __init__(self) -> None:
@@ -55,19 +57,21 @@ class FairTurns:
         self._is_going_round = False
 
     async def wait(self) -> None:
-        """Until it is the caller's turn."""
+        """Wait until it is the caller's turn."""
         async with self._lock:
             await asyncio.sleep(0)
 
     def put(self, socket: "AcceptedSocket") -> None:
-        """Have it read one frame when it is its turn."""
+        """Make the socket read one frame when it is its turn."""
         self._waiting.append(socket)
         if not self._is_going_round:
             self._is_going_round = True
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """The next one. A callback that is put off is called after all that has come meanwhile."""
+        """Let the next socket read. The callback for the one after it runs after everything that
+        arrives meanwhile.
+        """
         socket = self._waiting.popleft()
         self._is_going_round = bool(self._waiting)
         if self._is_going_round:
@@ -78,7 +82,8 @@ class FairTurns:
 class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
     """One client's WebSocket. The acceptor decides what its messages mean.
 
-    `turns` is for clients that send much at once; without it, all that has come is read at once.
+    With `turns`, for clients that send much at once, frames are read one at a time; without it, all
+    that has arrived is read at once.
     """
 
     __slots__ = (
@@ -106,19 +111,22 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         super().__init__(transport, version, lag_bytes)
         self.transport: asyncio.Transport
         self.heard_at: Instant = boot_clock()
-        """When anything came last."""
+        """When bytes last arrived."""
         self.left: Callable[[AcceptedSocket], None] | None = None
-        """Told when the connection is gone, by whoever counts them."""
+        """Called when the connection is gone; whoever counts connections sets it."""
         self._frames: FrameReader | None = FrameReader(most_bytes)
-        """None when what came cannot be read: the rest is dropped until the connection ends."""
+        """None once a frame cannot be read: later bytes are dropped until the connection ends."""
         self._turns = turns
         self._rate = rate
         self._is_waiting = False
-        """For its turn, or for its end."""
+        """Whether it waits for its turn, or, after a flood, for its end."""
         self._is_paused = False
-        """Nothing more is read: more waits than what a client says at once."""
+        """Whether reading is paused, because more bytes wait than a client usually sends at once.
+        """
         self._ending: asyncio.TimerHandle | None = None
-        """Until when the client may answer a close frame; after one nothing else is sent."""
+        """The time until which the client may answer a close frame, after which nothing else is
+        sent.
+        """
         self._gone: asyncio.Future[None] | None = None
 
     # --- what each kind of server says ---
@@ -128,10 +136,10 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         raise NotImplementedError
 
     def on_refused(self, error: FrameError) -> None:
-        """What it sent is not taken: it is told, and its connection ends."""
+        """A frame of the client was refused: the client is told why, and its connection ends."""
 
     def on_flood(self) -> None:
-        """It sent more than its rate allows: nothing more of it is read."""
+        """The client sent more than its rate allows: nothing more from it is read."""
 
     def on_ending(self) -> None:
         """A close frame is about to be sent: nothing may follow it."""
@@ -173,7 +181,7 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         try:
             is_more = self._take(boot_clock())
         except BaseException:
-            self.transport.abort()  # as a loop does where `data_received` raises
+            self.transport.abort()  # as a loop does if `data_received` raises
             raise
         if is_more:
             self._is_waiting = True
@@ -183,7 +191,7 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
             self.transport.resume_reading()
 
     def _take(self, now: Instant) -> bool:
-        """Take one frame, if there is one; whether there may be another."""
+        """Take one frame, if there is one. Returns whether there may be another."""
         assert self._frames is not None
         try:
             taken = self._frames.take()
@@ -220,11 +228,11 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was sent a close frame."""
+        """Whether the client was sent a close frame."""
         return self._ending is not None
 
     def end(self, code: int, why: str) -> None:
-        """Close the connection, with the reason that the client is to be told."""
+        """Close the connection, and tell the client the reason."""
         if self._ending is None and not self.transport.is_closing():
             self.on_ending()
             self._ending = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._give_up)
@@ -254,8 +262,8 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         self.on_lost()
 
     def is_there(self, now: Instant, silent_ns: int) -> None:
-        """Ask a client that has been silent for so long whether it is there; let go of one that
-        has not answered for half as long again: its host may have died without closing anything.
+        """Ping a client that has been silent for `silent_ns`. Cut it off if it has not answered for
+        half as long again: its host may have died without closing anything.
         """
         silent = now - self.heard_at
         if silent >= silent_ns + silent_ns // 2:
@@ -269,17 +277,17 @@ class NoHandshake(ValueError):
 
 
 class _HandedOver(web.StreamResponse):
-    """The response to aiohttp once it has nothing more to do with a connection."""
+    """What aiohttp gets as the response, after which it leaves the connection alone."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """It was answered."""
+        """Do nothing: the request was answered already."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """It goes on."""
+        """Do nothing: the connection continues."""
 
 
 class _Rest:
-    """Takes the bytes that came after the request."""
+    """Takes the bytes that come after the request."""
 
     def __init__(self, socket: AcceptedSocket) -> None:
         self._socket = socket
@@ -293,10 +301,10 @@ class _Rest:
 
 
 def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport:
-    """Agree to a WebSocket, on which the first of these protocols is spoken that is offered.
+    """Agree to a WebSocket that speaks the first of these protocols that the client offers.
 
-    Raises NoHandshake where the request does not begin one, ConnectionError where the client has
-    gone.
+    Raises NoHandshake if the request does not begin a WebSocket, and ConnectionError if the client
+    has gone.
     """
     try:
         begins = web.WebSocketResponse(protocols=protocols).can_prepare(request)
@@ -319,15 +327,16 @@ def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport
 
 
 def hand_over(request: web.Request, socket: AcceptedSocket) -> web.StreamResponse:
-    """Have what comes on the request's connection read by `socket`; what its handler is to return.
+    """Let `socket` read everything that arrives on the request's connection from now on. The
+    request's handler must return what this returns.
 
-    aiohttp has no way to let go of a connection. What it does when one is lost is what is wanted,
-    but for closing it.
+    aiohttp has no way to let go of a connection. What it does when it loses one is what we want,
+    except that it closes the connection.
     """
     handler = request.protocol
     socket.transport.set_protocol(socket)
     handler.transport = None
-    socket.transport.resume_reading()  # where more came behind the request than aiohttp keeps
+    socket.transport.resume_reading()  # if more came after the request than aiohttp keeps
     handler.set_parser(_Rest(socket))  # type: ignore[arg-type]
     handler.connection_lost(None)
     return _HandedOver()

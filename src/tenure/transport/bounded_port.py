@@ -26,29 +26,33 @@ from tenure.transport.newcomers import Newcomers
 from tenure.transport.rate_bound import RateBound, RecentFloods
 
 ACCEPT_AGAIN_SECONDS = 1.0
-"""Until a connection is taken again when this process has no file left for one."""
+"""How long to wait before taking another connection if this process has no file left."""
 TOLD_SECONDS = 1.0
-"""A connection that is one too many is told so, and has so long to read it."""
+"""How long a refused connection has to read why it was refused."""
 MOST_TOLD = 64
-"""So many at once: each takes one of our files for that long."""
+"""The most refused connections at one time: each takes one of our files while it reads."""
 RECEIVED_BYTES = 65_536
 LEAST_BYTES = 1024
-"""Of a request that is not whole: whoever sends less of it in `stuck_seconds` only holds a
-connection."""
+"""Of an incomplete request: a peer that sends fewer bytes of it in `stuck_seconds` only occupies a
+connection.
+"""
 BACKLOG = 1024
-"""Connections that the kernel keeps until they are taken: after a failover all clients come at
-once."""
+"""The connections that the kernel keeps until they are taken. After a failover all clients come at
+once.
+"""
 _log = logging.getLogger("tenure.transport")
 _NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 Refused: TypeAlias = Callable[[str, str], object]
-"""Told who was refused, and why."""
+"""Called with the peer that was refused, and the reason."""
 Unfinished: TypeAlias = tuple[object, int] | None
-"""A request that is not complete yet, and how many bytes have come; otherwise None."""
+"""A request that is not complete yet, and how many of its bytes have arrived; None if there is no
+such request.
+"""
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
 def log_refused(peer: str, why: str) -> None:
-    """For listeners that nobody watches."""
+    """Log a refusal at debug level, for listeners that nobody watches."""
     _log.debug("%s: %s", peer, why)
 
 
@@ -63,14 +67,16 @@ class TakenConnection:
         self.task: asyncio.Task[None] | None = None
         self.transport: asyncio.Transport | None = None
         self.is_socket = False
-        """A WebSocket has a heartbeat, and a bound for what may wait for its peer."""
+        """Whether it is a WebSocket, which has a heartbeat and a bound on what may wait for its
+        peer.
+        """
         self.unread = 0
-        """What the peer had not read when that was last looked at."""
+        """The bytes that the peer had not read at the last look."""
         self.unfinished: Unfinished = None
-        """What it had not finished then."""
+        """The request that the peer had not finished at the last look."""
 
     def end(self) -> bool:
-        """Cut it off; False where it has ended already."""
+        """Cut it off. Returns False if it has ended already."""
         if self.transport is None:  # TLS is not agreed on yet
             return self.task is not None and self.task.cancel()
         if self.transport.is_closing():
@@ -79,7 +85,7 @@ class TakenConnection:
         return True
 
     def stuck(self, transport: asyncio.Transport, unfinished: Unfinished) -> str:
-        """What it has not done since it was last looked at; empty where it is well."""
+        """What the peer has failed to do since the last look; empty if all is well."""
         unread, self.unread = self.unread, transport.get_write_buffer_size()
         if self.unread and self.unread == unread:
             return "read nothing of its answer"
@@ -93,8 +99,8 @@ class TakenConnection:
 class BoundedPort(Generic[P]):
     """Takes connections, and gives each the protocol that `make` makes.
 
-    `unfinished` says what one of them waits for. `refused` is told of each refused peer, and why;
-    `silent` is told of each peer that said nothing.
+    `unfinished` says which request of a protocol is incomplete. `refused` is told of each refused
+    peer, and why; `silent` is told of each peer that said nothing.
     """
 
     def __init__(
@@ -124,11 +130,13 @@ class BoundedPort(Generic[P]):
         return len(self._taken)
 
     def protocols(self) -> list[P]:
-        """Those of all connections."""
+        """The protocols of all connections."""
         return list(self._taken)
 
     def open(self, listening: sockets.socket, tls: ssl.SSLContext | None) -> None:
-        """Take connections from a socket that is bound, and closed with this port."""
+        """Take connections from a socket that is already bound. The port closes the socket when it
+        closes.
+        """
         listening.settimeout(0)
         if self.limits.buffer_bytes is not None:
             listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, self.limits.buffer_bytes)
@@ -138,17 +146,17 @@ class BoundedPort(Generic[P]):
             loop.create_task(self._take(listening)),
             loop.create_task(self._watch()),
         ]
-        # Not by the task: one that is cancelled before its first step never runs.
+        # The task cannot close it: a task that is cancelled before its first step never runs.
         self._tasks[0].add_done_callback(lambda _: listening.close())
 
     def take_no_more(self) -> None:
-        """Those that there are go on."""
+        """Take no more connections; existing ones continue."""
         for task in self._tasks:
             task.cancel()
 
     async def close(self) -> None:
-        """Stop taking connections, and close those that have said nothing yet. The others are ended
-        by whoever made their protocols.
+        """Stop taking connections, and close those that have said nothing yet. Whoever made the
+        protocols of the others must end them.
         """
         self.take_no_more()
         if self._tasks:
@@ -173,9 +181,9 @@ class BoundedPort(Generic[P]):
                 if error.errno in _NO_FILES:
                     self._refused("", f"no connection can be taken: {error.strerror}")
                     await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
-                continue  # otherwise who came has gone already
+                continue  # for any other error, the peer has already gone
             self._arrived(accepted, str(address[0]))
-            await asyncio.sleep(0)  # where many come, it is the others' turn too
+            await asyncio.sleep(0)  # if many come at once, others get a turn in between
 
     def _arrived(self, accepted: sockets.socket, peer: str) -> None:
         if len(self._taken) >= self._most:
@@ -204,13 +212,13 @@ class BoundedPort(Generic[P]):
         except BaseException as error:
             accepted.close()
             self.gone(protocol)
-            if not isinstance(error, OSError):  # of TLS, too: who came speaks another language
+            if not isinstance(error, OSError):  # which a peer without TLS causes, too
                 raise
         finally:
             taken.task = None
 
     def gone(self, protocol: P) -> None:
-        """Its connection has ended."""
+        """A protocol's connection has ended."""
         taken = self._taken.pop(protocol, None)
         if taken is None:
             return
@@ -220,14 +228,14 @@ class BoundedPort(Generic[P]):
             del self._of_peer[taken.peer]
 
     def spoke(self, protocol: P, *, is_socket: bool = False) -> None:
-        """A whole request was read; with `is_socket`, messages follow on its connection."""
+        """A whole request was read. With `is_socket`, messages follow on its connection."""
         taken = self._taken.get(protocol)
         if taken is not None:
             taken.is_socket = is_socket
             self._newcomers.spoke(taken)
 
     def hand_over(self, protocol: P, to: P) -> None:
-        """The connection is a WebSocket from here on, and has another protocol."""
+        """From now on the connection is a WebSocket, and has the protocol `to`."""
         self.spoke(protocol, is_socket=True)
         taken = self._taken.pop(protocol, None)
         if taken is not None:
@@ -235,19 +243,23 @@ class BoundedPort(Generic[P]):
             self._taken[to] = taken
 
     def allows(self, protocol: P) -> bool:
-        """Whether its connection has not made too many requests; to be asked once for each."""
+        """Count a request, and return whether its connection may make it. Call this once for each
+        request.
+        """
         taken = self._taken.get(protocol)
         return taken is None or taken.rate is None or taken.rate.allows(boot_clock())
 
     def rate_of(self, peer: str, a_second: float, at_once: int) -> RateBound:
-        """The bound of a new connection: of less at once where a flood came from its address."""
+        """The bound of a new connection, which is tighter if a flood recently came from its
+        address.
+        """
         return RateBound(a_second, self._floods.at_once(peer, at_once, boot_clock()))
 
     def flooded(self, peer: str) -> None:
-        """More came from `peer` than is allowed."""
+        """A peer sent more than it may."""
         self._floods.add(peer, boot_clock())
 
-    # --- one too many ---
+    # --- refused connections ---
 
     def _turn_away(self, accepted: sockets.socket, peer: str, why: str) -> None:
         self._refused(peer, why)
@@ -267,12 +279,12 @@ class BoundedPort(Generic[P]):
         asyncio.get_running_loop().call_later(TOLD_SECONDS, self._hang_up, accepted)
 
     def _hang_up(self, told: sockets.socket) -> None:
-        with suppress(OSError):  # what is unread at the end takes away what was sent
+        with suppress(OSError):  # closing with unread bytes would discard what was sent
             told.recv(RECEIVED_BYTES)
         told.close()
         self._told.discard(told)
 
-    # --- those that do not read, or do not go on ---
+    # --- peers that do not read, or do not continue ---
 
     async def _watch(self) -> None:
         seconds = self.limits.stuck_seconds

@@ -20,10 +20,11 @@ class ChannelLost(TenureError):
 
 
 class Channel(Protocol):
-    """One end of a channel. For one task that sends and one that receives, in one loop."""
+    """One end of a channel, for one task that sends and one that receives, in one loop."""
 
     peer: str
-    """Where the other end is: a host for whoever listens, the URL for whoever connects."""
+    """Where the other end is: the peer's host at the listening end, the URL at the connecting end.
+    """
 
     async def send(self, data: bytes) -> None:
         """Send a message."""
@@ -45,14 +46,14 @@ class Channels(Protocol):
     """Channels of one owner, in the running event loop."""
 
     async def listen(self, where: str, serve: Serve) -> str:
-        """Listen at "HOST:PORT", port 0 being one that is free; the URL under which that is
-        reached. Raises OSError where it cannot be listened.
+        """Listen at "HOST:PORT", and return the URL that leads there. Port 0 means any free port.
+        Raises OSError if listening fails.
         """
         ...
 
     async def connect(self, url: str) -> Channel:
-        """A channel to the listener at `url`. Raises ChannelLost if nobody listens, or these
-        channels were closed.
+        """Open a channel to the listener at `url`. Raises ChannelLost if nobody listens there, or
+        if these channels were closed.
         """
         ...
 

@@ -29,24 +29,29 @@ from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
-"""What managers say to this kind of client."""
+"""The messages from managers to this kind of client."""
 
 Lost: TypeAlias = Callable[[str, str], None]
 """Called with the manager's URL and the reason."""
 
 WAITING_MESSAGES = 64
-"""What may wait for one connection to a manager. A client has one request unanswered and repeats it
-every second or so: when so many wait, the manager has not read for a minute, and they are of no use
-to it."""
+"""The most messages that may wait for one connection to a manager. A client has one unanswered
+request and repeats it every second or so. So when this many wait, the manager has not read for a
+minute, and the messages are of no use to it.
+"""
 PING_SECONDS = 4.0
-"""Quiet for so long, and a server is pinged; half of it later the connection is given up."""
+"""After so long without a word from a server it is pinged; after half as long again the connection
+is given up.
+"""
 UNHEARD_SECONDS = 6.0
-"""What was sent and has not even reached the server's kernel for so long: the connection is given
-up. Within half a term of the default preset, so that another leader is found in the other half."""
+"""If sent bytes do not even reach the server's kernel for so long, the connection is given up. This
+is within half a term of the default preset, so that another leader is found in the other half.
+"""
 SELDOM_SECONDS = 45.0
-"""As `PING_SECONDS`, of clients that ask by themselves, every 30 s at least, and look for another
-manager where no answer comes. They need no pings: of 1,000 lookups at rest those would be more than
-all that they ask."""
+"""Like `PING_SECONDS`, for clients that ask by themselves, at least every 30 s, and look for
+another manager if no answer comes. They need no pings: those of 1,000 lookups at rest would be more
+than all that the lookups ask.
+"""
 
 
 class Role(NamedTuple, Generic[M]):
@@ -56,10 +61,11 @@ class Role(NamedTuple, Generic[M]):
 
     path: str
     decode: Callable[[Bytes, int], M]
-    """From bytes, and the version of the connection on which they came."""
+    """Decodes bytes, for the version of the connection on which they came."""
     encode: Callable[[Any, int], bytes]
-    """From a message, and the version of the connection that it is for. Raises LocalProtocolError
-    if that does not know such messages, or the message is too large."""
+    """Encodes a message, for the version of the connection that it goes over. Raises
+    LocalProtocolError if that version does not know such messages, or if the message is too large.
+    """
     waiting: int = WAITING_MESSAGES
     """How many messages may wait for one connection."""
     ping_seconds: float = PING_SECONDS

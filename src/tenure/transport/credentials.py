@@ -20,7 +20,7 @@ TOKEN, TOKEN_FILE = "TENURE_TOKEN", "TENURE_TOKEN_FILE"
 CA, CERT, KEY = "TENURE_CA", "TENURE_CERT", "TENURE_KEY"
 MUTUAL, INSECURE = "TENURE_MUTUAL_TLS", "TENURE_INSECURE"
 TOKEN_BYTES = 4096
-"""The most that a file with a token may have: tokens have 60."""
+"""The most bytes of a file with a token: a token has 60."""
 
 
 class UnsafeAddressError(ConfigurationError):
@@ -75,7 +75,7 @@ class Credentials:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Credentials":
-        """What the environment names; nothing where it names nothing."""
+        """The credentials that the environment names; it may name none."""
         said = {name: environment.get(name) or None for name in (TOKEN, TOKEN_FILE, CA, CERT, KEY)}
         try:
             return cls(
@@ -93,16 +93,18 @@ class Credentials:
 
     @property
     def listens_with_tls(self) -> bool:
-        """Whether what this process serves is served with TLS."""
+        """Whether this process listens with TLS."""
         return self._server is not None
 
     @property
     def scheme(self) -> str:
-        """Of the URLs under which this process is found."""
+        """The scheme of the URLs under which this process is reached."""
         return "https" if self.listens_with_tls else "http"
 
     def headers(self, url: str) -> dict[str, str]:
-        """What a request to `url` shows. Raises UnsafeAddressError rather than show it to all."""
+        """The headers of a request to `url`. Raises UnsafeAddressError if the token would go in the
+        clear.
+        """
         token = self.token if self.token_file is None else self._read_token()
         if token is None:
             return {}
@@ -115,11 +117,11 @@ class Credentials:
         return {"Authorization": f"Bearer {token}"}
 
     def to(self, url: str) -> ssl.SSLContext | None:
-        """The TLS to connect to `url` with; None where it needs none."""
+        """The TLS context to connect to `url` with; None if the URL needs no TLS."""
         return self._client.context() if urlsplit(url).scheme == "https" else None
 
     def for_listening(self) -> ssl.SSLContext | None:
-        """The TLS to listen with; None where this process has no certificate."""
+        """The TLS context to listen with; None if this process has no certificate."""
         return None if self._server is None else self._server.context()
 
     def _read_token(self) -> str:
@@ -138,7 +140,7 @@ class Credentials:
 def _checked_token(text: object, what: str) -> str:
     if isinstance(text, str) and text and text.isascii() and text.isprintable() and " " not in text:
         return text
-    raise ConfigurationError(  # without its text: it stands in logs
+    raise ConfigurationError(  # without the text itself, which would get into logs
         f"{what} is not a token: a token is one word, as `tenure token new` prints it"
     )
 
@@ -151,7 +153,9 @@ def _check_path(name: str, value: object) -> None:
 
 
 def _check_flag(name: str, value: object) -> None:
-    """A text would count as true whatever it says, and the token would go in the clear."""
+    """Refuse anything but a bool: any text would count as true, and the token would go in the
+    clear.
+    """
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} is True or False, not {value!r:.100}")
 
@@ -166,4 +170,4 @@ def _said(environment: Mapping[str, str], name: str) -> bool:
 
 
 NOTHING = Credentials()
-"""Of whoever shows nothing."""
+"""The credentials of a process that shows nothing."""

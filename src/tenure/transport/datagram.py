@@ -29,9 +29,12 @@ _HEAD = struct.Struct("!BQQQQ")
 """Version, node, life, number, and the wall clock in microseconds."""
 assert _HEAD.size + SEAL_BYTES <= ENVELOPE_BYTES
 REMEMBERED: Final = 1_024
-"""Numbers of a sender's datagrams: one that is overtaken by more than these is dropped."""
+"""How many of a sender's datagram numbers are remembered. A datagram that more than these have
+overtaken is dropped.
+"""
 SENDERS: Final = 4_096
-"""That are remembered. All have the secret; a node that restarts keeps its id."""
+"""How many senders are remembered. All of them have the secret; a node that restarts keeps its id.
+"""
 RESOLVED_SECONDS: Final = 60.0
 """How long the address of a host's name is used before the name is asked about again."""
 SHORTEST_SECRET: Final = 16
@@ -42,20 +45,22 @@ class Sealed(NamedTuple):
 
     data: bytes
     ahead_us: int
-    """How far the sender's wall clock was ahead of the own one, if it took no time to arrive."""
+    """How far the sender's wall clock was ahead of this node's, if the datagram took no time to
+    arrive.
+    """
 
 
 class _Numbers:
-    """The numbers of the datagrams of one life that were received."""
+    """The numbers of the datagrams that were received from one life of a node."""
 
     def __init__(self, life: int) -> None:
         self.life = life
         self._newest = 0
         self._seen = 0
-        """A bit for each of the last ones, the newest first."""
+        """One bit for each of the last `REMEMBERED` numbers, the newest in the lowest place."""
 
     def is_new(self, number: int) -> bool:
-        """Whether it is; from now on it is not."""
+        """Whether this number is new. From now on it is not."""
         if number > self._newest:
             kept = (1 << REMEMBERED) - 1
             self._seen = ((self._seen << min(number - self._newest, REMEMBERED)) | 1) & kept
@@ -83,7 +88,7 @@ class DatagramSeal:
                 f"the cluster's secret has {len(secret)} bytes, and at least {SHORTEST_SECRET} are "
                 "needed: make one with `openssl rand -hex 32`"
             )
-        # Two clusters may have been given one secret.
+        # The cluster is part of the key, because two clusters may have been given the same secret.
         self._key = blake2b(secret, key=cluster.to_bytes(8), person=b"tenure-gossip").digest()
         self._node = node
         self._life = life
@@ -91,10 +96,10 @@ class DatagramSeal:
         self._sent = 0
         self._received: dict[int, _Numbers] = {}
         self.dropped: Counter[str] = Counter()
-        """Why datagrams were dropped."""
+        """How many datagrams were dropped, by reason."""
 
     def seal(self, data: bytes) -> bytes:
-        """The datagram. Raises LocalProtocolError where it would be too long."""
+        """Seal a datagram. Raises LocalProtocolError if it would be too long."""
         if len(data) > MESSAGE_BYTES:
             raise LocalProtocolError(
                 f"a datagram of {len(data)} bytes, where {MESSAGE_BYTES} are the most"
@@ -107,7 +112,7 @@ class DatagramSeal:
         return blake2b(body, key=self._key, digest_size=SEAL_BYTES).digest()
 
     def open(self, datagram: bytes) -> Sealed | None:
-        """What was sent; None where it is dropped."""
+        """What was sent; None if the datagram is dropped."""
         try:
             return self._open(datagram)
         except _DatagramDropped as error:
@@ -144,7 +149,7 @@ class _DatagramDropped(Exception):
 
 
 DatagramHeard: TypeAlias = Callable[[str, Sealed], None]
-"""Called with the address that it came from, and what was in it."""
+"""Called with the sender's address and the contents."""
 
 
 class Datagrams(Protocol):
@@ -153,20 +158,24 @@ class Datagrams(Protocol):
     dropped: Counter[str]
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
-        """Hear at "HOST:PORT", port 0 being one that is free; the address there. Raises OSError."""
+        """Listen at "HOST:PORT", and return the address. Port 0 means any free port. Raises
+        OSError.
+        """
         ...
 
     def send(self, address: str, data: bytes) -> None:
-        """Send, if that can be. Raises LocalProtocolError where it is too long."""
+        """Send, without any promise that it arrives. Raises LocalProtocolError if the data is too
+        long.
+        """
         ...
 
     async def close(self) -> None:
-        """Stop hearing."""
+        """Stop listening."""
         ...
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The two parts of "HOST:PORT". Raises ConfigurationError."""
+    """The two parts of "HOST:PORT". Raises ConfigurationError if it has another form."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:  # noqa: PLR2004 - as many as there are
         raise ConfigurationError(f"{address!r} is not HOST:PORT, such as 10.0.0.7:7501")
@@ -196,7 +205,7 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         return f"{where.rpartition(':')[0]}:{port}"
 
     def send(self, address: str, data: bytes) -> None:
-        """See `Datagrams.send`. To a host whose name is not known yet, it is lost."""
+        """See `Datagrams.send`. A datagram to a host whose name is not resolved yet is lost."""
         datagram = self._seal.seal(data)
         if self._transport is None:
             return
@@ -234,7 +243,7 @@ class UdpDatagrams(asyncio.DatagramProtocol):
     # --- what asyncio calls ---
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """Something came."""
+        """A datagram arrived."""
         if self._transport is None:
             return
         sealed = self._seal.open(data)
@@ -243,13 +252,13 @@ class UdpDatagrams(asyncio.DatagramProtocol):
             self._heard(f"{host}:{addr[1]}", sealed)
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody hears at an address, or the network is away: the datagram is lost."""
+        """Nobody listens at an address, or the network is down: the datagram is lost."""
         del exc
         self.dropped["not sent"] += 1
 
 
 class MemoryDatagramNetwork:
-    """The nodes of one process and one event loop, by the address where each hears."""
+    """The nodes of one process and one event loop, by the address at which each listens."""
 
     def __init__(self) -> None:
         self.hearing: dict[str, MemoryDatagrams] = {}
@@ -258,7 +267,7 @@ class MemoryDatagramNetwork:
         self._ports = 30_000
 
     def free_port(self) -> int:
-        """One at which nobody has heard."""
+        """A port at which nobody has listened."""
         self._ports += 1
         return self._ports
 
@@ -295,7 +304,7 @@ class MemoryDatagrams:
             self._loop.call_soon(receiver.arrive, self._address, datagram)
 
     def arrive(self, sender: str, datagram: bytes) -> None:
-        """A datagram came."""
+        """A datagram arrived."""
         if self._address and (sealed := self._seal.open(datagram)):
             self._heard(sender, sealed)
 

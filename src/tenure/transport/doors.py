@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 ShowsPage: TypeAlias = Callable[[str, str], tuple[bytes, str] | None]
-"""Of a path, and the types that are accepted: a body and its type; None where nothing is there."""
+"""Called with a path and the content types that are accepted. Returns a body and its type, or None
+if there is no such page.
+"""
 
 
 class Connection(Protocol):
-    """A client's connection, as the server's side has it."""
+    """A client's connection, as the server sees it."""
 
     @property
     def version(self) -> int:
@@ -21,15 +23,15 @@ class Connection(Protocol):
 
     @property
     def peer(self) -> str:
-        """Where the client is, to be shown."""
+        """The client's address, for display."""
         ...
 
     def send(self, data: bytes) -> None:
-        """Send bytes to the client; to one that is gone they are lost."""
+        """Send bytes to the client. They are lost if the client is gone."""
         ...
 
     def close(self, why: str) -> None:
-        """Close the connection, with the reason that the client is to be told."""
+        """Close the connection, and tell the client the reason."""
         ...
 
 
@@ -45,7 +47,7 @@ class Listener(Protocol):
         ...
 
     def disconnected(self, connection: Connection) -> None:
-        """The connection is gone. Not called where this side closed it."""
+        """The connection is gone. Not called if this side closed it."""
         ...
 
 
@@ -53,7 +55,9 @@ class DoorGate(Protocol):
     """Decides who may come in at a door."""
 
     def admits(self, shown: str) -> bool:
-        """Whether a client that shows this token, as HTTP has it, may come in, and stay."""
+        """Whether a client that shows this token, in the form of an HTTP header, may come in and
+        stay.
+        """
         ...
 
 
@@ -61,18 +65,18 @@ class Door(Protocol):
     """One place at which clients come in."""
 
     is_reachable: bool
-    """Whether others than this process may come in."""
+    """Whether other processes can connect."""
 
     async def open(self, where: str, listener: Listener) -> str:
-        """Listen at "HOST:PORT", port 0 being one that is free; the URL under which that is
-        reached. Raises OSError where it cannot be listened.
+        """Listen at "HOST:PORT", and return the URL that leads there. Port 0 means any free port.
+        Raises OSError if listening fails.
         """
         ...
 
     def show(self, page: ShowsPage) -> None:
-        """Answer whoever looks at it with a browser; to be said before `open`."""
+        """Show this page to browsers. Call this before `open`."""
         ...
 
     async def close(self, why: str) -> None:
-        """Stop listening, and close every connection with that reason."""
+        """Stop listening, and close every connection with this reason."""
         ...

@@ -17,7 +17,7 @@ TEXT_CHARACTERS = 4000
 
 
 def failure_of(seq: int, error: BaseException) -> EntityFailure:
-    """What to send."""
+    """The failure to send for `error`."""
     kind = type(error)
     try:
         arguments = msgspec.msgpack.encode(error.args)
@@ -36,17 +36,17 @@ def failure_of(seq: int, error: BaseException) -> EntityFailure:
 
 
 def error_of(failure: EntityFailure) -> Exception:
-    """What to raise."""
+    """The error to raise for `failure`."""
     if failure.module == errors.__name__:
         kind = getattr(errors, failure.name, None)
         if kind is NotOwner:
             return NotOwner(failure.text, address=failure.address)
         if isinstance(kind, type) and issubclass(kind, TenureError):
-            with suppress(TypeError):  # it carries more
+            with suppress(TypeError):  # a class that takes more than a text
                 return kind(failure.text)
     kind = getattr(sys.modules.get(failure.module), failure.name, None)
     if failure.arguments and isinstance(kind, type) and issubclass(kind, Exception):
-        with suppress(Exception):  # whatever the class makes of it
+        with suppress(Exception):  # the class decides what it makes of the arguments
             return kind(*msgspec.msgpack.decode(failure.arguments))
     if failure.module == errors.__name__:
         return TenureError(failure.text)

@@ -22,13 +22,13 @@ _Pass: TypeAlias = Callable[[], None]
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
-    """How often, and how badly. Shares are of all messages, from 0 to 1."""
+    """How many messages are treated badly, and how. Shares are of all messages, from 0 to 1."""
 
     drop: float = 0.0
     duplicate: float = 0.0
-    """Arrives twice, the second time with a delay of its own."""
+    """The share that arrives twice, the second time with a delay of its own."""
     reorder: float = 0.0
-    """Is overtaken: takes up to `straggle_seconds` longer, while others pass it."""
+    """The share that takes up to `straggle_seconds` longer, while others overtake it."""
     delay_seconds: float = 0.0
     """Every message takes up to so long, and keeps its place."""
     straggle_seconds: float = 1.0
@@ -77,8 +77,8 @@ class FaultyTransport(Generic[M]):
         self._treat(("to", manager), lambda: self.inner.send(manager, message))
 
     def _treat(self, lane: tuple[str, str], pass_on: _Pass) -> None:
-        """Draw the same number of times for every message, so that a fault more or less in one
-        message does not change those of all after it.
+        """Draw the same number of times for every message, so that one more or one fewer
+        fault in a message does not change the faults of later messages.
         """
         faults = self.faults
         drop, duplicate, reorder = (self.random.random() for _ in range(3))
@@ -93,7 +93,7 @@ class FaultyTransport(Generic[M]):
             self._in_line(lane, first * faults.delay_seconds, pass_on)
 
     def _alone(self, delay_seconds: float, pass_on: _Pass) -> None:
-        """Passed on after a while, whatever passes it meanwhile."""
+        """Pass a message on after a while, even if others overtake it."""
         alarm, self._next_alarm = self._next_alarm, self._next_alarm + 1
 
         def ring() -> None:
@@ -105,7 +105,7 @@ class FaultyTransport(Generic[M]):
         self._alarms[alarm] = self.timers(at, ring)
 
     def _in_line(self, lane: tuple[str, str], delay_seconds: float, pass_on: _Pass) -> None:
-        """Passed on after a while, but not before what went before it in its lane."""
+        """Pass a message on after a while, but not before the earlier ones in its lane."""
         waiting = self._lanes.setdefault(lane, deque())
         if not waiting and delay_seconds == 0:
             pass_on()

@@ -21,12 +21,13 @@ from tenure.transport.newcomers import IDLE_SECONDS
 from tenure.transport.rate_bound import RateBound
 
 MOST_PIPELINED = 16
-"""Requests that a peer sends before the first is answered. No client of ours sends two, and aiohttp
-takes apart and keeps whatever there is, thousands in one go."""
+"""The most requests that a peer sends before the first is answered. None of our clients sends two,
+but aiohttp parses and keeps all that arrive, thousands in one go.
+"""
 SILENT_NS = seconds(20)
-"""After so long without a word the client of a WebSocket is asked whether it is there."""
+"""A WebSocket client that has been silent for so long is pinged."""
 LOOKS = 4
-"""So often in that time it is looked for those."""
+"""How often in that time the listener looks for silent clients."""
 LIMITS = ConnectionLimits()
 PASSIVE = sockets.AI_PASSIVE
 
@@ -68,12 +69,12 @@ class HttpListener:
             shutdown_timeout=ends_seconds,
             keepalive_timeout=IDLE_SECONDS,
             logger=logger_of(refused),
-            auto_decompress=False,  # nobody of ours compresses, and little can become very much
+            auto_decompress=False,  # none of our clients compresses; little may become very much
         )
 
     @property
     def silent_seconds(self) -> float:
-        """For TLS, and for a whole request."""
+        """The time for TLS, and for a whole request."""
         return self._port.limits.silent_seconds
 
     def __len__(self) -> int:
@@ -103,12 +104,14 @@ class HttpListener:
         server.connection_lost = lost  # type: ignore[method-assign, assignment]
 
     def open(self, listening: sockets.socket, tls: ssl.SSLContext | None) -> None:
-        """Take connections from a socket that is bound, and closed with this listener."""
+        """Take connections from a socket that is already bound. The listener closes the socket when
+        it closes.
+        """
         self._port.open(listening, tls)
         self._looking = asyncio.get_running_loop().create_task(self._look_for_silent())
 
     async def _look_for_silent(self) -> None:
-        """One look at all of them: each would set a timer of its own anew with all that it says."""
+        """Look at all sockets at once: a timer for each would be set again with every message."""
         while True:
             await asyncio.sleep(in_seconds(self._silent_ns) / LOOKS)
             now = boot_clock()
@@ -119,7 +122,7 @@ class HttpListener:
     async def listen(
         self, host: str, port: int, tls: ssl.SSLContext | None, *, reuse_port: bool = False
     ) -> int:
-        """Prepare, bind an address and open; the port. Raises OSError where it cannot be bound."""
+        """Prepare, bind an address, open, and return the port. Raises OSError if binding fails."""
         await self.prepare()
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host or None, port, type=sockets.SOCK_STREAM, flags=PASSIVE)
@@ -131,7 +134,7 @@ class HttpListener:
         return int(listening.getsockname()[1])
 
     def take_no_more(self) -> None:
-        """Those that there are go on until `close`."""
+        """Take no more connections; existing ones continue until `close`."""
         self._port.take_no_more()
 
     async def close(self) -> None:
@@ -147,27 +150,33 @@ class HttpListener:
     # --- requests ---
 
     def spoke(self, request: web.BaseRequest, *, is_socket: bool = False) -> None:
-        """A whole request was read; with `is_socket`, messages follow on its connection."""
+        """A whole request was read. With `is_socket`, messages follow on its connection."""
         self._port.spoke(request.protocol, is_socket=is_socket)
 
     def hand_over(self, request: web.Request, socket: AcceptedSocket) -> web.StreamResponse:
-        """From here on what comes on the request's connection is `socket`'s; what to return."""
+        """Let `socket` read what arrives on the request's connection from now on. The request's
+        handler must return what this returns.
+        """
         self._port.hand_over(request.protocol, socket)
         socket.left = self._port.gone
         return hand_over(request, socket)
 
     def allows(self, request: web.BaseRequest) -> bool:
-        """Whether its connection has not made too many requests; to be asked once for each."""
+        """Count a request, and return whether its connection may make it. Call this once for each
+        request.
+        """
         if len(request.protocol._messages) > MOST_PIPELINED:  # noqa: SLF001 - it tells nobody
             return False
         return self._port.allows(request.protocol)
 
     def rate_of(self, peer: str, a_second: float, at_once: int) -> RateBound:
-        """The bound of a new connection: of less at once where a flood came from its address."""
+        """The bound of a new connection, which is tighter if a flood recently came from its
+        address.
+        """
         return self._port.rate_of(peer, a_second, at_once)
 
     def flooded(self, peer: str) -> None:
-        """More came from `peer` than is allowed."""
+        """A peer sent more than it may."""
         self._port.flooded(peer)
 
 
@@ -180,7 +189,7 @@ def _unfinished(handler: web.RequestHandler | AcceptedSocket) -> Unfinished:
 
 
 def logger_of(refused: Refused) -> logging.Logger:
-    """aiohttp's, but for what is the fault of whoever asked."""
+    """The logger for aiohttp. Errors that a peer caused go to `refused` instead."""
 
     def is_ours(record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

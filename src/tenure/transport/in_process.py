@@ -32,18 +32,19 @@ class MemoryNetwork:
         self._connections: dict[_Connection, None] = {}
         self._ports = count(20_000)
         self.carried = 0
-        """Grows with all that is carried: while it stands still, nothing is under way."""
+        """How many messages and events were carried. While it stands still, nothing is under way.
+        """
 
     def listen(self, manager: str, listener: Listener, newest: int = NEWEST) -> None:
         """Answer at the URL `manager`, in the running event loop, in versions up to `newest`."""
         self._listening[manager] = _Listening(listener, asyncio.get_running_loop(), newest)
 
     def free_port(self) -> int:
-        """One at which nobody has listened."""
+        """A port at which nobody has listened."""
         return next(self._ports)
 
     def fall_silent(self, manager: str, why: str = "connection lost") -> None:
-        """Stop listening at `manager`: its unsent messages are lost, its connections break."""
+        """Stop listening at `manager`: its unsent messages are lost, and its connections break."""
         self._listening.pop(manager, None)
         with self._lock:
             broken = [each for each in self._connections if each.manager == manager]
@@ -51,11 +52,11 @@ class MemoryNetwork:
             connection.close(why)
 
     def transport(self, role: Role[M], newest: int = NEWEST) -> "MemoryTransport[M]":
-        """A client's transport in this network, of a client that speaks versions up to `newest`."""
+        """The transport of a client in this network that speaks versions up to `newest`."""
         return MemoryTransport(self, role, newest)
 
     def connect(self, manager: str, client: "_Client") -> "_Connection | None":
-        """A connection to whoever listens at `manager`."""
+        """A connection to whoever listens at `manager`; None if nobody does."""
         found = self._listening.get(manager)
         if found is None:
             return None
@@ -65,7 +66,7 @@ class MemoryNetwork:
         return connection
 
     def forget(self, connection: "_Connection") -> bool:
-        """The connection is closed; whether it was open."""
+        """Close the connection. Returns whether it was open."""
         with self._lock:
             return self._connections.pop(connection, self) is None
 
@@ -76,11 +77,11 @@ class MemoryNetwork:
     def carry(
         self, loop: asyncio.AbstractEventLoop, arrive: Callable[..., None], *what: object
     ) -> None:
-        """Have something arrive in the thread of `loop`."""
+        """Call `arrive` in the thread of `loop`."""
         self.carried += 1
         try:
             loop.call_soon_threadsafe(arrive, *what)
-        except RuntimeError:  # the loop is closed, and whoever ran in it is gone
+        except RuntimeError:  # the loop is closed, and the receiver is gone
             logger.debug("nobody is there any longer for %s", arrive)
 
 
@@ -156,7 +157,7 @@ class MemoryTransport(Generic[M]):
     def send(self, manager: str, message: msgspec.Struct) -> None:
         """See `Transport.send`."""
         encode = self.role.encode
-        newest = encode(message, NEWEST)  # raises where that is too large, connected or not
+        newest = encode(message, NEWEST)  # raises if the message is too large, connected or not
         if not self._is_open:
             return
         connection = self._connections.get(manager) or self.network.connect(manager, self)
@@ -174,7 +175,7 @@ class MemoryTransport(Generic[M]):
             self.lost(manager, "connection refused: nothing listens there")
 
     def arrived(self, connection: _Connection, data: bytes) -> None:
-        """Bytes came over a connection of ours."""
+        """Bytes arrived over one of our connections."""
         if self._connections.get(connection.manager) is not connection:
             return
         try:
@@ -187,7 +188,7 @@ class MemoryTransport(Generic[M]):
             self.deliver(connection.manager, message)
 
     def ended(self, connection: _Connection, why: str) -> None:
-        """A connection of ours is gone."""
+        """One of our connections is gone."""
         if self._connections.get(connection.manager) is connection:
             del self._connections[connection.manager]
             self.lost(connection.manager, why)
@@ -217,7 +218,7 @@ class MemoryDoor:
         return self._url
 
     def show(self, page: ShowsPage) -> None:
-        """See `Door.show`. No browser comes here."""
+        """See `Door.show`. No browser connects here."""
 
     async def close(self, why: str) -> None:
         """See `Door.close`."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from tenure.transport.channels import Channel, ChannelLost, Serve
 
 MESSAGES_UNDER_WAY = 8
-"""Sent and not received: a socket's buffers, or so."""
+"""The most messages that were sent and not yet received, about as many as a socket's buffers hold.
+"""
 NEIGHBOUR = "this process"
 """The host of every peer."""
 
@@ -26,30 +27,31 @@ class MemoryChannelNetwork:
         self._open: dict[ChannelEnd, None] = {}
         self._listened = 0
         self.carried = 0
-        """Grows with each message."""
+        """How many messages were carried."""
         self.on_message: Callable[[bytes], None] = _pass
-        """Called before each message is sent: a test may cut, or raise ChannelLost, there."""
+        """Called before each message is sent. A test may cut channels here, or raise ChannelLost.
+        """
 
     def channels(self, place: object = None) -> "MemoryChannels":
-        """Those of one process, which is told apart by its place."""
+        """The channels of one process, which its place identifies."""
         return MemoryChannels(self, place)
 
     def cut(self) -> int:
-        """Break every channel that is open; how many those were."""
+        """Break every open channel, and return how many there were."""
         ends = list(self._open)
         for end in ends:
             end.lose("the connection broke")
         return len(ends) // 2
 
     def break_off(self, place: object) -> None:
-        """All channels of a process, and all that listens there: it is gone."""
+        """The process is gone: break all its channels, and stop listening where it listens."""
         for end in [end for end in self._open if end.place is place]:
             end.lose("the connection broke")
         for url in [url for url, each in self._listening.items() if each.place is place]:
             self.fall_silent(url)
 
     def listen(self, serve: Serve, place: object = None, url: str = "") -> str:
-        """Listen in the running event loop, at a URL that is given or a new one; the URL."""
+        """Listen in the running event loop, at the given URL or a new one, and return the URL."""
         self._listened += 1
         url = url or f"http://hand-off-{self._listened}.test"
         self._listening[url] = _ListeningAt(serve, asyncio.get_running_loop(), place)
@@ -60,7 +62,7 @@ class MemoryChannelNetwork:
         self._listening.pop(url, None)
 
     async def connect(self, url: str, place: object = None) -> "ChannelEnd":
-        """The near end of a channel."""
+        """Open a channel and return its near end."""
         found = self._listening.get(url)
         if found is None:
             raise ChannelLost(f"{url}: connection refused: nothing listens there")
@@ -81,7 +83,7 @@ class MemoryChannelNetwork:
         to.hear_of_end()
 
     def forget(self, end: "ChannelEnd") -> None:
-        """It is closed."""
+        """The end is closed."""
         self._open.pop(end, None)
 
 
@@ -112,7 +114,7 @@ class ChannelEnd:
     ) -> None:
         self.peer = peer
         self.place = place
-        """The process that has it."""
+        """The process that has this end."""
         self._network = network
         self._loop = loop
         self._arrived: deque[bytes] = deque()
@@ -129,7 +131,7 @@ class ChannelEnd:
         self._network.carry(self.other, data)
 
     def arrive(self, data: bytes) -> None:
-        """A message is there to be received."""
+        """A message has arrived."""
         self._arrived.append(data)
         self.wake()
 
@@ -141,7 +143,7 @@ class ChannelEnd:
             await self._wait()
         data = self._arrived.popleft()
         if len(self._arrived) >= MESSAGES_UNDER_WAY - 1:
-            self.other.wake()  # it waits to send
+            self.other.wake()  # the other end may be waiting to send
         return data
 
     async def close(self) -> None:
@@ -149,13 +151,13 @@ class ChannelEnd:
         self.lose("closed")
 
     def lose(self, why: str) -> None:
-        """End it from this side."""
+        """End the channel from this side."""
         if not self._end(why):
             return
         self._network.carry_end(self.other)
 
     def hear_of_end(self) -> None:
-        """It was ended from the other side; what arrived before is still received."""
+        """The other side ended the channel; earlier messages are still received."""
         self._end("the other side closed the connection")
 
     def _end(self, why: str) -> bool:
@@ -165,10 +167,10 @@ class ChannelEnd:
         return is_new
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Let a waiting task look again."""
         try:
             self._loop.call_soon_threadsafe(self._moved.set)
-        except RuntimeError:  # its loop is closed, and whoever ran in it is gone
+        except RuntimeError:  # its loop is closed, and its tasks are gone
             self._network.forget(self)
 
     async def _wait(self) -> None:

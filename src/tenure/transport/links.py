@@ -20,11 +20,13 @@ Gate: TypeAlias = Callable[[], bool]
 GatedAnswer: TypeAlias = tuple[bytes, Gate]
 Serve: TypeAlias = Callable[[EntityCall], Awaitable[GatedAnswer]]
 HELLO = ".hello"
-"""With its own URL: whoever is connected to uses this connection too."""
+"""The method of the first call on a connection. It carries the caller's own URL, so that the other
+side uses this connection, too.
+"""
 
 
 def always() -> bool:
-    """What is no secret of a lease's."""
+    """The gate of messages that depend on no lease."""
     return True
 
 
@@ -33,7 +35,7 @@ class Unconnected(TenureError):
 
 
 class Link:
-    """One channel."""
+    """One channel, on which both sides ask and answer."""
 
     def __init__(self, channel: Channel, serve: Serve, on_lost: "Callable[[Link], None]") -> None:
         self.url = channel.peer
@@ -48,7 +50,7 @@ class Link:
         self.is_lost = False
 
     async def run(self) -> None:
-        """Carry messages until it is lost."""
+        """Carry messages until the channel is lost."""
         sending = asyncio.ensure_future(self._send_all())
         why = "the connection was closed"
         try:
@@ -68,7 +70,9 @@ class Link:
             await self._channel.close()
 
     def ask(self, call: EntityCall, gate: Gate = always) -> "asyncio.Future[bytes]":
-        """Its answer. Raises ChannelLost where nobody knows whether it was carried out."""
+        """Send a call, and return its answer. Raises ChannelLost if nobody knows whether the call
+        was carried out.
+        """
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if self.is_lost:
             answer.set_exception(ChannelLost("the connection is lost"))
@@ -96,7 +100,7 @@ class Link:
                 try:
                     await self._channel.send(encode(message))
                 except ChannelLost:
-                    await self._channel.close()  # the other task finds that out
+                    await self._channel.close()  # the receiving task notices
                     return
 
     def _stopped(self, message: EntityMessage) -> None:
@@ -147,7 +151,7 @@ class Links:
         self.url = ""
 
     async def listen(self, where: str) -> str:
-        """Listen there; the URL."""
+        """Listen there, and return the URL."""
         self.url = await self._channels.listen(where, self._accept)
         return self.url
 
@@ -162,12 +166,12 @@ class Links:
         await link.run()
 
     def to(self, url: str) -> Link | None:
-        """The link, if there is one."""
+        """The link to `url`, if there is one."""
         link = self._links.get(url)
         return None if link is None or link.is_lost else link
 
     async def link(self, url: str) -> Link:
-        """The link, made if need be. Raises Unconnected."""
+        """The link to `url`, which is made if necessary. Raises Unconnected if that fails."""
         found = self.to(url)
         if found is not None:
             return found
@@ -197,7 +201,7 @@ class Links:
         self._on_lost(link.url)
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all links."""
         for each in [*self._running, *self._connecting.values()]:
             each.cancel()
         await self._channels.close()

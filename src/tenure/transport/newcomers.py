@@ -12,15 +12,19 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 SILENT_SECONDS = 10.0
-"""For a whole first request: a client's is in its first packet, and slow lines repeat lost ones."""
+"""The time for a whole first request. A client sends it in its first packet, and slow lines must
+repeat lost packets.
+"""
 SILENT_OF_A_PEER = 2048
-"""Twice what the kernel keeps to be accepted, all of it from one host."""
+"""Twice the kernel's backlog, in case all of it is from one host."""
 IDLE_SECONDS = 75.0
-"""Between two requests on one connection: longer than metrics are mostly read."""
+"""The time between two requests on one connection: longer than the usual interval at which metrics
+are read.
+"""
 
 
 class Newcomer(Protocol):
-    """A connection."""
+    """A connection that may not have made a request yet."""
 
     @property
     def peer(self) -> str:
@@ -28,7 +32,7 @@ class Newcomer(Protocol):
         ...
 
     def end(self) -> bool:
-        """Cut it off; False where it has ended already."""
+        """Cut it off. Returns False if it has ended already."""
         ...
 
 
@@ -36,8 +40,8 @@ N = TypeVar("N", bound=Newcomer)
 
 
 def silent_of_a_peer() -> int:
-    """How many connections of one peer may be silent: of the files that this process may open, a
-    quarter at most.
+    """How many connections of one peer may be silent: at most a quarter of the files that this
+    process may open.
     """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return SILENT_OF_A_PEER if files < 0 else min(SILENT_OF_A_PEER, files // 4)
@@ -48,14 +52,14 @@ class Newcomers(Generic[N]):
 
     def __init__(self, let_go: Callable[[str, str], object], seconds: float, most: int) -> None:
         self._let_go = let_go
-        """Told who was, and why."""
+        """Called with the peer of a newcomer that was cut off, and the reason."""
         self._seconds = seconds
         self._most = most
         self._silent: dict[str, dict[N, asyncio.TimerHandle]] = {}
-        """Those of each peer, the longest silent first."""
+        """The newcomers of each peer, the longest silent first."""
 
     def arrived(self, newcomer: N) -> None:
-        """A connection was made: its first request is waited for."""
+        """A connection was made: wait for its first request."""
         silent = self._silent.setdefault(newcomer.peer, {})
         why = f"said nothing for {self._seconds:g} s"
         loop = asyncio.get_running_loop()
@@ -64,7 +68,7 @@ class Newcomers(Generic[N]):
             self._end(next(iter(silent)), f"more than {self._most} connections say nothing")
 
     def spoke(self, newcomer: N) -> None:
-        """A request has come, or the connection has ended: it is no longer a newcomer."""
+        """A request has arrived, or the connection has ended: it is no longer a newcomer."""
         silent = self._silent.get(newcomer.peer, {})
         timer = silent.pop(newcomer, None)
         if timer is not None:
@@ -73,7 +77,7 @@ class Newcomers(Generic[N]):
                 del self._silent[newcomer.peer]
 
     def close(self) -> None:
-        """Stop waiting for all."""
+        """Stop all timers."""
         for silent in self._silent.values():
             for timer in silent.values():
                 timer.cancel()

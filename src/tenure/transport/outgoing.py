@@ -23,7 +23,9 @@ class Outgoing:
         self._newest = encode(message, NEWEST)
 
     def data(self, version: int) -> bytes | None:
-        """Its bytes on a connection of `version`; None where that does not know such messages."""
+        """The message's bytes on a connection of `version`; None if that version does not know such
+        messages.
+        """
         if version == NEWEST:
             return self._newest
         return older(self._message, self._encode, version)
@@ -32,7 +34,9 @@ class Outgoing:
 def older(
     message: msgspec.Struct, encode: Callable[[Any, int], bytes], version: int
 ) -> bytes | None:
-    """Its bytes in a version that may not know such messages: then None, and that is logged."""
+    """The message's bytes in a version that may not know such messages. If it does not, this logs a
+    warning and returns None.
+    """
     try:
         return encode(message, version)
     except LocalProtocolError as error:

@@ -22,7 +22,9 @@ from tenure.protocol.lease.answers import Connection
 from tenure.transport.websocket_frames import frame
 
 LAG_BYTES = 1 << 20
-"""What may wait for a peer beside one large message: hundreds of renewals, thousands of changes."""
+"""The bytes that may wait for a peer beside one large message: hundreds of renewals, thousands of
+changes.
+"""
 
 
 class ConnectedPeer:
@@ -37,10 +39,10 @@ class ConnectedPeer:
         self.version = version
         self._lag_bytes = lag_bytes
         self._largest = 0
-        """The largest of the frames that have had to wait since last no frame did."""
+        """The largest frame since frames began to wait."""
 
     def send_frame(self, data: bytes) -> bool:
-        """Send a frame; False if the peer lags too far behind, and has been cut off."""
+        """Send a frame. Returns False if the peer lagged too far behind and was cut off."""
         transport = self.transport
         if transport.is_closing():
             return True
@@ -67,7 +69,7 @@ class Peers:
         return len(self._peers)
 
     def add(self, peer: ConnectedPeer) -> Connection:
-        """Take a new connection; its number."""
+        """Add a connection, and return its number."""
         self._last += 1
         self._peers[self._last] = peer
         return self._last
@@ -77,7 +79,7 @@ class Peers:
         self._peers.pop(connection, None)
 
     def version(self, connection: Connection | None) -> int | None:
-        """What is spoken on a connection; None where it is gone."""
+        """The version that is spoken on a connection; None if the connection is gone."""
         peer = self._peers.get(connection or 0)
         return peer.version if peer else None
 
@@ -88,7 +90,7 @@ class Peers:
     def send(
         self, connections: Iterable[Connection], encoded: Callable[[int], bytes | None]
     ) -> int:
-        """See `Clients.send`: one frame for all who speak the same version."""
+        """See `Clients.send`. All peers that speak the same version get the same frame."""
         frames: dict[int, bytes | None] = {}
         cut_off = 0
         for connection in connections:

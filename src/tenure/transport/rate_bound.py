@@ -8,18 +8,22 @@ from there have a smaller allowance. They are not refused: honest clients may sh
 from tenure.base.instants import SECOND_NS, Instant, seconds
 
 REMEMBERED_NS = seconds(60)
-"""For how long an address from which a flood came is remembered."""
+"""How long an address from which a flood came is remembered."""
 FLOODED_PART = 20
-"""Of what others may ask at once, connections from there may ask this part."""
+"""Connections from there may make this part of the requests that others may make at once."""
 MOST_REMEMBERED = 10_000
-"""Addresses: a megabyte. The one whose last flood is longest ago is forgotten first."""
+"""The most addresses that are remembered: they take a megabyte. The one whose last flood is longest
+ago is forgotten first.
+"""
 BYTES_OF_ONE = 8 << 10
-"""A larger message counts as several, since it takes as much longer: 5 MiB, what an owner of all
-ranges there may be asks with, as 640, which it does every few seconds."""
+"""A larger message counts as several, since it takes as much longer to handle. The largest request,
+of an owner of as many ranges as there may be, has 5 MiB and counts as 640; such an owner sends one
+every few seconds.
+"""
 
 
 def times(message: bytes) -> int:
-    """How often a message counts."""
+    """How many times a message counts."""
     return 1 + len(message) // BYTES_OF_ONE
 
 
@@ -35,8 +39,8 @@ class RateBound:
         self._at: Instant | None = None
 
     def allows(self, now: Instant, times: int = 1) -> bool:
-        """Whether it may happen once more, now; and count it, for so many `times` if it is large.
-        As much as may happen at once is allowed when nothing has happened for long.
+        """Whether another message may come now; if so, count it `times` times. After a long quiet
+        time a peer may send as much at once as `at_once` says.
         """
         if self._at is not None:
             most = self._at_once * self._each_ns
@@ -50,11 +54,11 @@ class RateBound:
 
 
 class RecentFloods:
-    """The addresses from which more came than is allowed."""
+    """The addresses from which floods came recently."""
 
     def __init__(self) -> None:
         self._at: dict[str, Instant] = {}
-        """When the last flood came, the earliest first."""
+        """When the last flood came from each address, the earliest first."""
 
     def add(self, peer: str, now: Instant) -> None:
         """A flood came from `peer`."""
@@ -64,7 +68,7 @@ class RecentFloods:
             del self._at[next(iter(self._at))]
 
     def at_once(self, peer: str, most: int, now: Instant) -> int:
-        """How much a new connection from `peer` may ask at once, where others may ask `most`."""
+        """How much a new connection from `peer` may ask at once, if others may ask `most`."""
         at = self._at.get(peer)
         if at is None or now - at >= REMEMBERED_NS:
             return most

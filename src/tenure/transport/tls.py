@@ -18,13 +18,13 @@ from tenure.errors import ConfigurationError
 
 File: TypeAlias = str | os.PathLike[str]
 LOOK_SECONDS = 1.0
-"""How often files are looked at, whatever the number of handshakes."""
+"""How often the files are checked, whatever the number of handshakes."""
 
 _log = logging.getLogger("tenure.transport")
 
 
 class _Reread:
-    """A context of some files, made anew when they change."""
+    """A context made from files, and made again when they change."""
 
     def __init__(self, files: tuple[File, ...], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
@@ -34,7 +34,7 @@ class _Reread:
         self._context = make()
 
     def context(self) -> ssl.SSLContext:
-        """The present one."""
+        """The present context."""
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
             return self._context
@@ -72,7 +72,7 @@ class ClientTls:
         self._reread = _Reread(files, self._make) if files else None
 
     def context(self) -> ssl.SSLContext:
-        """The present one."""
+        """The present context."""
         if self._reread is None:
             self._reread = _Reread((), self._make)
         return self._reread.context()
@@ -98,7 +98,9 @@ class ServerTls:
         self._reread = _Reread(files, self._make)
 
     def context(self) -> ssl.SSLContext:
-        """The one to listen with, which is replaced at handshakes by what is in the files then."""
+        """The context to listen with. At each handshake the context of the present files replaces
+        it.
+        """
         listening = self._make()
 
         def at_handshake(connection: ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
@@ -125,12 +127,12 @@ def _load(context: ssl.SSLContext, cert: File | None, key: File | None) -> None:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask on the terminal, and wait for ever."""
+    """Refuse to ask: OpenSSL would ask on the terminal, and wait for ever."""
     raise ConfigurationError("its key is encrypted; tenure asks nobody for a password: decrypt it")
 
 
 class _plain:  # noqa: N801  # it reads as a word
-    """Says in words which file is unusable, and why."""
+    """Turns an error into one that says which file is unusable, and why."""
 
     def __init__(self, what: str, file: File | None) -> None:
         self._what = f"{what} {file}"

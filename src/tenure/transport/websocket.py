@@ -23,15 +23,16 @@ from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 
 CONNECT_SECONDS = 5.0
-"""How long connecting and being answered may take. After longer, another manager is asked
-anyway."""
+"""How long it may take to connect and be answered. After this time another manager is asked anyway.
+"""
 CLOSE_SECONDS = 1.0
-"""How long a closing connection waits for the other end to say the same."""
+"""How long a closing connection waits for the other end to close, too."""
 TLS_ENDS_SECONDS = 0.25
-"""For the ends of TLS connections to say good-bye. aiohttp has closed them and waits for none, and
-a loop that ends before them leaves open sockets behind."""
+"""The time for TLS connections to say good-bye. aiohttp closes them without waiting, and if the
+loop ends first, open sockets are left behind.
+"""
 REASON_BYTES = 123
-"""What a WebSocket close frame has room for (RFC 6455, 5.5)."""
+"""The room for a reason in a WebSocket close frame (RFC 6455, 5.5)."""
 
 logger = logging.getLogger("tenure.transport")
 
@@ -115,7 +116,7 @@ class _Link(Generic[M]):
                 self._overflow.set_result(f"it has not read {self._waiting.maxsize} messages")
 
     async def talk(self) -> str:
-        """Connect, and carry messages until the connection ends; the reason for which it does."""
+        """Connect, carry messages until the connection ends, and return the reason why it ended."""
         credentials = self.transport.credentials
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -184,7 +185,7 @@ class _Link(Generic[M]):
 def _give_up_unheard(socket: aiohttp.ClientWebSocketResponse) -> None:
     option: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
     raw = socket.get_extra_info("socket")
-    if option is not None and raw is not None:  # otherwise there are the pings
+    if option is not None and raw is not None:  # without the option, only the pings notice
         raw.setsockopt(sockets.IPPROTO_TCP, option, round(UNHEARD_SECONDS * 1000))
 
 

@@ -24,8 +24,9 @@ from tenure.wire.limits import HAND_OFF_BYTES
 
 PATH = "/v1/hand-off"
 SILENCE_SECONDS = 5.0
-"""For a connection to open a channel: a socket is cheap for whoever connects, and an owner has only
-so many."""
+"""The time in which a connection must open a channel: a socket is cheap for a peer, and an owner
+has a limited number.
+"""
 CHANNEL_LIMITS = ConnectionLimits(silent_seconds=SILENCE_SECONDS)
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
@@ -47,7 +48,7 @@ class WebSocketChannels:
         """See `Channels.listen`."""
 
         async def on_request(request: web.Request) -> web.StreamResponse:
-            if hdrs.ORIGIN in request.headers:  # browsers name it, and let any page connect here
+            if hdrs.ORIGIN in request.headers:  # browsers send it, and let any page connect here
                 raise web.HTTPForbidden(text="a page in a browser may not speak to this process")
             socket = web.WebSocketResponse(
                 max_msg_size=HAND_OFF_BYTES,
@@ -57,12 +58,12 @@ class WebSocketChannels:
             )
             try:
                 await socket.prepare(request)
-            except ConnectionError:  # who connected has gone already: nobody reads an answer
+            except ConnectionError:  # the peer has gone already, and nobody reads an answer
                 return web.Response()
             door.spoke(request, is_socket=True)
             channel = _WebSocketChannel(socket, self._open, request.remote or "")
             try:
-                with suppress(ChannelLost):  # whoever served knows
+                with suppress(ChannelLost):  # the serving code knows already
                     await serve(channel)
             finally:
                 await channel.close()
@@ -148,15 +149,19 @@ class _WebSocketChannel:
 
 
 def _another_handle(socket: Socket) -> sockets.socket | None:
-    """Of the connection: no event loop takes it away, and uvloop's own shuts nothing down."""
+    """Duplicate the connection's handle: no event loop takes the duplicate away, and uvloop's own
+    handle shuts nothing down.
+    """
     known = socket.get_extra_info("socket")
     try:
         return None if known is None else sockets.socket(fileno=os.dup(known.fileno()))
-    except OSError:  # it has ended already
+    except OSError:  # the connection has ended already
         return None
 
 
 def _end(connection: sockets.socket) -> None:
-    """A peer that stays connected and reads nothing would leave us with unsent bytes for ever."""
-    with connection, suppress(OSError):  # most often it has ended already
+    """Shut the connection down. Otherwise a peer that stays connected and reads nothing would leave
+    unsent bytes on our side for ever.
+    """
+    with connection, suppress(OSError):  # usually it has ended already
         connection.shutdown(sockets.SHUT_RDWR)

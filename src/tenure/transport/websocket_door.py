@@ -27,9 +27,9 @@ from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import OLDEST, agreed, subprotocol
 
 GATE_SECONDS = 1.0
-"""How often it is looked whether clients may stay."""
+"""How often the door checks whether clients may stay."""
 LAG_BYTES = 16 << 20
-"""What may wait for a client beside one large message: four of the largest values."""
+"""The bytes that may wait for a client beside one large message: four of the largest values."""
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -42,7 +42,7 @@ _log = logging.getLogger("tenure.transport")
 
 
 class WebSocketDoor:
-    """A `Door` over aiohttp, at `path`, for messages of so many bytes at most."""
+    """A `Door` over aiohttp, at `path`, for messages of up to `most_bytes`."""
 
     is_reachable = True
 
@@ -102,7 +102,9 @@ class WebSocketDoor:
             await self._door.close()
 
     async def _on_look(self, request: web.Request) -> web.Response:
-        """Names of objects are not for pages of other sites, whatever name leads them here."""
+        """Answer a browser. Names of objects are not for pages of other sites, whatever name leads
+        here.
+        """
         assert self._page is not None
         if self._door is not None:
             self._door.spoke(request)
@@ -148,7 +150,7 @@ class WebSocketDoor:
         return answer
 
     async def _watch(self, gate: DoorGate) -> None:
-        """A client whose token was revoked must go."""
+        """Close the connections of clients whose token was revoked."""
         while True:
             await asyncio.sleep(GATE_SECONDS)
             for connection in list(self._open):
@@ -157,7 +159,7 @@ class WebSocketDoor:
 
 
 class _DoorSocket(AcceptedSocket):
-    """See `Connection`."""
+    """The WebSocket of a door; see `Connection`."""
 
     __slots__ = ("_listener", "_open", "peer", "shown")
 
@@ -172,7 +174,7 @@ class _DoorSocket(AcceptedSocket):
         self._open: set[_DoorSocket] = set()
 
     def begin(self, listener: Listener, among: "set[_DoorSocket]") -> None:
-        """Somebody is to hear what it says."""
+        """Pass on to `listener` what the client sends."""
         self._listener, self._open = listener, among
         among.add(self)
         listener.connected(self)

@@ -10,10 +10,10 @@ from aiohttp import WSCloseCode
 BINARY = 2
 CLOSE, PING, PONG = 8, 9, 10
 PIECE = 0
-"""A piece of a message of which more is to come."""
+"""A piece of a message that is not the last."""
 TEXT_REFUSED = "a text frame, where messages are binary"
 REASON_BYTES = 123
-"""A close frame carries no more of a reason (5.5)."""
+"""The room for a reason in a close frame (RFC 6455, 5.5)."""
 
 _LAST, _RESERVED, _OPCODE = 0x80, 0x70, 0x0F
 _LAST_BINARY = _LAST | BINARY
@@ -22,7 +22,7 @@ _TWO_BYTE_LENGTH, _EIGHT_BYTE_LENGTH = 126, 127
 _TEXT = 1
 _NO_MASK = bytes(4)
 _SHORT = 256
-"""Up to here one number is quicker to unmask than four strides are."""
+"""Up to this size, unmasking with one large number is quicker than with four strides."""
 _EXCLUSIVE_OR = tuple(bytes(mask ^ byte for byte in range(256)) for mask in range(256))
 
 
@@ -51,7 +51,7 @@ def close_frame(code: int, why: str) -> bytes:
 
 
 def unmasked(mask: bytes | bytearray, data: bytes | bytearray) -> bytes:
-    """What a client sent under `mask`, which is repeated over it."""
+    """Remove the mask, which is repeated over the data."""
     size = len(data)
     if mask == _NO_MASK:
         return bytes(data)
@@ -66,7 +66,7 @@ def unmasked(mask: bytes | bytearray, data: bytes | bytearray) -> bytes:
 
 
 class FrameReader:
-    """Takes apart what one client sends, whose messages have so many bytes at most."""
+    """Splits what one client sends into frames, for messages of up to `most_bytes`."""
 
     __slots__ = ("_at", "_begun", "_buffer", "_most_bytes")
 
@@ -74,16 +74,16 @@ class FrameReader:
         self._most_bytes = most_bytes
         self._buffer: bytes | bytearray = b""
         self._at = 0
-        """Up to where the buffer has been read."""
+        """The position in the buffer up to which frames were taken."""
         self._begun: bytearray | None = None
-        """What is here of a message that comes in pieces."""
+        """The pieces so far of a message that comes in pieces."""
 
     def __len__(self) -> int:
-        """The bytes that were not taken yet, of a part of a frame too."""
+        """The number of bytes that were not taken yet, those of an incomplete frame included."""
         return len(self._buffer) - self._at
 
     def feed(self, data: bytes) -> None:
-        """More has come."""
+        """Add bytes that arrived."""
         if not self._buffer:
             self._buffer = data
             return
@@ -94,9 +94,10 @@ class FrameReader:
         self._buffer += data
 
     def take(self) -> tuple[int, bytes] | None:
-        """The next frame by its opcode, if it is here as a whole: a message, or a control frame.
+        """Take the next frame, a message or a control frame, with its opcode; None if it has not
+        arrived as a whole.
 
-        Raises FrameError.
+        Raises FrameError if the bytes break the protocol.
         """
         buffer, at = self._buffer, self._at
         size = len(buffer)
@@ -126,7 +127,7 @@ class FrameReader:
         return (opcode, payload) if opcode >= CLOSE else self._put_together(first, payload)
 
     def _put_together(self, first: int, payload: bytes) -> tuple[int, bytes]:
-        """A piece of a message: the message, where this is the last one."""
+        """Add a piece to its message. Returns the message if this is the last piece."""
         self._begun = (self._begun or bytearray()) + payload
         if not first & _LAST:
             return PIECE, b""
@@ -134,7 +135,7 @@ class FrameReader:
         return BINARY, whole
 
     def _check(self, first: int, second: int) -> None:
-        """The head of a frame that is not a whole message. Raises FrameError."""
+        """Check the head of a frame that is not a whole message. Raises FrameError."""
         opcode, why = first & _OPCODE, None
         if first & _RESERVED:
             why = "a frame with reserved bits"

@@ -1,7 +1,7 @@
 """Checks of messages and records that types cannot express; they are cheap.
 
-Raises ValueError, as the decoder does; each codec makes its own error of it. There is one loop over
-each list, because it runs for every range of every renewal.
+The checks raise ValueError, as the decoder does; each codec turns it into an error of its own.
+There is one loop over each list, because it runs for every range of every renewal.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ class Ranged(Protocol):
 
 
 def check_each(ranges: Sequence[Ranged]) -> None:
-    """Every range ends after its start, and its bounds are not too long."""
+    """Raise ValueError unless every range ends after its start and its bounds are short enough."""
     check_count(ranges)
     for each in ranges:
         start, end = each.start, each.end
@@ -42,7 +42,7 @@ def check_each(ranges: Sequence[Ranged]) -> None:
 
 
 def check_in_order(ranges: Sequence[Ranged]) -> None:
-    """As `check_each`, and the ranges are sorted and do not overlap."""
+    """Do what `check_each` does, and check that the ranges are sorted and do not overlap."""
     check_count(ranges)
     position: Key | None = b""
     for each in ranges:
@@ -57,26 +57,28 @@ def check_in_order(ranges: Sequence[Ranged]) -> None:
 
 
 def check_keys(keys: Iterable[Key]) -> None:
-    """None of the keys is too long."""
+    """Raise ValueError if a key is too long."""
     for key in keys:
         if len(key) > KEY_BYTES:
             raise ValueError(_too_long(key))
 
 
 def check_count(ranges: Sequence[Ranged]) -> None:
-    """There are not too many ranges."""
+    """Raise ValueError if there are too many ranges."""
     if len(ranges) > RANGES_PER_MESSAGE:
         raise ValueError(f"{len(ranges)} ranges, where {RANGES_PER_MESSAGE} are the most")
 
 
 def check_owners(owners: Sequence[object]) -> None:
-    """There are not too many owners."""
+    """Raise ValueError if there are too many owners."""
     if len(owners) > OWNERS_PER_MESSAGE:
         raise ValueError(f"{len(owners)} owners, where {OWNERS_PER_MESSAGE} are the most")
 
 
 def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
-    """The capacity is a positive number that can be compared, the labels are few and short."""
+    """Raise ValueError unless the capacity is a positive number that can be compared, and the
+    labels are few and short.
+    """
     if not (isfinite(capacity) and capacity > 0):
         raise ValueError(f"a capacity of {capacity}, where a number above 0 is wanted")
     if len(labels) > LABELS_PER_OWNER:
@@ -89,7 +91,9 @@ def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
 
 
 def check_load(load: LoadReport) -> None:
-    """Rates are not negative and can be added up; ranges and keys are few enough."""
+    """Raise ValueError unless rates can be added up and are not negative, and ranges and keys are
+    few enough.
+    """
     if len(load.ranges) > RANGES_PER_REPORT:
         raise ValueError(f"a load of {len(load.ranges)} ranges, {RANGES_PER_REPORT} are the most")
     if len(load.hottest) > KEYS_PER_REPORT:
@@ -103,7 +107,7 @@ def check_load(load: LoadReport) -> None:
 
 
 def check_report(report: TierReport) -> None:
-    """A report can be shown: JSON writes NaN as null, which nobody can read."""
+    """Raise ValueError if JSON cannot show a report: it writes NaN as null, which is unreadable."""
     writes = report.volume.waiting if report.volume else ()
     seconds = [each.seconds for each in writes]
     if report.entities:

@@ -41,11 +41,13 @@ from tenure.wire.limits import MIB
 FIRST_VERSION: Final = 2
 """The version that brought the store on several nodes."""
 STORE_BYTES: Final = 64 * MIB
-"""One message: a mutation, a page that ends with its largest value, or what a replica has of a row.
-What is larger goes from node to node in parts: see `message_parts`."""
+"""The most bytes of one message: a mutation, a page that ends with its largest value, or what a
+replica has of a row. Larger ones go from node to node in parts: see `message_parts`.
+"""
 WHOLE_BYTES: Final = 1024 * MIB
-"""A message in parts, and all that a node puts together at one time. It is in memory then, at both
-ends, so a row that is larger cannot be replicated."""
+"""The most bytes of a message in parts, and of everything that a node puts together at one time.
+Both ends have the message in memory, so a row that is larger cannot be replicated.
+"""
 assert MUTATION_BYTES < STORE_BYTES > PAGE_BYTES + VALUE_BYTES
 
 ToStore: TypeAlias = OpenStore | ClientRequest | NodeMessage
@@ -56,7 +58,7 @@ _SINCE: Final[Mapping[type[Any], int]] = dict.fromkeys(_TYPES, FIRST_VERSION)
 _LIMITS: Final[Mapping[type[Any], int]] = dict.fromkeys(_TYPES, STORE_BYTES)
 
 encode_store: MessageWriter[ToStore | ToStoreClient] = MessageWriter(_SINCE, _LIMITS)
-"""The bytes of a message, for a connection of a version."""
+"""Encodes a message for a connection of a version."""
 
 
 def _check_version(version: int) -> None:
@@ -125,7 +127,7 @@ def _check_to_store(message: ToStore, version: int) -> None:
 
 
 def _check_to_client(message: ToStoreClient, version: int) -> None:
-    del message  # it comes from a node of one's own
+    del message  # it comes from one of the user's own nodes
     _check_version(version)
 
 
@@ -133,8 +135,8 @@ _for_store: msgspec.msgpack.Decoder[ToStore] = msgspec.msgpack.Decoder(ToStore)
 _for_client: msgspec.msgpack.Decoder[ToStoreClient] = msgspec.msgpack.Decoder(ToStoreClient)
 
 decode_to_store = Reader(_for_store, STORE_BYTES, _check_to_store)
-"""What a node received on a connection of a version, of a client or of another node."""
+"""Decodes what a node received, from a client or from another node."""
 decode_whole = Reader(_for_store, WHOLE_BYTES, _check_to_store)
-"""What was put together of parts."""
+"""Decodes what was put together from parts."""
 decode_to_store_client = Reader(_for_client, STORE_BYTES, _check_to_client)
-"""What a client received from a node."""
+"""Decodes what a client received from a node."""

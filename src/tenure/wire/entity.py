@@ -21,9 +21,9 @@ from tenure.wire.frame import Bytes, Reader, framed
 from tenure.wire.limits import HAND_OFF_BYTES
 
 VERSION: Final = 1
-"""The version of what they say."""
+"""The version of what members say to each other."""
 MOST_BYTES = ARGUMENT_BYTES + 64 * 1024
-"""Of one message: arguments, and what stands around them."""
+"""The most bytes of one message: its arguments, and the fields around them."""
 assert MOST_BYTES <= HAND_OFF_BYTES, "one kind of channel carries both"
 
 
@@ -33,7 +33,7 @@ def encode(message: EntityMessage) -> bytes:
 
 
 def decode(data: Bytes) -> EntityMessage:
-    """What was received. Raises RemoteProtocolError, whatever is wrong with it."""
+    """Decode what was received. Raises RemoteProtocolError for any malformed bytes."""
     return _read(data, VERSION)
 
 

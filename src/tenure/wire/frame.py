@@ -20,7 +20,7 @@ M = TypeVar("M")
 
 HIGHEST_VERSION: Final = 255
 _PREFIXES: Final = tuple(bytes([version]) for version in range(HIGHEST_VERSION + 1))
-_SHOWN_CHARACTERS = 200  # of what the decoder says, which may repeat what the peer sent
+_SHOWN_CHARACTERS = 200  # of the decoder's error, which may repeat what the peer sent
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -50,8 +50,8 @@ class MessageWriter(Generic[M]):
     def __call__(self, message: M, version: int) -> bytes:
         """The bytes of a message, for a connection of `version`.
 
-        Raises LocalProtocolError where that version does not know such messages, and if the bytes
-        are more than a peer would take.
+        Raises LocalProtocolError if that version does not know such messages, or if the bytes are
+        more than a peer would take.
         """
         since = self._since[type(message)]
         if since > version:
@@ -72,7 +72,9 @@ class MessageWriter(Generic[M]):
 
 
 def other_version(theirs: int, ours: int) -> str:
-    """What is wrong, in words that are true on both sides: they close the connection."""
+    """The reason, in words that are true on both sides: either side may close the connection with
+    it.
+    """
     return (
         f"a message of protocol version {theirs}, where version {ours} is spoken; upgrade the "
         "older side, if both are tenure"
@@ -98,7 +100,7 @@ class Reader(Generic[M]):
         self._other_version = other_version
 
     def __call__(self, data: Bytes, version: int) -> M:
-        """The message. Raises RemoteProtocolError, whatever is wrong with the bytes."""
+        """Decode a message. Raises RemoteProtocolError for any malformed bytes."""
         if len(data) > self._limit:
             raise RemoteProtocolError(
                 f"a message of {len(data)} bytes, where {self._limit} are the most"

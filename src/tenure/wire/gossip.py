@@ -17,12 +17,12 @@ def encode_gossip(message: GossipMessage) -> bytes:
 
 
 def _check(message: GossipMessage, version: int) -> None:
-    """Every node with the cluster's secret is believed; types check the rest."""
+    """Check nothing: every node with the cluster's secret is believed, and types check the rest."""
 
 
 _read: Reader[GossipMessage] = Reader(msgspec.msgpack.Decoder(GossipMessage), MESSAGE_BYTES, _check)
 
 
 def decode_gossip(data: Bytes) -> GossipMessage:
-    """What was heard. Raises RemoteProtocolError, whatever is wrong with it."""
+    """Decode what was heard. Raises RemoteProtocolError for any malformed bytes."""
     return _read(data, VERSION)

@@ -29,12 +29,12 @@ def encode(message: ToTaker | ToSource) -> bytes:
 
 
 def decode_to_taker(data: Bytes) -> ToTaker:
-    """What a taker received. Raises RemoteProtocolError, whatever is wrong with it."""
+    """Decode what a taker received. Raises RemoteProtocolError for any malformed bytes."""
     return _read_by_taker(data, VERSION)
 
 
 def decode_to_source(data: Bytes) -> ToSource:
-    """What a source received. Raises RemoteProtocolError, whatever is wrong with it."""
+    """Decode what a source received. Raises RemoteProtocolError for any malformed bytes."""
     return _read_by_source(data, VERSION)
 
 
@@ -47,7 +47,7 @@ def _check_to_taker(message: ToTaker, _: int) -> None:
 
 
 def _check_to_source(message: ToSource, _: int) -> None:
-    """Its types say all."""
+    """Check nothing: the types express every rule."""
 
 
 def _other_version(theirs: int, ours: int) -> str:

@@ -59,10 +59,12 @@ class JournalCodec(Generic[R, S]):
     ) -> None:
         self._format_of = format_of
         self.newest = newest
-        """The newest format that is read. `format_of` says in which a record or snapshot is
-        written: the oldest in which it can be, so an older manager reads all that it can."""
+        """The newest format that can be read. `format_of` says in which format a record or snapshot
+        is written: the oldest that can express it, so that an older manager reads as much as it
+        can.
+        """
         self.empty = empty
-        """What no records come to."""
+        """The state before any record."""
         self._records = records
         self._states = states
         self._check_record = check_record
@@ -119,7 +121,7 @@ class JournalCodec(Generic[R, S]):
 
 
 def checksum(version: int, body: bytes | memoryview) -> bytes:
-    """Of the format and of what comes after the checksum."""
+    """The checksum of the format and of what comes after the checksum."""
     return zlib.crc32(body, version).to_bytes(4, "big")
 
 

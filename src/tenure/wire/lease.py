@@ -74,31 +74,33 @@ _LIMITS: Final[Mapping[type[AnyMessage], int]] = {
 
 
 def _for_older(message: AnyMessage, version: int) -> AnyMessage:
-    """A fingerprint asks for short requests: it is not told where they cannot be sent."""
+    """Remove the fingerprint for a peer that cannot send short requests, since it asks for them."""
     if version < SINCE[ShortRequest] and isinstance(message, LeaseResponse):
         return replace(message, fingerprint=b"")
     return message
 
 
 encode = MessageWriter(SINCE, _LIMITS, _for_older)
-"""The bytes of a message, for a connection of a version."""
+"""Encodes a message for a connection of a version."""
 
 
 class WholeTables:
-    """Tables, which are large, encoded once for all lookups that ask for them.
+    """Encodes large tables once for all lookups that ask for them.
 
     A table is recognised by being the very same object, which the leader keeps while nothing
     changes.
     """
 
     KEPT = 4
-    """Pools are few, and of each only the present table is asked for."""
+    """The tables that are kept: there are few pools, and lookups ask only for each pool's present
+    table.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[SyncResponse, SyncResponse]] = {}
 
     def prepared(self, message: SyncResponse) -> SyncResponse:
-        """The message, with its table and owners as the bytes that they become."""
+        """The message, with its table and owners replaced by their bytes."""
         key = id(message.columns or message.entries)
         known, packed = self._kept.pop(key, (message, None))
         if packed is None or known.owners is not message.owners:
@@ -180,8 +182,8 @@ _for_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
 _for_lookup: msgspec.msgpack.Decoder[ToLookup] = msgspec.msgpack.Decoder(ToLookup)
 
 decode_to_manager = Reader(_for_manager, REQUEST_BYTES, _check_to_manager)
-"""What a manager received on a connection of a version."""
+"""Decodes what a manager received on a connection of a version."""
 decode_to_owner = Reader(_for_owner, MESSAGE_BYTES, _check_to_owner)
-"""What an owner received."""
+"""Decodes what an owner received."""
 decode_to_lookup = Reader(_for_lookup, MESSAGE_BYTES, _check_to_lookup)
-"""What a lookup received."""
+"""Decodes what a lookup received."""

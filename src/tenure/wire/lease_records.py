@@ -49,8 +49,10 @@ def _check_state(state: State) -> None:
 _records: msgspec.msgpack.Decoder[AnyRecord] = msgspec.msgpack.Decoder(AnyRecord)
 
 WITH_CLUSTERS: Final = 2
-"""The format that brought clusters. A journal without any is of the first, so that managers of both
-releases work on it; one with a cluster is refused by the older, who would forget it."""
+"""The format that brought clusters. A journal without clusters has the first format, so that
+managers of both releases can use it. An older manager refuses a journal with a cluster, because it
+would forget the cluster.
+"""
 
 
 def _format_of(value: AnyRecord | State) -> int:
@@ -72,4 +74,4 @@ LEASE_RECORDS: Final = JournalCodec(
     check_record=_check_record,
     check_state=_check_state,
 )
-"""Records of leases and their sum, as a manager keeps them."""
+"""Encodes records of leases, and the state that they lead to, as a manager keeps them."""

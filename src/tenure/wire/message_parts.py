@@ -24,7 +24,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def in_parts(message: NodeMessage) -> Iterator[NodeMessage]:
-    """The same in parts; nothing where it is too large for that as well."""
+    """The message in parts; no parts if it is too large even for that."""
     data = memoryview(_encoder.encode(message))
     if len(data) > WHOLE_BYTES:
         return
@@ -36,14 +36,14 @@ def in_parts(message: NodeMessage) -> Iterator[NodeMessage]:
 
 
 class MessageJoiner:
-    """What a node has received of messages in parts."""
+    """Puts together the messages that a node receives in parts."""
 
     def __init__(self) -> None:
         self._begun: dict[NodeId, tuple[int, list[bytes]]] = {}
 
     def add(self, message: NodeMessage, part: MessagePart) -> NodeMessage | None:
-        """Take a part; the whole where it was the last. Raises RemoteProtocolError for bytes that
-        are no message.
+        """Take a part, and return the whole message if that was the last one. Raises
+        RemoteProtocolError for malformed bytes.
         """
         sender = message.sender
         ticket, parts = self._begun.pop(sender, (part.ticket, []))
@@ -52,7 +52,7 @@ class MessageJoiner:
         others = sum(len(each) for _, begun in self._begun.values() for each in begun)
         size = others + sum(map(len, parts)) + len(part.data)
         if part.number != len(parts) or size > WHOLE_BYTES:
-            return None  # whoever asked counts the silence
+            return None  # the node that asked counts the silence
         parts.append(part.data)
         if len(parts) < part.count:
             self._begun[sender] = part.ticket, parts

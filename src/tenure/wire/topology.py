@@ -31,9 +31,9 @@ from tenure.wire.frame import MessageWriter, Reader
 FIRST_VERSION: Final = 2
 """The version that brought clusters."""
 WEIGHTS: Final = 4_096
-"""In one request: 64 for each node."""
+"""The most weights in one request: 64 for each node."""
 RANGES: Final = 1_024
-"""In one report: a cluster has some hundreds, and a node looks after a few."""
+"""The most ranges in one report: a cluster has some hundreds, and a node looks after a few."""
 KEPT_FORMAT: Final = 1
 _HEADER_BYTES: Final = 5
 
@@ -43,11 +43,11 @@ _TYPES: Final = (NodeRequest, TopologyTold, NodeRefused)
 _SINCE: Final[Mapping[type[NodeRequest | ToNode], int]] = dict.fromkeys(_TYPES, FIRST_VERSION)
 _LIMITS: Final[Mapping[type[NodeRequest | ToNode], int]] = dict.fromkeys(_TYPES, TOPOLOGY_BYTES)
 encode_topology: MessageWriter[NodeRequest | ToNode] = MessageWriter(_SINCE, _LIMITS)
-"""The bytes of a message, for a connection of a version."""
+"""Encodes a message for a connection of a version."""
 
 
 def check_topology(topology: Topology) -> None:
-    """Raise ValueError for what cannot be a topology, or is larger than one may be."""
+    """Raise ValueError if this is not a valid topology, or is too large."""
     counted = (
         ("nodes", len(topology.nodes) + len(topology.waiting), NODES),
         ("removed nodes", len(topology.removed), REMOVED),
@@ -88,7 +88,7 @@ def _check_request(message: NodeRequest, version: int) -> None:
         is_empty = each.end is not None and each.end <= each.start
         if position is None or each.start < position or is_empty:
             raise ValueError("weights overlap, are empty, or are not in order")
-        if not 0 <= each.requests <= HIGHEST_RATE:  # which can be added up
+        if not 0 <= each.requests <= HIGHEST_RATE:  # so that rates can be added up
             raise ValueError(f"weights of {each.requests} requests a second")
         position = each.end
     if message.topology is not None:
@@ -123,13 +123,13 @@ _topologies: msgspec.msgpack.Decoder[Topology] = msgspec.msgpack.Decoder(Topolog
 _encoder = msgspec.msgpack.Encoder()
 
 decode_node_request = Reader(_requests, TOPOLOGY_BYTES, _check_request)
-"""What a manager received from a node."""
+"""Decodes what a manager received from a node."""
 decode_to_node = Reader(_for_node, TOPOLOGY_BYTES, _check_to_node)
-"""What a node received from a manager."""
+"""Decodes what a node received from a manager."""
 
 
 def packed_topology(topology: Topology) -> bytes:
-    """A topology as a node keeps it, and as nodes give it to each other."""
+    """A topology as a node keeps it, and as nodes pass it to each other."""
     body = _encoder.encode(topology)
     return bytes([KEPT_FORMAT]) + zlib.crc32(body).to_bytes(4, "big") + body
 

@@ -20,35 +20,37 @@ from typing import Final
 from tenure.errors import RemoteProtocolError
 
 OLDEST: Final = 1
-"""The oldest version that is still spoken. It rises when no tenure is in use that speaks no
-later one (`tenure status` tells), and after a release whose changelog has said that it will. Two
-versions are spoken at all times: to a release that brings one and drops the one before it, nobody
-could upgrade under load."""
+"""The oldest version that is still spoken. It is raised only when no process is in use that speaks
+no later version (`tenure status` tells), and only after a release whose changelog has announced it.
+Two versions are spoken at all times: nobody could upgrade under load to a release that brings one
+version and drops the one before it.
+"""
 
 NEWEST: Final = 3
-"""The newest version. It rises with a message type that older peers do not know, and with every
-change that they would misunderstand; not with a field that they may pass over."""
+"""The newest version. It is raised for a message type that older peers do not know, and for every
+change that they would misunderstand, but not for a field that they may skip.
+"""
 
 UNSAID: Final = 1
-"""What is spoken where nothing was offered, or nothing chosen."""
+"""The version that is spoken if a side offered nothing, or chose nothing."""
 
 _SUBPROTOCOL = re.compile(r"tenure\.([1-9]\d{0,2})")
 
 
 def subprotocol(version: int) -> str:
-    """The name of a version in Sec-WebSocket-Protocol."""
+    """The name of a version in the header Sec-WebSocket-Protocol."""
     return f"tenure.{version}"
 
 
 SUBPROTOCOLS: Final = tuple(subprotocol(version) for version in range(NEWEST, OLDEST - 1, -1))
-"""What a client of ours offers."""
+"""What our clients offer."""
 
 
 def agreed(said: Iterable[str]) -> int:
     """The version of a connection, from what the other side said: its offers, or its choice.
 
-    Raises RemoteProtocolError if there is no version in common. Its words are true on both sides,
-    because they are sent to the other one too.
+    Raises RemoteProtocolError if there is no version in common. The error's text is true on both
+    sides, because the other side is sent it, too.
     """
     found = (_SUBPROTOCOL.fullmatch(each) for each in said)
     theirs = [int(each[1]) for each in found if each] or [UNSAID]

@@ -42,10 +42,11 @@ from tenure.wire.limits import CHUNK_BYTES, MESSAGE_BYTES, REQUEST_BYTES
 FIRST_VERSION: Final = 2
 """The version that brought caches."""
 VALUE_BYTES: Final = CHUNK_BYTES
-"""Of an object: as much as a chunk of state that is handed over, so that both fit the same values.
+"""The most bytes of an object's value: as many as a chunk of hand-off state has, so that both can
+carry the same values.
 """
 OBJECT_KEY_BYTES: Final = 2 * KEY_BYTES
-"""A key as users have it, behind the one that it has in its pool."""
+"""The most bytes of an object's key: the user's key, after the key that it has in its pool."""
 
 TO_SERVER: Final = (Reconnect, Renew, Fetch, Acknowledge, Write, Bye)
 TO_CACHE: Final = (
@@ -67,7 +68,7 @@ _LIMITS: Final[Mapping[type[ToVolumeServer | ToCache], int]] = {
 }
 
 encode_volume: MessageWriter[ToVolumeServer | ToCache] = MessageWriter(_SINCE, _LIMITS)
-"""The bytes of a message, for a connection of a version."""
+"""Encodes a message for a connection of a version."""
 
 
 class SharedItems:
@@ -80,7 +81,7 @@ class SharedItems:
         self._packed: Any = None
 
     def prepared(self, message: Invalidate) -> Invalidate:
-        """The message, with its items as the bytes that they become."""
+        """The message, with its items replaced by their bytes."""
         if message.items != self._last:
             self.count += 1
             self._last = message.items
@@ -89,7 +90,7 @@ class SharedItems:
 
 
 def check_knows_caches(version: int) -> None:
-    """Raise RemoteProtocolError on a connection of a version in which there are no caches."""
+    """Raise RemoteProtocolError if the connection's version has no caches."""
     if version < FIRST_VERSION:
         raise RemoteProtocolError(
             f"caches are of protocol version {FIRST_VERSION}, and version {version} is spoken: "
@@ -159,13 +160,15 @@ def _check_to_cache(message: ToCache, version: int) -> None:
 # --- what is known of writes, from owner to owner -------------------------------------------------
 
 WRITES_PER_CHUNK: Final = 1_000
-"""Of a few hundred bytes each with long keys, so that a chunk is sent in milliseconds."""
+"""The most writes in a chunk. Each takes a few hundred bytes if keys are long, so a chunk is sent
+in milliseconds.
+"""
 _known_encoder = msgspec.msgpack.Encoder()
 _known_decoder: msgspec.msgpack.Decoder[KnownWrites] = msgspec.msgpack.Decoder(KnownWrites)
 
 
 def encode_known(known: KnownWrites) -> tuple[bytes, ...]:
-    """What goes along with a range, in chunks."""
+    """What is known of writes in a range, in chunks that go along with the range."""
     most = WRITES_PER_CHUNK
     count = max(len(known.floors), len(known.writes))
     return tuple(
@@ -175,7 +178,7 @@ def encode_known(known: KnownWrites) -> tuple[bytes, ...]:
 
 
 def decode_known(data: bytes) -> KnownWrites:
-    """What one chunk tells. Raises RemoteProtocolError, whatever is wrong with the bytes."""
+    """Decode one chunk. Raises RemoteProtocolError for any malformed bytes."""
     try:
         known = _known_decoder.decode(data)
         check_each([key_range for key_range, _ in known.floors])
@@ -192,6 +195,6 @@ _for_server: msgspec.msgpack.Decoder[ToVolumeServer] = msgspec.msgpack.Decoder(T
 _for_cache: msgspec.msgpack.Decoder[ToCache] = msgspec.msgpack.Decoder(ToCache)
 
 decode_to_volume_server = Reader(_for_server, REQUEST_BYTES, _check_to_server)
-"""What a server received on a connection of a version."""
+"""Decodes what a server received on a connection of a version."""
 decode_to_cache = Reader(_for_cache, MESSAGE_BYTES, _check_to_cache)
-"""What a cache received."""
+"""Decodes what a cache received."""
