@@ -4,14 +4,16 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from tenure.cli import waiting
 from tenure.cli.app import run
 from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.balance.policy import Plan, Situation
 from tests.integration.owner import WireOwner
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -116,6 +118,33 @@ async def test_a_drain_waits_until_nothing_is_left(capsys: Capture) -> None:
         await owner.renew()  # it lists nothing: it has nothing left
         await waiting
         assert capsys.readouterr().out.splitlines()[-1].startswith("ann has nothing left, after ")
+
+
+@pytest.mark.parametrize(
+    ("has_other", "is_cordoned"), [(False, False), (True, False), (True, True)]
+)
+async def test_a_drain_says_where_no_other_owner_can_take_the_ranges(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, has_other: bool, is_cordoned: bool
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
+    async with with_ann() as (manager, ann), AsyncExitStack() as others:
+        if has_other:
+            bob = await others.enter_async_context(WireOwner("bob").connected(manager.service.url))
+            await bob.join()
+        if is_cordoned:
+            await to(manager, "cordon", "rooms", "bob")
+        draining = asyncio.create_task(to(manager, "drain", "rooms", "ann"))
+        said = ""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while "ann still has" not in said:
+                await asyncio.sleep(0.01)
+                said += capsys.readouterr().err
+        ann.leases = ()
+        await ann.renew()
+        await draining
+    can_take = has_other and not is_cordoned
+    words = "; no other owner can take them: start another owner"
+    assert (words in said) is not can_take
 
 
 async def test_an_eviction_says_after_how_long_ranges_are_free(capsys: Capture) -> None:
