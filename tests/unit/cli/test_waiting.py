@@ -75,7 +75,7 @@ def test_of_several_the_innermost_is_shown_that_lasts(
         while not outer.asked.is_set():
             with WaitingLine(inner):
                 outer.asked.wait(0.01)
-    assert not inner.asked.is_set(), "what is asked again and again is no news"
+            assert not inner.asked.is_set(), "what is asked again and again is no news"
 
 
 def test_what_is_written_meanwhile_has_the_line_for_itself(

@@ -16,6 +16,7 @@ from tenure.base.instants import Instant
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import InProcessCluster
+from tests.patience import DEADLINE_SECONDS
 
 TERM = 1.2
 SOON = 0.2
@@ -166,9 +167,10 @@ async def test_leaving_waits_for_them_for_as_long_as_it_drains(
         leaving = asyncio.ensure_future(owner.close(drain=drain))
         await cluster.turn(SOON)
         await leaving
-        assert isinstance(
-            (await asyncio.gather(jobs.tasks[KEY], return_exceptions=True))[0], LeaseLost
-        )
+        body = jobs.tasks[KEY]
+        await asyncio.wait([body], timeout=DEADLINE_SECONDS)
+        assert body.done(), "the body is not told that its lease is lost"
+        assert isinstance(body.exception(), LeaseLost)
     assert ("leaves before 1 guarded bodies that were to finish are done" in caplog.text) == bool(
         drain
     )

@@ -60,6 +60,7 @@ class Driven:
     def advance(self, now: Instant) -> None:
         self.now = now
         self.actions, self.wake_at = self.machine.advance(now)
+        assert self.wake_at > now, "it asks for ever to be advanced at the same instant"
         self.machine.invariants()
 
     def take(self, event: events.OwnerEvent, now: Instant | None = None) -> None:
