@@ -89,7 +89,7 @@ class LibraryOwner(OwnerProcess):
         self._seen: object = engine.board.current
 
     def look(self) -> None:
-        """See what its readers see."""
+        """Check what the owner's readers see."""
         current = self.engine.board.current
         if current is self._seen or not self.alive:
             return
@@ -110,19 +110,19 @@ class LibraryOwner(OwnerProcess):
         self.process.ask_to_leave()
 
     def freeze(self, real_ns: int, *, suspended: bool = False) -> None:
-        """All of its process stops."""
+        """Stop the whole process, not only this owner."""
         self.process.freeze(real_ns, suspended=suspended)
 
     def kill(self) -> None:
-        """With its process."""
+        """Kill the whole process, not only this owner."""
         self.process.kill()
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a manager."""
+        """A manager's message has arrived."""
         self.contact.hear(sender.slot, message)
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """A manager's connection is broken."""
+        """The connection to a manager broke."""
         self.contact.hear_lost(peer[0])
 
 
@@ -137,11 +137,11 @@ class LibraryLookup(LookupProcess):
         self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a manager."""
+        """A manager's message has arrived."""
         self.contact.hear(sender.slot, message)
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """A manager's connection is broken."""
+        """The connection to a manager broke."""
         self.contact.hear_lost(peer[0])
 
 
@@ -201,5 +201,7 @@ class AppEnvironment:
 
 
 def _first_machine(engine: OwnerEngine) -> OwnerMachine:
-    """One that is never run: the engine makes its own when it knows where it takes state."""
+    """A machine that is never run: the engine makes its own when it knows where it
+    accepts state.
+    """
     return OwnerMachine(engine.config, Random(0))

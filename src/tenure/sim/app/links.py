@@ -39,7 +39,7 @@ class ProgramLinks(MemoryChannelNetwork):
         super().__init__()
         self.site = site
         self._queues: dict[ChannelEnd, deque[bytes | None]] = {}
-        """What is on its way to each end; None: that the other side has ended."""
+        """What is on its way to each end; None says that the other side has ended."""
 
     @property
     def _world(self) -> LinkSite:
@@ -55,7 +55,7 @@ class ProgramLinks(MemoryChannelNetwork):
 
     def _send(self, to: ChannelEnd, what: bytes | None) -> None:
         if not _place(to.other).alive and what is not None:
-            return  # code of a process that is gone
+            return  # code of a dead process
         queue = self._queues.setdefault(to, deque())
         queue.append(what)
         if len(queue) == 1:
@@ -96,7 +96,7 @@ class ProgramLinks(MemoryChannelNetwork):
             self._queues.pop(end, None)
             end.hear_of_end()
 
-    def break_off(self, place: Any) -> None:  # as it is there
+    def break_off(self, place: Any) -> None:  # as the base class has it
         """See `MemoryChannelNetwork`. The others hear of it a little later."""
         for end in [end for end in self._open if end.place is place]:
             self.forget(end)

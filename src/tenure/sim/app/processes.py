@@ -22,7 +22,7 @@ MOST_CALLBACKS = 100_000
 
 
 class AppProcess(ClientHost):
-    """Runs `main`. When that returns, the process is gone; if the process is asked to end, `leave`
+    """Runs `main`. When that returns, the process is gone. If the process is asked to end, `leave`
     is called in its loop.
     """
 
@@ -42,7 +42,7 @@ class AppProcess(ClientHost):
         self._main = main
 
     def start(self) -> None:
-        """Begin `main`."""
+        """Start `main`."""
         self.running = self.loop.create_task(self._main(self))
         self.running.add_done_callback(self._on_done)
         super().start()
@@ -61,7 +61,7 @@ class AppProcess(ClientHost):
             self.slot, "nobody awaits", f"{context.get('message')}: {context.get('exception')!r}"
         )
 
-    # --- its clients of the library ---
+    # --- the process's clients of the library ---
 
     def begin_client(self, client: SimProcess) -> None:
         """See `ClientHost`."""
@@ -70,11 +70,11 @@ class AppProcess(ClientHost):
         self.site.begin_client(client)
 
     def owners(self) -> list[LibraryOwner]:
-        """Its owners that have not ended."""
+        """The owners of the process that have not ended."""
         return [each for each in self.clients if isinstance(each, LibraryOwner) and each.alive]
 
     def lease_of(self, key: Key) -> Leased | None:
-        """Under which its readers hold a key at this moment."""
+        """The lease under which the process's readers hold a key at this moment."""
         leases = (lease_of(owner, key) for owner in self.owners())
         return next((lease for lease in leases if lease is not None), None)
 
@@ -115,11 +115,11 @@ class AppProcess(ClientHost):
             self.loop.call_soon(self.leave)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Messages are for its clients."""
+        """Do nothing: messages are for the process's clients."""
         raise AssertionError(f"{self.slot} is sent {message}")
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """Connections are its clients'."""
+        """Do nothing: connections belong to the process's clients."""
         raise AssertionError(f"{self.slot} has a connection to {peer}")
 
 
@@ -134,9 +134,11 @@ class UserProcess(AppProcess):
 
 
 class RunOver(Exception):
-    """The user of the programs is done."""
+    """The user of the programs has finished."""
 
 
 def _is_of_the_world(error: Exception) -> bool:
-    """Whether a program that ends with it is well, and its surroundings are not: another begins."""
+    """Whether a program that ends with this error is correct, and only its surroundings failed:
+    then another program begins.
+    """
     return isinstance(error, TenureError) and not isinstance(error, ConfigurationError)

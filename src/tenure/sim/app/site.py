@@ -23,11 +23,11 @@ class AppSite(LeaseSite):
 
     @abstractmethod
     def fail(self, error: Exception) -> None:
-        """The run is to end with this, as soon as no code of a program is on the stack."""
+        """End the run with this error, as soon as no code of a program is on the stack."""
 
     @abstractmethod
     def raise_failure(self) -> None:
-        """Raise what was told to `fail`, if anything."""
+        """Raise the error that was passed to `fail`, if any."""
 
 
 class ClientHost(LoopProcess):
@@ -42,8 +42,8 @@ class ClientHost(LoopProcess):
 
     @abstractmethod
     def begin_client(self, client: SimProcess) -> None:
-        """An owner or a lookup begins in it."""
+        """An owner or a lookup begins in this process."""
 
     @abstractmethod
     def ask_to_leave(self) -> None:
-        """SIGTERM."""
+        """Ask the process to end, as SIGTERM does."""

@@ -16,10 +16,10 @@ from tenure.sim.lease.strikes import LeaseStrikes
 
 LEFT_OUT = (
     *("two of one name", "first thread ended", "callback hangs", "load"),
-    "journal put back",  # until that is noticed, nothing is promised
+    "journal put back",  # nothing is promised until this is noticed
 )
 KILLED_AFTER_TERMS = 3.0
-"""From being asked to leave: the grace that supervisors give."""
+"""The time from being asked to leave until being killed: the grace that supervisors give."""
 
 
 class AppStrikes(LeaseStrikes):
@@ -31,13 +31,13 @@ class AppStrikes(LeaseStrikes):
         return [each for each in self.site.processes() if isinstance(each, AppProcess)]
 
     def crash_of_an_owner(self) -> None:
-        """Another comes in its place."""
+        """Kill a program; another takes its place."""
         self.crash(self._programs())
 
     crash_of_a_lookup = crash_of_an_owner
 
     def leaving(self) -> None:
-        """One is asked to end, or all of them: a deployment."""
+        """Ask one program to end, or all of them, as a deployment does."""
         there = [each for each in self._programs() if each.alive and not each.is_frozen]
         together = self.random.choice((1, 1, 2, len(there)))
         for process in self.random.sample(there, min(together, len(there))):
@@ -54,12 +54,12 @@ class AppStrikes(LeaseStrikes):
             self.site.bring_down(process)
 
     def steering(self) -> None:
-        """Once there is a pool."""
+        """Steer, once there is a pool."""
         if self.site.pools:
             super().steering()
 
     def connection_lost(self) -> None:
-        """A living program's connections to the managers break."""
+        """Break a living program's connections to the managers."""
         process = self.any_of(self._programs())
         if process is not None:
             for client in process.clients:
@@ -67,7 +67,9 @@ class AppStrikes(LeaseStrikes):
                     self.network.lose_connections(client)
 
     def lookup_away(self) -> None:
-        """For longer than changes are kept: what it missed must not seem to be nothing."""
+        """Cut a lookup off for longer than changes are kept: it must not take what it missed for
+        nothing.
+        """
         process = self.any_of(self._programs())
         if process is not None:
             kept_ns = self.site.timing.keep_changes_ns
@@ -75,7 +77,7 @@ class AppStrikes(LeaseStrikes):
 
 
 def _here(fault: Fault) -> Fault:
-    """The same, striking programs."""
+    """The same fault, striking programs."""
     strike = fault.strike
     return fault if strike is None else fault._replace(strike=_by_name(strike.__name__))
 
@@ -91,5 +93,5 @@ FAULTS = FaultTable(
         for name, faults in LEASE_FAULTS.aliases.items()
         if name not in ("all", "none", "hand-off")
     },
-    HAND_OFF_FAULTS,  # programs hand over by links, which break as such
+    HAND_OFF_FAULTS,  # programs hand over by links, and links break
 )

@@ -34,18 +34,18 @@ class AppTrial(Trial, frozen=True, kw_only=True):
     timing: Timing = DEFAULT
     spare_owners: int = 1
     journal: str | None = "durable"
-    """Without a journal a manager begins by waiting out the longest hold, and so do programs."""
+    """Without a journal a manager first waits out the longest hold, and programs wait with it."""
     faults: tuple[str, ...] = FAULTS.kinds
 
 
 class AppWorld(LeaseWorld, AppSite):
-    """Everything there is in one run."""
+    """Everything in one run."""
 
     trial: AppTrial
 
     def __init__(self, trial: AppTrial, main: Main) -> None:
         self.main = main
-        """What the programs run."""
+        """The code that the programs run."""
         self.failure: Exception | None = None
         self.past: list[AppProcess] = []
         """Every program that ever ran."""
@@ -55,7 +55,7 @@ class AppWorld(LeaseWorld, AppSite):
         self.strikes = AppStrikes(
             self, self.clocks, self.operator, self.traffic, self.spare_slots()
         )
-        self.pools, self.kinds = (), {}  # programs name them
+        self.pools, self.kinds = (), {}  # programs name the pools
         self.journal = waited_out(self.random, self._on_commit)
 
     # --- ending ---
@@ -70,10 +70,11 @@ class AppWorld(LeaseWorld, AppSite):
             raise self.failure
 
     def abandon(self) -> None:
-        """The run is over: no program runs any longer."""
+        """The run is over: no program runs any more."""
         for process in self.past:
             process.alive = False
-        # What is left of them in circles ends now too, and what it says at its end concerns nobody.
+        # What is left of them in cycles ends now, too, and nobody needs the errors that it raises
+        # then.
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             for process in self.past:
@@ -87,11 +88,11 @@ class AppWorld(LeaseWorld, AppSite):
     # --- processes ---
 
     def first_slots(self) -> Iterable[str]:
-        """Everybody but the spare programs."""
+        """Every slot except those of the spare programs."""
         return (*self.manager_slots, *(f"p{i}" for i in range(self.trial.processes)))
 
     def spare_slots(self) -> list[str]:
-        """The programs that come in bursts, and go."""
+        """The slots of programs that come in bursts, and leave again."""
         first = self.trial.processes
         return [f"p{i}" for i in range(first, first + self.trial.spare_owners)]
 
@@ -109,9 +110,7 @@ class AppWorld(LeaseWorld, AppSite):
         return process
 
     def use(self, main: Main) -> AppProcess:
-        """Whoever uses the programs: a process with a perfect clock, with which nothing goes
-        wrong.
-        """
+        """The user of the programs: a process with a perfect clock, which no fault strikes."""
         on_host = self.hosts.begin(self.hosts.place_of(USERS), self.now)
         process = UserProcess(self, USERS, SimClock(0), on_host, main)
         self.past.append(process)
@@ -119,7 +118,7 @@ class AppWorld(LeaseWorld, AppSite):
         return process
 
     def programs(self) -> list[AppProcess]:
-        """Those that live."""
+        """The programs that are alive."""
         found = (each for each in self.slots.values() if isinstance(each, AppProcess))
         return [process for process in found if process.alive]
 
@@ -135,12 +134,12 @@ class AppWorld(LeaseWorld, AppSite):
             self.kinds[pool] = client.engine.config.kind or "hashed"
 
     def on_step(self, process: SimProcess) -> None:
-        """A program has no machine that contradicts itself."""
+        """Check nothing: a program has no machine that could contradict itself."""
         if not isinstance(process, AppProcess):
             super().on_step(process)
 
     def on_killed(self, process: SimProcess) -> None:
-        """Its connections are gone, and what its owners believed ends with it."""
+        """The process's connections are gone, and its owners no longer believe anything."""
         if not isinstance(process, AppProcess):
             super().on_killed(process)
             return
@@ -158,7 +157,9 @@ class AppWorld(LeaseWorld, AppSite):
         return [owner for process in self.programs() for owner in process.owners()]
 
     def lookups(self) -> list[LookupProcess]:
-        """None that the checkers could look into: programs are judged by what they answer."""
+        """No lookups, because the checkers could not look into them: programs are judged by their
+        answers.
+        """
         return []
 
     def clients(self) -> list[SimProcess]:
@@ -166,11 +167,11 @@ class AppWorld(LeaseWorld, AppSite):
         return [each for process in self.programs() for each in process.clients if each.alive]
 
     def groups(self) -> Sequence[Sequence[SimProcess]]:
-        """Managers, and programs twice: as owners, and as lookups."""
+        """Managers, then programs twice: as owners and as lookups."""
         return self.managers(), self.programs(), self.programs()
 
     def peers(self, process: SimProcess) -> Sequence[SimProcess]:
-        """Clients have connections to managers."""
+        """The processes that may be connected to this one: clients are connected to managers."""
         return self.clients() if isinstance(process, ManagerProcess) else self.managers()
 
     def owner_at(self, address: str) -> OwnerProcess | None:
@@ -183,16 +184,16 @@ class AppWorld(LeaseWorld, AppSite):
     # --- healing ---
 
     def when_well(self, left_ns: int) -> None:
-        """Drills are for simulated owners."""
+        """Do nothing: drills are for simulated owners."""
         super().when_well(0)
 
     def seen_by_clients(self) -> Mapping[str, int]:
-        """How often clients saw what."""
+        """How often clients saw each outcome."""
         return {}
 
 
 def run_in(world: AppWorld, tell: Callable[[int], None] = lambda _: None) -> None:
-    """Run the world, and leave nothing of its programs."""
+    """Run the world, and leave nothing of its programs behind."""
     try:
         world.run(tell)
     finally:

@@ -266,7 +266,7 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         ((admission, "AHEAD_US", 1 << 62),),
     ),
 )
-"""What chance would take too long to find: each has a schedule that catches it."""
+"""Canaries that chance would take too long to find: each has a schedule that catches it."""
 
 
 def columns_canary(name: str) -> RuleLeftOut:

@@ -24,7 +24,9 @@ _KINDS: dict[type, bytes] = {
 
 
 class StoreCodec:
-    """Messages as bytes. The first byte tells the receiver of which kind a message is."""
+    """Encodes and decodes messages. The first byte tells the receiver of which kind a
+    message is.
+    """
 
     def __init__(self) -> None:
         self._encoder = msgspec.msgpack.Encoder()
@@ -45,7 +47,7 @@ class StoreCodec:
         return kind + self._encoder.encode(message)
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
-        """As a node or a client reads it."""
+        """Decode bytes as a node or a client reads them."""
         kind, inside = data[:1], memoryview(data)[1:]
         if kind == _OF_NODES:
             return self._of_nodes.decode(inside)

@@ -9,14 +9,16 @@ from tenure.protocol.topology.records import Node, Topology
 
 
 class SimEngine(MemoryEngine):
-    """An engine whose syncs take time: they do not make durable what is written meanwhile."""
+    """An engine whose syncs take time: a sync does not make durable what is written
+    after it began.
+    """
 
     def begin_sync(self) -> int:
-        """A sync begins; how much it will have made durable."""
+        """Begin a sync. Returns a mark that says how much the sync makes durable."""
         return len(self._undo)
 
     def end_sync(self, mark: int) -> None:
-        """It has ended."""
+        """End the sync that has this mark."""
         del self._undo[:mark]
 
 
@@ -31,9 +33,9 @@ class Disk:
         self.engine = SimEngine()
         self.is_full = False
         self.promises = 0
-        """Of a copy: how often its counter was raised."""
+        """Of a copy: how often the node's counter had been raised."""
         self.known: tuple[NodeDigest, ...] = ()
-        """What was heard of the counters of others."""
+        """What the node heard of the counters of others."""
 
     def copy(self) -> "Disk":
         """A backup of what is durable."""

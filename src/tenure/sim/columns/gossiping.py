@@ -39,25 +39,27 @@ from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.process import SimProcess
 
 ROUNDS = 3
-"""Of gossip, while a request waits: fewer than real nodes make, because each costs time."""
+"""Rounds of gossip while a request waits: fewer than real nodes make, because each costs time."""
 FAN_OUT = 1
 COUNT_NS = seconds(5)
 _OF_GOSSIP = (GossipHeard, MembersKnown, PromisesRaised, PromisesNotKept)
 
 
 class GossipingNode(StoreNode):
-    """A node and its gossiper: two machines that stop and go on together."""
+    """A node and its gossiper: two machines that stop and continue together."""
 
     def __init__(self, config: NodeConfig, random: Random, gossiper: Gossiper) -> None:
         super().__init__(config, random)
         self.gossiper = gossiper
         self.is_part = False
-        """Whether it takes part in requests."""
+        """Whether the node takes part in requests."""
         self._gossips_at = FAR_FUTURE
         self._works_at = FAR_FUTURE
 
     def handle(self, now: Instant, event: Any) -> Output[Any]:
-        """Take an event of one of the two. A node that does not take part ignores requests."""
+        """Handle an event of one of the two machines. A node that does not take part ignores
+        requests.
+        """
         actions: list[Any] = []
         if isinstance(event, _OF_GOSSIP):
             actions, self._gossips_at = self.gossiper.handle(now, event)
@@ -75,7 +77,7 @@ class GossipingNode(StoreNode):
         return Output(actions, min(self._gossips_at, self._works_at))
 
     def invariants(self) -> None:
-        """Of both."""
+        """Assert the invariants of both machines."""
         super().invariants()
         self.gossiper.invariants()
 
@@ -112,16 +114,16 @@ class GossipingProcess(NodeProcess):
 
     @property
     def is_part(self) -> bool:
-        """Once others vouch for it."""
+        """Whether the node takes part, which it does once others vouch for it."""
         return self.machine.is_part
 
     @property
     def refused(self) -> frozenset[NodeId]:
-        """Those whose disks went back."""
+        """The nodes whose disks went back."""
         return frozenset(self.machine.gossiper.gone_back)
 
     def begin(self) -> None:
-        """Tell the gossiper who there is."""
+        """Tell the gossiper which nodes there are."""
         self._follow(self.disk.topology)
         self.ask_manager()
 
@@ -136,7 +138,7 @@ class GossipingProcess(NodeProcess):
         )
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of somebody's gossiper, or as any node's."""
+        """A message for the gossiper or for the node has arrived."""
         match message:
             case GossipSyn() | GossipAck() | GossipEnd():
                 self.post(GossipHeard(sender.slot, message))
@@ -168,7 +170,7 @@ class GossipingProcess(NodeProcess):
                 super().perform(action)
 
     def _take_part(self) -> None:
-        if self.disk.is_full:  # a life that is not on the disk must acknowledge nothing
+        if self.disk.is_full:  # otherwise it would acknowledge with a life that is not on the disk
             self.site.bring_down(self)
             return
         self.machine.is_part = True
@@ -203,7 +205,7 @@ class GossipingProcess(NodeProcess):
 
 
 def is_known_to_be_back(copy: Disk, ring: Iterable[NodeId], disks: Mapping[NodeId, Disk]) -> bool:
-    """Whether most nodes of a ring have on their disks that the node had a higher counter."""
+    """Whether most nodes of a ring have on their disks that this node had a higher counter."""
     nodes = set(ring)
     knowing = [
         node

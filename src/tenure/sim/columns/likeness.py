@@ -19,7 +19,7 @@ def first_difference(
     rows: Iterable[tuple[str, bytes]],
     before_us: int,
 ) -> str | None:
-    """A row that replicas do not show alike, though nobody has written that since `before_us`."""
+    """Find a row that replicas show differently, though nobody has written it since `before_us`."""
     for table, key in rows:
         record = topology.tables[table]
         shapes = shapes_of(record)

@@ -25,20 +25,20 @@ JOURNAL = 77
 
 
 class NodeAsked(msgspec.Struct, frozen=True):
-    """A node has asked; `connection` is its process."""
+    """A node asks; `connection` is its process."""
 
     connection: int
     request: NodeRequest
 
 
 class OperatorAsked(msgspec.Struct, frozen=True):
-    """The operator wants a change."""
+    """The operator asks for a change."""
 
     question: ClusterQuestion
 
 
 class RecordsKept(msgspec.Struct, frozen=True):
-    """The journal has so many records."""
+    """The journal now has so many records."""
 
     count: int
 
@@ -57,7 +57,7 @@ class SayToNode(msgspec.Struct, frozen=True):
 
 
 class LeadingManager:
-    """A machine: a leader of clusters, which is its own desk."""
+    """A machine: a leader of clusters that is its own desk."""
 
     def __init__(self, now: Instant, records: list[AnyClusterRecord], leadership: int) -> None:
         self.journal = JOURNAL
@@ -73,10 +73,10 @@ class LeadingManager:
             self.clusters.apply(record)
         self.leader = TopologyLeader(now, self, self.clusters, is_kept=True)
 
-    # --- its machine ---
+    # --- the machine ---
 
     def handle(self, now: Instant, event: NodeAsked | OperatorAsked | RecordsKept) -> Output[Any]:
-        """Take an event."""
+        """Handle an event."""
         match event:
             case NodeAsked(connection, request):
                 self.leader.on_request(now, connection, request)
@@ -90,7 +90,7 @@ class LeadingManager:
         return self.advance(now)
 
     def advance(self, now: Instant) -> Output[Any]:
-        """Nothing is due by itself."""
+        """Do nothing: nothing is due by itself."""
         del now
         actions, self._actions = self._actions, []
         if self._written:
@@ -184,7 +184,9 @@ class LeadingProcess(StoreProcess):
             self.post(RecordsKept(len(self._journal)))
 
     def kill(self) -> None:
-        """End. What was being written may be there, or some of it, or nothing."""
+        """End the process. The record that was being written may be kept whole, in part, or not at
+        all.
+        """
         if self.alive:
             self._journal.extend(self._under_way[: self.site.random.randint(0, 2)])
         super().kill()

@@ -23,7 +23,7 @@ TAKEN_BACK = 0.3
 
 
 def command_of(topology: Topology, lost: Node | None, random: Random) -> RingCommand | None:
-    """What somebody might want of this ring."""
+    """Draw a command that an operator might want for this ring."""
     waiting = random.choice(topology.waiting) if topology.waiting else None
     if topology.change is not None:
         return TakeBackChange(cluster=CLUSTER) if random.random() < TAKEN_BACK else None
@@ -44,7 +44,7 @@ def command_of(topology: Topology, lost: Node | None, random: Random) -> RingCom
 
 
 def replacement(topology: Topology, lost: Node) -> RingCommand | None:
-    """What must be done where the disk of a node is lost."""
+    """The command that replaces a node whose disk is lost."""
     change = topology.change
     if change is not None:
         is_it = change.replaces == lost.id

@@ -19,7 +19,7 @@ ANY_NODES = (3, 4, 5, 6)
 RACKS = ("r0", "r1", "r2")
 RACKS_APART_NS = MILLISECOND_NS // 2
 APART_NS = tuple(each * MILLISECOND_NS for each in (5, 20, 80))
-"""Between two data centres, one way."""
+"""The latency between two data centres, one way."""
 
 
 class Places:
@@ -41,7 +41,9 @@ class Places:
         return f"{kind}, {self.nodes} nodes"
 
     def of(self, slot: str) -> tuple[str, str]:
-        """The data centre and rack of a slot: nodes in turn, so that all data centres have some."""
+        """The data centre and rack of a slot. Nodes get them in turn, so that every data centre has
+        some.
+        """
         if slot not in self._of:
             turn = len(self._of) if slot.startswith("n") else self._random.randrange(6)
             datacentre = self._datacentres[turn % len(self._datacentres)]
@@ -79,14 +81,14 @@ class Places:
         return form(waiting, 1)
 
     def distance_ns(self, one: str, other: str) -> int:
-        """What a message takes longer than within a rack."""
+        """How much longer a message takes between these slots than within a rack."""
         mine, theirs = self.of(one), self.of(other)
         if mine == theirs:
             return 0
         return self.apart_ns if mine[0] != theirs[0] else RACKS_APART_NS
 
     def nearest_first(self, slot: str, others: dict[str, NodeId]) -> tuple[NodeId, ...]:
-        """Nodes by their slots, in the order of their distance from one."""
+        """Nodes by their slots, in the order of their distance from `slot`."""
         slots = list(others)
         self._random.shuffle(slots)
         slots.sort(key=lambda other: self.distance_ns(slot, other))
@@ -99,5 +101,5 @@ class FarNetwork(Network):
     places: Places
 
     def latency_ns(self, sender: SimProcess, to: str) -> int:
-        """More where they are far apart."""
+        """The latency, which grows with the distance."""
         return super().latency_ns(sender, to) + self.places.distance_ns(sender.slot, to)

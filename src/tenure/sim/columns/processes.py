@@ -28,7 +28,7 @@ from tenure.sim.kernel.process import SimProcess, Site
 
 EPOCH_US = 1_700_000_000_000_000
 SYNC_NS = 4 * MILLISECOND_NS
-"""What a sync takes, when the disk is quick."""
+"""How long a sync takes if the disk is quick."""
 SLOW_SYNC = Fault("slow sync", lambda strength: float(0.05 * 12**strength))
 _READS = (ReadParts, ReadState, ListRows, ListKeys, ReadPiece, CompareRows)
 MANAGER = "m0"
@@ -42,19 +42,19 @@ class StoreSite(Site):
 
     network: Network
     offsets_us: dict[str, int]
-    """By slot: how far its wall clock is off."""
+    """How far the wall clock of each slot is wrong."""
 
     @abstractmethod
     def slot_of(self, node: NodeId) -> str:
-        """Where the node of that id is, as the topology says."""
+        """The slot of the node with that id, according to the topology."""
 
     @abstractmethod
     def on_refused(self, node: "NodeProcess") -> None:
-        """The manager refuses a node: it was removed."""
+        """The manager refuses a node, because it was removed."""
 
     @abstractmethod
     def on_went_back(self, node: "NodeProcess") -> None:
-        """A node is refused, or has heard itself that its disk was put back."""
+        """Others refuse a node because its disk was put back, or the node has heard so itself."""
 
     @abstractmethod
     def on_takes_part(self, node: "NodeProcess") -> None:
@@ -69,7 +69,7 @@ class StoreSite(Site):
         return [each for each in self.slots.values() if isinstance(each, NodeProcess)]
 
     def clients(self) -> Sequence[SimProcess]:
-        """Who reads and writes."""
+        """The processes that read and write."""
         return [each for slot, each in self.slots.items() if slot.startswith("c")]
 
     def groups(self) -> Sequence[Sequence[SimProcess]]:
@@ -78,11 +78,11 @@ class StoreSite(Site):
         return self.nodes(), self.clients(), [manager] if manager else []
 
     def peers(self, process: SimProcess) -> Sequence[SimProcess]:
-        """Everybody has connections to nodes."""
+        """The processes that may be connected to this one: everybody is connected to nodes."""
         return self.processes() if isinstance(process, NodeProcess) else self.nodes()
 
     def wall_us(self, slot: str) -> int:
-        """What the wall clock of a slot's host shows."""
+        """The time that the wall clock of a slot's host shows."""
         return EPOCH_US + self.now // MICROSECOND_NS + self.offsets_us.get(slot, 0)
 
 
@@ -92,7 +92,7 @@ class StoreProcess(SimProcess):
     site: StoreSite
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """A client that waits for an answer has a deadline."""
+        """Do nothing: a client that waits for an answer has a deadline."""
 
 
 class NodeProcess(StoreProcess):
@@ -100,7 +100,7 @@ class NodeProcess(StoreProcess):
 
     machine: StoreNode
     counter = 0
-    """How often the counter of the disk was raised, durably; 0 where nobody gossips."""
+    """How often the counter of the disk was durably raised; 0 if nobody gossips."""
     stops_before: ClassVar[tuple[type, ...]] = (
         node_events.TellNode,
         node_events.AnswerClient,
@@ -127,7 +127,7 @@ class NodeProcess(StoreProcess):
         """Whether a manager has answered this life."""
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a node, of a client, or of the manager."""
+        """A message of a node, a client or the manager has arrived."""
         match message:
             case NodeMessage():
                 self.post(node_events.NodeTold(message))
@@ -145,12 +145,12 @@ class NodeProcess(StoreProcess):
 
     @property
     def is_part(self) -> bool:
-        """Whether it takes part in requests."""
+        """Whether the node takes part in requests."""
         return True
 
     @property
     def refused(self) -> frozenset[NodeId]:
-        """Other nodes that it has found to have gone back."""
+        """The other nodes that this node knows to have gone back."""
         return frozenset()
 
     def begin(self) -> None:
@@ -159,7 +159,9 @@ class NodeProcess(StoreProcess):
         self.ask_manager()
 
     def ask_manager(self, _: object = None) -> None:
-        """Say what it is, and what it is through with; again after a while."""
+        """Report to the manager what this node is and what it has finished, and do so again after a
+        while.
+        """
         if not self.alive:
             return
         if not self.is_frozen:
@@ -242,13 +244,13 @@ class NodeProcess(StoreProcess):
             self.post(node_events.TopologyKept(topology))
 
     def kill(self) -> None:
-        """End. What was not synced may be lost with it."""
+        """End the process. Whatever was not synced may be lost with it."""
         was_alive = self.alive
         super().kill()
         if was_alive and self.site.random.random() < 0.5:
             self.disk.engine.crash()
 
     def lose_power(self) -> None:
-        """End, and lose what was not synced."""
+        """End the process, and lose what was not synced."""
         self.site.bring_down(self)
         self.disk.engine.crash()

@@ -17,7 +17,7 @@ from tenure.protocol.replication.versions import Version, version_of
 from tenure.sim.kernel.checkers import Violation
 
 RegisterName = tuple[str, bytes | None, bytes]
-"""A family, a super column and a column."""
+"""The names of a family, a super column and a column."""
 NOTHING_YET = b""
 
 
@@ -35,11 +35,13 @@ class Register:
         self.acknowledged = NOTHING_YET
         self.seen = NOTHING_YET
         self.settled: dict[int, bytes | None] = {}
-        """By lease number: what the first reader after its adoption saw of former owners."""
+        """For each lease number, what the first reader after its adoption saw of former owners'
+        writes.
+        """
 
     @property
     def floor(self) -> bytes:
-        """What no read that begins now may see less of."""
+        """The least that a read which begins now may return."""
         return max(self.acknowledged, self.seen)
 
 
@@ -52,10 +54,10 @@ class RowHistory:
         self.adopting = 0
         """The highest lease number whose adoption has begun."""
         self.adopted = 0
-        """The highest whose adoption is over."""
+        """The highest lease number whose adoption has finished."""
 
     def cells(self, version: Version, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes]:
-        """What a mutation makes of each register that it touches."""
+        """The cell that a mutation writes in each register that it touches."""
         packed = version.packed()
         touched: dict[RegisterName, bytes] = {}
         for name in self.registers:
@@ -66,7 +68,7 @@ class RowHistory:
         return touched
 
     def issue(self, attempt: Attempt, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes]:
-        """Somebody tries it."""
+        """An attempt to write begins."""
         cells = self.cells(attempt.version, edits)
         for name, cell in cells.items():
             register = self.registers[name]
@@ -77,13 +79,13 @@ class RowHistory:
         return cells
 
     def floors(self) -> dict[RegisterName, bytes]:
-        """As they are now."""
+        """The present floor of each register."""
         return {name: register.floor for name, register in self.registers.items()}
 
     def acknowledge(
         self, cells: dict[RegisterName, bytes], before: dict[RegisterName, bytes]
     ) -> None:
-        """It is written; `before` is what had been acknowledged when it began (D3)."""
+        """The write is acknowledged; `before` is what was acknowledged when it began (D3)."""
         for name, cell in cells.items():
             register = self.registers[name]
             if cell <= before[name]:
@@ -92,7 +94,7 @@ class RowHistory:
             register.acknowledged = max(register.acknowledged, cell)
 
     def deny(self, cells: dict[RegisterName, bytes]) -> None:
-        """Its writer was told that nothing was written."""
+        """The writer was told that nothing was written."""
         for name, cell in cells.items():
             self.registers[name].denied.add(cell)
 
@@ -105,7 +107,9 @@ class RowHistory:
         adopted: int,
         is_quorum: bool = True,
     ) -> None:
-        """A read has returned this cell, or no column; it began at `floor`, when `adopted` was."""
+        """A read returned this cell, or no column. It began when the floor was `floor` and the
+        highest finished adoption was `adopted`.
+        """
         register = self.registers[name]
         where = f"{self.row} {name}"
         if found is not None:
@@ -125,7 +129,8 @@ class RowHistory:
                 raise Violation("D2: a column is gone", f"{where}: there was {said(floor)}")
             seen = min(explains)
         self._settle(register, where, found, adopted)
-        # What a former owner wrote, and nobody acknowledged, may go while the row is adopted (D6).
+        # What a former owner wrote without an acknowledgement may vanish while the row is adopted
+        # (D6).
         if seen is not None and version_of(seen).number >= self.adopting:
             register.seen = max(register.seen, seen)
 
@@ -135,7 +140,7 @@ class RowHistory:
         if found is not None and version_of(found).number >= adopted:
             return
         if any(version_of(cell).number >= adopted for cell in register.issued):
-            return  # the owner has written here, so nothing of former ones need be seen
+            return  # the owner has written here, so nothing of former owners need be visible
         first = register.settled.setdefault(adopted, found)
         if first != found:
             told = f"{where}: {said(found)}, where the owner found {said(first)}"
@@ -143,7 +148,7 @@ class RowHistory:
 
 
 def covers(edit: Edit, name: RegisterName) -> bool:
-    """Whether an edit says anything of a column."""
+    """Whether an edit changes a column."""
     family, inner, column = name
     if edit.family is None:
         return True

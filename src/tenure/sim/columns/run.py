@@ -19,4 +19,4 @@ def run_columns(
 
 
 run_many_columns = partial(run_many, run_columns, columns_canary)
-"""Many seeds, on all cores unless told otherwise."""
+"""Simulates many seeds, on all cores unless told otherwise."""

@@ -20,11 +20,11 @@ from tenure.sim.kernel.faults import (
 from tenure.sim.kernel.strikes import PAUSE_PAST_THE_TERM, SHORT_PAUSE, SUSPEND, Strikes
 
 JUMP_US = 5_000_000
-"""How far a wall clock is set off at most."""
+"""How far a wall clock is set wrong at most."""
 MINUTE_US = 60_000_000
 YEAR_US = 365 * 86_400_000_000
 CLOCKS_APART = Fault("clocks 10 s apart")
-"""As long as the world lasts: each is as far off as it may be, one way or the other."""
+"""As long as the world lasts, each clock is as wrong as it may be, one way or the other."""
 
 
 class RingSite(StoreSite):
@@ -35,7 +35,7 @@ class RingSite(StoreSite):
     @property
     @abstractmethod
     def topology(self) -> Topology:
-        """As it is decided."""
+        """The topology as the manager has decided it."""
 
     @abstractmethod
     def lost(self) -> Node | None:
@@ -44,12 +44,12 @@ class RingSite(StoreSite):
     @property
     @abstractmethod
     def is_disk_missing(self) -> bool:
-        """Whether what some node had acknowledged is gone, and the node is not replaced yet."""
+        """Whether a node has lost what it had acknowledged, and is not replaced yet."""
 
     @abstractmethod
     def put_back(self) -> bool:
-        """Put the disk of a member back to a copy that most nodes know to be old, if there is one;
-        whether there is.
+        """Put the disk of a member back to a copy that most nodes know to be old. Returns whether
+        there is such a copy.
         """
 
     @abstractmethod
@@ -58,7 +58,7 @@ class RingSite(StoreSite):
 
     @abstractmethod
     def empty_disk(self, slot: str) -> None:
-        """A node that starts at this slot from here on is another one, which waits."""
+        """From now on a node that starts at this slot is a new one, which waits to be added."""
 
 
 class StoreStrikes(Strikes):
@@ -67,7 +67,7 @@ class StoreStrikes(Strikes):
     site: RingSite
 
     def ring_change(self) -> None:
-        """Somebody wants one; or takes back the one that runs."""
+        """Ask for a change of the ring, or cancel the one that runs."""
         manager = self.site.slots[MANAGER]
         command = command_of(self.site.topology, self.site.lost(), self.random)
         if command is not None and manager.alive:
@@ -75,11 +75,13 @@ class StoreStrikes(Strikes):
             manager.post(OperatorAsked(command))
 
     def crash_of_the_manager(self) -> None:
-        """Another leads, with what the journal has."""
+        """Kill the manager. The next one leads with what is in the journal."""
         self.crash([self.site.slots[MANAGER]])
 
     def disk_lost(self) -> None:
-        """One at a time: with two of three, what was acknowledged would be gone."""
+        """Lose a disk, one at a time: if two of three were lost, what was acknowledged would be
+        gone.
+        """
         node = self.any_of(self.site.members())
         topology = self.site.topology
         if node is None or topology.change is not None or self.site.is_disk_missing:
@@ -89,7 +91,9 @@ class StoreStrikes(Strikes):
         self.site.empty_disk(node.slot)
 
     def disk_put_back(self) -> None:
-        """Or copied, to be put back later. It counts as lost, so one at a time."""
+        """Put a disk back, or copy one to be put back later. A disk that is put back counts as
+        lost, so only one at a time.
+        """
         site = self.site
         may_lose = site.topology.change is None and not site.is_disk_missing
         if may_lose and site.put_back():
@@ -99,41 +103,41 @@ class StoreStrikes(Strikes):
             site.back_up(node)
 
     def crash_of_a_node(self) -> None:
-        """It comes back with its disk."""
+        """Kill a node, which comes back with its disk."""
         self.crash(self.site.nodes())
 
     def crash_of_two_nodes(self) -> None:
-        """At once."""
+        """Kill two nodes at once."""
         self.crash_of_a_node()
         self.crash_of_a_node()
 
     def power_failure(self) -> None:
-        """Of most nodes, or all: they share a building."""
+        """Cut the power of most nodes, or of all, as if they shared a building."""
         for node in self.site.nodes():
             if node.alive and self.random.random() < 0.8:
                 node.lose_power()
 
     def quick_restart(self) -> None:
-        """The next life is there at once."""
+        """Restart a node whose next life begins at once."""
         node = self.any_of(self.site.nodes())
         if node is not None:
             node.kill()
             self.site.restart_later(node.slot, self.random.randrange(1, 1_000_000))
 
     def crash_of_a_client(self) -> None:
-        """Another comes in its place."""
+        """Kill a client; another takes its place."""
         self.crash(self.site.clients())
 
     def cut_between_nodes(self) -> None:
-        """Nothing passes."""
+        """Let nothing pass between two nodes."""
         self.cut_between(self.site.nodes(), self.site.nodes(), both_ways=True)
 
     def cut_one_way_between_nodes(self) -> None:
-        """Nothing passes from one to the other."""
+        """Let nothing pass from one node to another."""
         self.cut_between(self.site.nodes(), self.site.nodes(), both_ways=False)
 
     def node_cut_off(self) -> None:
-        """A node reaches no other, and clients reach it."""
+        """Cut a node off from all others, while clients still reach it."""
         node = self.any_of(self.site.nodes())
         if node is not None:
             for other in self.site.nodes():
@@ -141,11 +145,11 @@ class StoreStrikes(Strikes):
                     self.cut(node.slot, other.slot, both_ways=True)
 
     def cut_from_a_client(self) -> None:
-        """Between a client and a node."""
+        """Let nothing pass between a client and a node."""
         self.cut_between(self.site.clients(), self.site.nodes(), both_ways=True)
 
     def disk_full(self) -> None:
-        """Nothing can be written for a while."""
+        """Fill a disk: nothing can be written for a while."""
         node: NodeProcess | None = self.any_of(self.site.nodes())
         if node is not None and not node.disk.is_full:
             node.disk.is_full = True
@@ -157,7 +161,9 @@ class StoreStrikes(Strikes):
         node.disk.is_full = False
 
     def network_parted(self) -> None:
-        """In two, with nodes, clients and managers on both sides: between data centres if any."""
+        """Part the network in two, with nodes, clients and managers on both sides: between data
+        centres if there are several.
+        """
         slots = list(self.site.slots)
         self.random.shuffle(slots)
         lasts_ns = self.span(0.1, 2.5)
@@ -172,13 +178,15 @@ class StoreStrikes(Strikes):
                     self.network.cut(one, other, lasts_ns, both_ways=True)
 
     def wall_clock_jumps(self) -> None:
-        """That of one host."""
+        """Set the wall clock of one host wrong."""
         slot = self.random.choice(list(self.site.slots))
         self.site.offsets_us[slot] = self.random.randint(-JUMP_US, JUMP_US)
         self.site.tell(slot, "wall clock jumps", self.site.offsets_us[slot] * MICROSECOND_NS)
 
     def wall_clock_far_ahead(self) -> None:
-        """That of a client, for a while, by more than replicas take: a minute, or a year."""
+        """Set a client's wall clock ahead for a while, by more than replicas accept: a minute, or a
+        year.
+        """
         slot = self.random.choice(self.site.clients()).slot
         ahead_us = self.random.choice((MINUTE_US + 2 * JUMP_US, YEAR_US))
         self.site.offsets_us[slot] += ahead_us
@@ -190,7 +198,7 @@ class StoreStrikes(Strikes):
 
 
 PUT_BACK = Fault("disk put back", terms_apart, StoreStrikes.disk_put_back)
-"""Only where nodes gossip: otherwise nobody could notice."""
+"""These strike only if nodes gossip: otherwise nobody could notice."""
 RING = (
     Fault("ring change", terms_apart, StoreStrikes.ring_change),
     Fault("crash of the manager", terms_apart, StoreStrikes.crash_of_the_manager),

@@ -14,7 +14,7 @@ from tenure.sim.kernel.checkers import Violation
 
 
 class TopologyChecker:
-    """See above."""
+    """Checks the promises that the module describes."""
 
     def __init__(self, journal: Sequence[AnyClusterRecord]) -> None:
         self._journal = journal
@@ -46,7 +46,7 @@ class TopologyChecker:
         return [each for each in self._journal if isinstance(each, TopologySet)]
 
     def _count(self) -> None:
-        """Count what became of changes, for whoever wants to know that all of it happened."""
+        """Count the outcomes of changes, to show that each of them occurred."""
         decided = self._topologies()
         while self._counted < len(decided):
             before = decided[self._counted - 1].topology

@@ -9,17 +9,19 @@ class ColumnsTrial(AnyTrial, frozen=True, kw_only=True):
     """What one seed of the store runs."""
 
     patience_ns: int = seconds(10)
-    """What a request may take; faults are as frequent as this is long."""
+    """How long a request may take. Faults come as often as this is long."""
     nodes: int = 0
-    """At the beginning; 0: as many as are drawn."""
+    """How many nodes there are at the beginning; 0 means that the number is drawn."""
     spares: int = 2
-    """Nodes that wait to be added."""
+    """How many nodes wait to be added."""
     clients: int = 0
-    """0: as many as are drawn."""
+    """How many there are; 0 means that the number is drawn."""
     keys: int = 0
-    """Of each kind: so many rows, sets and owned rows; 0: as many as are drawn."""
+    """How many rows, sets and owned rows there are, of each kind; 0 means that the
+    number is drawn.
+    """
     faults: tuple[str, ...] = FAULTS.kinds
     skew: int = 100
-    """How far the rate of a clock may be off, in a million."""
+    """How far the rate of a clock may be wrong, in a million."""
     apart_us: int = 5_000_000
-    """How far a wall clock may be off the right time: so two may be twice as far apart."""
+    """How far a wall clock may be from the right time: two clocks may be twice as far apart."""

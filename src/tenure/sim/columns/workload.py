@@ -58,14 +58,14 @@ class StoreWorkload:
     def __init__(self, site: StoreSite, keys: int, patience_ns: int, *, is_doubled: bool) -> None:
         self.site = site
         self.is_doubled = is_doubled
-        """Requests may come twice: one may be refused, and the other is written."""
+        """Requests may arrive twice: one copy may be refused while the other is written."""
         self.random = Random(site.random.getrandbits(64))
         self.counts: Counter[str] = Counter()
         self.patience_ns = patience_ns
         self.rows = {b"k%d" % i: RowHistory(f"k{i}", NAMES) for i in range(keys)}
         self.sets = {b"set%d" % i: RowHistory(f"set{i}", []) for i in range(keys)}
         self.added: dict[bytes, set[bytes]] = {key: set() for key in self.sets}
-        """What was added to each, and acknowledged."""
+        """What was added to each set, and acknowledged."""
         self.owned = {b"o%d" % i: RowHistory(f"o{i}", OWNED_NAMES) for i in range(keys)}
         self._leases = 0
         self.apart_ns = patience_ns * self.random.choice((0.2, 0.6, 2.0))
@@ -74,7 +74,7 @@ class StoreWorkload:
     # --- when ---
 
     def start(self, client: ClientProcess) -> None:
-        """It begins."""
+        """A client begins."""
         self._later(client)
 
     def _later(self, client: ClientProcess) -> None:
@@ -118,20 +118,20 @@ class StoreWorkload:
         return (self.rows | self.sets | self.owned)[key]
 
     def node(self) -> str:
-        """One to ask."""
+        """A node to ask."""
         return self.random.choice(self.site.members()).slot
 
     def level(self) -> Level:
-        """Mostly a quorum."""
+        """A level for a write: mostly a quorum."""
         return self.random.choice(LEVELS)
 
     def done(self, client: ClientProcess, what: str) -> None:
-        """An operation is over."""
+        """An operation has finished."""
         self.counts[what] += 1
         self._later(client)
 
     def value(self) -> bytes:
-        """One that is written once."""
+        """A value that is written only once."""
         self._values += 1
         return b"%d" % self._values
 
@@ -205,7 +205,9 @@ class StoreWorkload:
         client.ask(self.node(), asked, answered, self.patience_ns * 2)
 
     def read_owned(self, client: ClientProcess, key: bytes, then: Any) -> None:
-        """Read all of a row that owners have; `then` is told the client when it is done."""
+        """Read all of a row that owners have. `then` is called with the client when
+        that is done.
+        """
         row = self.owned[key]
         floors, adopted = row.floors(), row.adopted
         asked = ReadPage(
@@ -225,16 +227,17 @@ class StoreWorkload:
     # --- at the end ---
 
     def read_sets(self, client: ClientProcess, done: Any) -> None:
-        """All that was added before is there (Jepsen's set)."""
+        """Check that everything that was added before is found (Jepsen's set)."""
         for key in self.sets:
             self._read_set(client, key, None, set(self.added[key]), done)
 
     def _read_set(
         self, client: ClientProcess, key: bytes, after: bytes | None, missing: set[bytes], done: Any
     ) -> None:
-        """`missing`: what has not been found of what was there when the first page was asked for.
+        """Read a page of a set. `missing` is what has not been found of what was there when the
+        first page was asked for.
 
-        Others go on adding, also before a place that was read already.
+        Others continue to add, and may do so before a place that was read already.
         """
         asked = ReadPage(
             request=client.request(), table=PLAIN, key=key, family=SET, part=Slice(7, after=after)
@@ -259,7 +262,7 @@ class StoreWorkload:
 def shown(
     asked: ReadColumn | ReadPage, answer: PageFound, names: list[RegisterName]
 ) -> list[RegisterName]:
-    """The columns of which the answer says something: up to where its page ends."""
+    """The columns that the answer tells about: those up to where its page ends."""
     end = answer.page.next
     if isinstance(asked, ReadColumn) or end is None:
         return names
@@ -272,5 +275,5 @@ def shown(
 
 
 def packed(cell: FoundCell) -> bytes:
-    """As a register knows it."""
+    """A cell in the form in which a register knows it."""
     return cell_of(cell.version.packed(), cell.value)

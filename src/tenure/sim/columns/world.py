@@ -33,17 +33,17 @@ from tenure.sim.kernel.world import World
 
 OPENED = [table_of(name, record) for name, record in TABLES.items()]
 REPAIRED_AFTER = 3
-"""Times the patience: between two rounds of repair."""
+"""The time between two rounds of repair, as a multiple of the patience."""
 COPY_PARTS = 4
 PIECE_BYTES = 300
 GOSSIPING = 0.2
-"""The share of worlds in which nodes gossip, and disks are put back, where all faults may happen:
-gossip takes about as long as all the rest.
+"""The share of worlds in which nodes gossip and disks are put back, among those in which all faults
+may happen: gossip takes about as long as everything else.
 """
 
 
 class ColumnsWorld(World, RingSite):
-    """Everything there is in one run."""
+    """Everything in one run."""
 
     def __init__(self, trial: ColumnsTrial) -> None:
         super().__init__(trial, FAULTS, Story())
@@ -88,17 +88,17 @@ class ColumnsWorld(World, RingSite):
 
     @property
     def topology(self) -> Topology:
-        """As it is decided."""
+        """The topology as the manager has decided it."""
         record = self.journal[-1]
         assert isinstance(record, TopologySet)
         return record.topology
 
     def slot_of(self, node: NodeId) -> str:
-        """Where it is."""
+        """The slot of a node."""
         return self._slots[node]
 
     def members(self) -> list[NodeProcess]:
-        """The nodes of the ring, as it is decided."""
+        """The nodes of the ring, as the manager has decided it."""
         members = {node.id for node in self.topology.nodes}
         return [node for node in self.nodes() if node.disk.node in members] or self.nodes()
 
@@ -109,13 +109,13 @@ class ColumnsWorld(World, RingSite):
         self._slots[disk.node] = slot
 
     def empty_disk(self, slot: str) -> None:
-        """A node that starts at this slot from here on is another one, which waits."""
+        """From now on a node that starts at this slot is a new one, which waits to be added."""
         number = len(self._slots)
         node = self.places.node(slot, f"a{number}")
         self._have_disk(slot, Disk(node, self.topology))
 
     def on_refused(self, node: NodeProcess) -> None:
-        """It was removed: there is an empty disk in its place."""
+        """The node was removed: replace its disk by an empty one."""
         assert self.topology.is_removed(node.disk.node), "a node is refused that was not removed"
         self.workload.counts["removed nodes refused"] += 1
         node.kill()
@@ -123,7 +123,9 @@ class ColumnsWorld(World, RingSite):
         self.restart_later(node.slot, self.faults.span(0.01, 2.0))
 
     def on_went_back(self, node: NodeProcess) -> None:
-        """All refuse it, so there is an empty disk in its place, and the node will be replaced."""
+        """All others refuse the node, so its disk is replaced by an empty one, and the node will be
+        replaced.
+        """
         assert node.disk.node in self._put_back, "a node is refused whose disk was not put back"
         self.workload.counts["nodes refused whose disks were put back"] += 1
         node.kill()
@@ -137,7 +139,7 @@ class ColumnsWorld(World, RingSite):
         self._backups[node.slot] = node.disk.copy()
 
     def put_back(self) -> bool:
-        """See `RingSite`. What most nodes do not know yet nobody can notice."""
+        """See `RingSite`. Nobody can notice what most nodes do not know yet."""
         disks = {disk.node: disk for disk in self.disks.values()}
         for slot, copy in self._backups.items():
             node = self.slots[slot]
@@ -147,7 +149,7 @@ class ColumnsWorld(World, RingSite):
             if is_member and all(is_known_to_be_back(copy, ring, disks) for ring in (old, now)):
                 self.tell(slot, "disk put back")
                 self.bring_down(node)
-                copy.lives = self.disks[slot].lives  # they follow the clock
+                copy.lives = self.disks[slot].lives  # the number of lives follows the clock
                 self.disks[slot] = self._backups.pop(slot)
                 self._put_back.add(copy.node)
                 return True
@@ -165,12 +167,14 @@ class ColumnsWorld(World, RingSite):
         return next((node for node in self.topology.nodes if node.id not in disks), None)
 
     def seen_by_clients(self) -> Mapping[str, int]:
-        """What became of their operations."""
+        """How often clients' operations had each outcome."""
         shape = Counter({f"rings {self.places}": 1})
         return self.workload.counts + self._topologies.counts + shape
 
     def first_offset_us(self) -> int:
-        """How far the wall clock of a host is off at first: with clocks apart, as far as may be."""
+        """How far the wall clock of a host is wrong at first: with clocks apart, as far as it may
+        be.
+        """
         apart = self.trial.apart_us
         if CLOCKS_APART.name in self.mix.rates:
             return self.random.choice((-apart, apart))
@@ -179,7 +183,7 @@ class ColumnsWorld(World, RingSite):
     # --- processes ---
 
     def first_slots(self) -> Iterable[str]:
-        """The nodes, and clients."""
+        """The slots of the nodes, and of the clients."""
         return (MANAGER, *self.disks, *(f"c{i}" for i in range(self._clients)))
 
     def make(self, slot: str) -> SimProcess:
@@ -193,7 +197,7 @@ class ColumnsWorld(World, RingSite):
             return ClientProcess(self, slot, clock)
         disk = self.disks[slot]
         disk.lives += 1
-        disk.engine.sync()  # what a store finds when it is opened, it has on the disk from then on
+        disk.engine.sync()  # what a store finds when it is opened is on the disk from then on
         store = NodeReplica(disk.engine, lambda: self.wall_us(slot))
         store.open(OPENED)
         store.load()
@@ -215,14 +219,14 @@ class ColumnsWorld(World, RingSite):
         return NodeProcess(self, slot, clock, machine, disk, store)
 
     def on_started(self, process: SimProcess) -> None:
-        """It has something to do."""
+        """Give a process its work."""
         if isinstance(process, ClientProcess):
             self.workload.start(process)
         elif isinstance(process, NodeProcess):
             process.begin()
 
     def on_takes_part(self, node: NodeProcess) -> None:
-        """It is told which nodes are near, and which are up."""
+        """Tell a node which nodes are near, and which are up."""
         others = {
             self.slot_of(other.id): other.id
             for other in self.topology.nodes
@@ -232,7 +236,7 @@ class ColumnsWorld(World, RingSite):
         self._convictions.begin(node)
 
     def on_step(self, process: SimProcess) -> None:
-        """Its machine has taken an event."""
+        """The machine of a process has handled an event."""
         self._invariants.on_step(process)
         if isinstance(process, NodeProcess):
             self._topologies.on_step(process)
@@ -241,11 +245,11 @@ class ColumnsWorld(World, RingSite):
 
     @property
     def healing_bound_ns(self) -> int:
-        """Until nobody is convicted, and every request that was under way is over."""
+        """The time until nobody is convicted, and every request that was under way has ended."""
         return CONVICTED_AFTER_NS + (24 + 3 * REPAIRED_AFTER) * self.trial.patience_ns
 
     def end_faults(self) -> None:
-        """Let nothing more go wrong."""
+        """Let no more faults happen."""
         super().end_faults()
         for disk in self.disks.values():
             disk.is_full = False
@@ -253,7 +257,7 @@ class ColumnsWorld(World, RingSite):
         self._reads = False
 
     def while_healing(self) -> None:
-        """Read what there should be, and replace nodes whose disks are lost."""
+        """Read what should be there, and replace nodes whose disks are lost."""
         lost = self.lost()
         if lost is not None:
             command = replacement(self.topology, lost)

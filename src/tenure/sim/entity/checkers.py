@@ -19,11 +19,11 @@ class Told:
 
     def __init__(self, since: int) -> None:
         self.since = since
-        """When its lookup had a first table."""
+        """When the process's lookup first had a table."""
         self.ranges: list[tuple[int, tuple[KeyRange, ...]]] = []
 
     def of(self, lost: Lost) -> bool:
-        """Whether it was told that this key's state is lost, and not before it was."""
+        """Whether the process was told of this loss, and no earlier than it can have happened."""
         place = hashed_key(lost.key)
         return any(
             at >= lost.since and any(place in each for each in ranges) for at, ranges in self.ranges
@@ -39,17 +39,19 @@ class EntityCheckers:
         self._now = now
 
     def newest(self, key: str) -> Point:
-        """How far the ledger is known to be."""
+        """The latest known point of the key's ledger."""
         return self.histories[key].newest
 
     def see(self, key: str, entry: PlacedOp, after: Point, asked_at: int) -> None:
-        """An entry has left the entity. Raises Violation."""
+        """Check an entry that has left the entity. Raises Violation."""
         lost = self.histories[key].see(entry, after, asked_at, self._now())
         if lost is not None:
             self._losses.append(lost)
 
     def check_alarms(self, key: str, shown: Shown, wall: float) -> None:
-        """An entity that is well has an alarm for whatever waits for one, and none is overdue."""
+        """Check that a working entity has an alarm for everything that waits for one, and that none
+        is overdue.
+        """
         if sorted(shown.waiting) != sorted(shown.alarms):
             raise Violation("alarms", f"{key}: {shown.waiting} wait, and {shown.alarms} are set")
         for name, due in shown.alarms.items():
@@ -57,13 +59,13 @@ class EntityCheckers:
                 raise Violation("alarms", f"{key}: {name} is overdue by {wall - due:.0f} s")
 
     def check_told(self, told: Iterable[Told]) -> None:
-        """Every process that was there is told of every loss (S2). Raises Violation."""
+        """Check that every process that existed was told of every loss (S2). Raises Violation."""
         check_told(told, self._losses)
 
 
 def check_told(told: Iterable[Told], losses: list[Lost]) -> None:
-    """Every process that was there is told of every loss (S2); then they are forgotten. Raises
-    Violation.
+    """Check that every process that existed was told of every loss (S2), and forget the losses.
+    Raises Violation.
     """
     for each in told:
         for lost in losses:

@@ -10,7 +10,7 @@ class EntityStrikes(AppStrikes):
     """The faults of managers, of programs, and of the messages between programs."""
 
     def links_break(self) -> None:
-        """All connections between programs end."""
+        """End all connections between programs."""
         self.site.links.cut()
 
 

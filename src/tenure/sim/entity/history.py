@@ -13,11 +13,13 @@ from tenure.sim.kernel.checkers import Violation
 
 
 class Lost(NamedTuple):
-    """A ledger has begun anew."""
+    """A ledger was lost, and a new one has begun."""
 
     key: str
     since: int
-    """The last instant, in real nanoseconds, at which something was asked that the lost one did."""
+    """The last instant, in real nanoseconds, at which somebody asked for an operation that the lost
+    ledger did.
+    """
     seen_at: int
 
 
@@ -29,12 +31,14 @@ class LedgerHistory:
         self._is_durable = is_durable
         self.newest = Point()
         self._asked_at: dict[Point, int] = {}
-        """When what was the newest was asked for."""
+        """When each newest entry was asked for."""
         self._ops: dict[Point, str] = {}
         self._points: dict[tuple[int, str], Point] = {}
 
     def see(self, entry: PlacedOp, after: Point, asked_at: int, now: int) -> Lost | None:
-        """This was seen by who asked when `after` was the newest. Raises Violation."""
+        """Check an entry that was seen by somebody who asked when `after` was the newest. Raises
+        Violation.
+        """
         point = Point(entry.epoch, entry.place)
         if entry.place:
             self._check_op(point, entry.op)
@@ -50,7 +54,7 @@ class LedgerHistory:
         lost = None
         if self.newest.epoch and self.newest.epoch < point.epoch:
             lost = Lost(self.key, self._asked_at[self.newest], now)
-        elif begins_anew:  # an answer that took long: meanwhile others may have begun a later one
+        elif begins_anew:  # a slow answer: others may have begun a later ledger meanwhile
             lost = Lost(self.key, self._asked_at[after], now)
         if point > self.newest:
             self.newest = point

@@ -24,7 +24,7 @@ PAUSES = (0.0, 0.0, 0.4, 8.0)
 
 
 class Book(msgspec.Struct):
-    """What is kept."""
+    """The contents of a ledger."""
 
     epoch: int = 0
     place: int = 0
@@ -33,7 +33,7 @@ class Book(msgspec.Struct):
     """The alarms that have not rung."""
     now: float = 0.0
     said: dict[str, int] = {}
-    """Of each client, by its name: the number of the last message."""
+    """For each client, by its name: the number of its last message."""
 
 
 class Failure(Exception):
@@ -50,7 +50,7 @@ class OpsLedger(Entity[Book]):
     """The ledger of one key."""
 
     async def add(self, op: str, alarm: float | None = None) -> PlacedOp:
-        """Enter it; ring an alarm so many seconds later."""
+        """Enter an operation, and set an alarm that rings `alarm` seconds later."""
         async with here().turn_of(self.key):
             entry = await self._enter(op)
             if alarm is not None:
@@ -59,14 +59,14 @@ class OpsLedger(Entity[Book]):
             return entry
 
     async def fail(self, op: str) -> None:
-        """Enter it, set an alarm, and raise."""
+        """Enter an operation, set an alarm, and raise."""
         async with here().turn_of(self.key):
             await self._enter(f"failed {op}")
             self.set_alarm(f"failed {op}", self.now())
             raise Failure(op)
 
     async def twice(self, op: str) -> PlacedOp:
-        """Enter two, with a commit between."""
+        """Enter two operations, with a commit between them."""
         async with here().turn_of(self.key):
             if not self.is_repeat:
                 await self._enter(f"{op}/1")
@@ -74,18 +74,19 @@ class OpsLedger(Entity[Book]):
             return await self._enter(f"{op}/2")
 
     async def forward(self, op: str, to: str) -> PlacedOp:
-        """Enter it here, and then in another."""
+        """Enter an operation here, and then one in another ledger."""
         async with here().turn_of(self.key):
             if not self.is_repeat:
                 await self._enter(f"{op}/from")
-            # What runs again makes another call: only its own operation is done once.
+            # An operation that runs again makes another call: only the operation itself is done
+            # once.
             entry = await here().entities[to].add(f"{op}/to-{here().random.getrandbits(40)}")
             here().see(to, entry)
             return await self._enter(f"{op}/back")
 
     @reading
     async def look(self) -> Shown:
-        """What is kept."""
+        """Show the ledger's contents."""
         book = self.state
         await asyncio.sleep(0)
         op = book.shown[-1] if book.shown else ""
@@ -93,12 +94,12 @@ class OpsLedger(Entity[Book]):
         return Shown(PlacedOp(book.epoch, book.place, op), book.shown, book.waiting, alarms)
 
     async def on_connect(self, socket: Socket[str]) -> None:
-        """Tell it where the ledger is."""
+        """Tell the client where the ledger is."""
         book = self.state
         socket.send(_frame(PlacedOp(book.epoch, book.place, "")))
 
     async def on_message(self, socket: Socket[str], text: str) -> None:
-        """Enter it."""
+        """Enter the message."""
         async with here().turn_of(self.key):
             number, _, op = text.partition(" ")
             said = self.state.said
@@ -109,11 +110,11 @@ class OpsLedger(Entity[Book]):
             await self._enter(op)
 
     async def on_disconnect(self, socket: Socket[str]) -> None:
-        """Forget it."""
+        """Forget the client."""
         self.state.said.pop(socket.attachment, None)
 
     async def on_alarm(self, alarm: Alarm) -> None:
-        """Enter that it rang."""
+        """Enter that the alarm rang."""
         async with here().turn_of(self.key):
             if self.now() < alarm.due.timestamp() - ROUNDED:
                 here().wrong("alarms", f"{alarm.name} rings early")

@@ -19,4 +19,4 @@ def run_entities(
 
 
 run_many_entities = partial(run_many, run_entities, entity_canary)
-"""Many seeds, on all cores unless told otherwise."""
+"""Simulates many seeds, on all cores unless told otherwise."""

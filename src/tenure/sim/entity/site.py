@@ -22,7 +22,7 @@ class EntitySite(AppSite):
 
     keys: list[str]
     term: float
-    """In seconds."""
+    """A lease's term, in seconds."""
     calls_apart: float
     """Of each user, in terms."""
     is_quiet = False
@@ -50,7 +50,7 @@ class UsersHere(Protocol):
     def clients(self) -> Sequence[Open]: ...
 
     async def look(self, key: str) -> Shown | None:
-        """Read."""
+        """Read a ledger."""
         ...
 
 
@@ -69,7 +69,7 @@ class LedgerProcess(UsedProcess):
 
     @asynccontextmanager
     async def turn_of(self, key: Any) -> AsyncIterator[None]:
-        """One at a time for each key."""
+        """Let one task after another work on a key."""
         if key in self._inside:
             self.wrong("one at a time", f"two turns of {key} in {self.slot}")
         self._inside.add(key)
@@ -79,11 +79,11 @@ class LedgerProcess(UsedProcess):
             self._inside.discard(key)
 
     def wrong(self, promise: str, detail: str) -> None:
-        """An entity has seen that a promise is broken."""
+        """End the run: an entity has seen that a promise is broken."""
         self.site.fail(Violation(promise, detail))
 
     def see(self, key: str, entry: PlacedOp) -> None:
-        """An entry has left the entity: as a frame, or as an answer to another."""
+        """Note an entry that has left the entity, as a frame or as an answer to another entity."""
         site = self.site
         try:
             site.judge.see(key, entry, Point(), site.now - round(site.term * SECOND_NS))

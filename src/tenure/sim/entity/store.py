@@ -28,18 +28,18 @@ LATENCY_NS = 2 * MILLISECOND_NS
 
 
 class SimDatabase(SqliteDatabase):
-    """A file in memory, which all processes share."""
+    """A database in memory, which all processes share."""
 
     def __init__(self) -> None:
         super().__init__(":memory:")
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
 
     def drop(self) -> None:
-        """See `Database`. What is in memory would be gone with it."""
+        """See `Database`. This does nothing, because dropping would lose what is in memory."""
 
 
 class SimStore(EntityStore):
-    """The store, as one process has it."""
+    """The store, as one process sees it."""
 
     def __init__(
         self, process: ClientHost, database: SimDatabase, pool: str, kind: PoolKind

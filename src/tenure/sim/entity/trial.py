@@ -11,7 +11,7 @@ class EntityTrial(AppTrial, frozen=True, kw_only=True):
     timing: Timing = PAPER
     journal: str | None = None
     stored: bool | None = None
-    """Whether there is a store; None: drawn."""
+    """Whether there is a store; None means that it is drawn."""
     keys: int = 4
     calls_apart: float | None = None
     """Of each user, in terms; None: drawn."""

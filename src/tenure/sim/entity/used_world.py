@@ -28,15 +28,15 @@ FIRST_WALL = 1_600_000_000
 
 
 class ProgramUsers(Protocol):
-    """The users in one process."""
+    """The users of one process."""
 
     async def run(self) -> None:
-        """Use it until this is cancelled."""
+        """Use the process until this is cancelled."""
         ...
 
 
 def wall_of(process: ClientHost) -> float:
-    """What the wall clock of its host shows."""
+    """The time that the wall clock of a process's host shows."""
     return FIRST_WALL + (process.site.now - process.clock.wall_behind) / SECOND_NS
 
 
@@ -61,7 +61,7 @@ class UsedProcess(AppProcess):
         self.loop.context.run(SURROUNDING.set, lambda: UsedEnvironment(self))
 
     async def serve(self, users: ProgramUsers, left: asyncio.Event) -> None:
-        """Have users, until the process is asked to leave."""
+        """Run users until the process is asked to leave."""
         self.told.since = self.site.now
         self.users = users
         using = asyncio.ensure_future(users.run())
@@ -73,7 +73,7 @@ class UsedProcess(AppProcess):
 
 
 class UsedWorld(AppWorld):
-    """Everything there is in one run."""
+    """Everything in one run."""
 
     faults_there_are: ClassVar[FaultTable]
     process_type: ClassVar[type[UsedProcess]]
@@ -96,7 +96,7 @@ class UsedWorld(AppWorld):
             raise ChannelLost("it broke in the middle")
 
     def opener(self, process: Any) -> Any:
-        """What opens the store in a process."""
+        """Make what opens the store in a process."""
 
         async def make(pool: str, kind: Any) -> SimStore:
             assert self.database is not None
@@ -107,7 +107,7 @@ class UsedWorld(AppWorld):
         return make
 
     def fail(self, error: Exception) -> None:
-        """See `AppSite`. Code of this world that raises has found something that must not be."""
+        """See `AppSite`. If code of this world raises, it has found a broken promise."""
         super().fail(error if isinstance(error, Violation) else Violation("calls", repr(error)))
 
     def count(self, what: str) -> None:
@@ -115,7 +115,7 @@ class UsedWorld(AppWorld):
         self.counts[what] += 1
 
     def seen_by_clients(self) -> Mapping[str, int]:
-        """How often clients saw what."""
+        """How often clients saw each outcome."""
         return self.counts
 
     def make_program(self, slot: str, main: Main, clock: SimClock) -> AppProcess:
@@ -126,12 +126,12 @@ class UsedWorld(AppWorld):
         return process
 
     def there(self) -> list[Any]:
-        """The programs that live, and are not about to end: of `process_type`."""
+        """The programs of `process_type` that are alive and not about to end."""
         found = [each for each in self.programs() if isinstance(each, self.process_type)]
         return [each for each in found if not each.is_leaving]
 
     def not_well(self) -> str | None:
-        """What is missing for every key to have an owner."""
+        """What is still missing before every key has an owner."""
         for each in self.there():
             if each.users is None:
                 return f"what is in {each.slot} is not entered"
@@ -139,8 +139,8 @@ class UsedWorld(AppWorld):
 
 
 def run_used(make: Callable[[], UsedWorld], tell: Progress) -> Outcome:
-    """Run such a world, without the logs of what fails in it on purpose. Coroutines that are ended
-    with it end outside of their contexts, of which OpenTelemetry would tell.
+    """Run such a world, without the logs of what fails in it on purpose. Coroutines that end
+    together with the world do so outside their contexts, which OpenTelemetry would log.
     """
     loggers = [logging.getLogger(name) for name in ("tenure", "opentelemetry.context")]
     levels = [each.level for each in loggers]

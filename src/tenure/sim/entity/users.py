@@ -35,7 +35,7 @@ class LedgerUsers:
         self.clients: list[ClientSocket] = []
 
     async def run(self) -> None:
-        """Use them until this is cancelled."""
+        """Use the entities until this is cancelled."""
         users = [self._call_often() for _ in range(CALLERS)]
         await asyncio.gather(*users, *(self._talk_often() for _ in range(TALKERS)))
 
@@ -66,7 +66,8 @@ class LedgerUsers:
                 loop = asyncio.get_running_loop()
                 if self._made and self._made[-1][0] > loop.time() - AGAIN_SECONDS:
                     _, key, kind, arguments, id_ = self._random.choice(self._made)
-                    # It gets the first answer, which may be older than what is known by now.
+                    # A repeated call gets its first answer, which may be older than what is known
+                    # by now.
                     await self._ask(key, kind, arguments, id_, Point())
                 return
             case "alarm":
@@ -152,11 +153,11 @@ class ClientSocket:
         self._reads_at = 0.0
 
     def say(self, text: str) -> None:
-        """The client sends this."""
+        """The client sends this text."""
         self._said.put_nowait({"type": "websocket.receive", "text": text})
 
     def leave(self) -> None:
-        """The client goes."""
+        """The client leaves."""
         self._said.put_nowait({"type": "websocket.disconnect", "code": 1000})
 
     def stops_reading(self, seconds: float) -> None:
@@ -171,7 +172,7 @@ class ClientSocket:
         return await self._said.get()
 
     async def send(self, message: dict[str, Any]) -> None:
-        """See `WebSocket`. Frames come one after another, and each once."""
+        """See `WebSocket`. Frames arrive in order, and each once."""
         wait = self._reads_at - asyncio.get_running_loop().time()
         if wait > 0:
             await asyncio.sleep(wait)

@@ -37,16 +37,16 @@ class GossipDisk(msgspec.Struct):
 
 
 class Said:
-    """All that a node said in one life."""
+    """Everything that a node said in one life."""
 
     def __init__(self) -> None:
         self.values: dict[int, StateEntry] = {}
-        """By version."""
+        """What it said, by version."""
         self.current: list[StateEntry] = []
 
 
 class GossipCodec:
-    """Datagrams as bytes."""
+    """Encodes and decodes datagrams."""
 
     def encode(self, message: GossipMessage) -> bytes:
         """The bytes of a message, which must fit in a datagram."""
@@ -56,7 +56,7 @@ class GossipCodec:
         return data
 
     def decode(self, data: bytes, receiver: SimProcess) -> GossipMessage:
-        """As any node reads it."""
+        """Decode bytes as any node reads them."""
         message: GossipMessage = msgspec.msgpack.decode(data, type=GossipMessage)
         return message
 
@@ -66,7 +66,7 @@ class GossipSite(Site):
 
     network: Network
     disks: dict[str, GossipDisk]
-    """By slot."""
+    """The nodes' disks, by slot."""
     convictions: dict[tuple[str, NodeId], int]
     """Who convicts whom, and since when."""
     histories: dict[tuple[NodeId, int], Said]
@@ -77,7 +77,7 @@ class GossipSite(Site):
         return [each for each in self.slots.values() if isinstance(each, GossipProcess)]
 
     def is_known_to_be_back(self, disk: GossipDisk) -> bool:
-        """Whether most nodes have on their disks that this one has forgotten something."""
+        """Whether most nodes have on their disks that this node has forgotten something."""
         others = [each for each in self.disks.values() if each is not disk]
         knowing = [
             known
@@ -88,7 +88,7 @@ class GossipSite(Site):
         return 2 * len(knowing) > len(self.disks)
 
     def peers(self, process: SimProcess) -> list[SimProcess]:
-        """Nobody has a connection."""
+        """No processes, because datagrams need no connection."""
         return []
 
 
@@ -119,7 +119,7 @@ class GossipProcess(SimProcess):
                 site.convictions.pop((self.slot, node), None)
             case TellWentBack(node=node):
                 if node == self.disk.node:
-                    self.kill()  # it must end
+                    self.kill()  # as a real node does
             case TellVouched():
                 if self.is_known_to_be_back:
                     raise Violation("G6", f"{self.slot} takes part, whose disk went back")
@@ -137,20 +137,20 @@ class GossipProcess(SimProcess):
         self.post(GossipHeard(sender.slot, message, ahead_ns // 1_000))
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """Nobody has a connection."""
+        """Do nothing: datagrams need no connection."""
 
     def say(self, key: str, value: bytes) -> None:
-        """It has something new to tell."""
+        """The node says something new."""
         self.post(StateSet(key, value))
         self.remember()
 
     def promise(self) -> None:
-        """It promises a horizon."""
+        """The node promises a horizon."""
         self.disk.promises += 1
         self.post(PromisesRaised(self.disk.promises))
 
     def remember(self) -> None:
-        """Note what it says now, for whoever judges what others know of it."""
+        """Note what the node says now, for the checker of what others know of it."""
         own = self.gossiper.own
         key = (own.head.node, own.head.generation)
         said = self.site.histories.setdefault(key, Said())

@@ -32,7 +32,7 @@ SEEDS = ("n0", "n1")
 FAULT_ROUNDS = 10
 """The measure of faults."""
 SAYS_ROUNDS = 3
-"""Between two things that some node says."""
+"""The time between two things that a node says."""
 LOOKS_EVERY = 8
 """Steps: what was wrong stays so."""
 
@@ -47,7 +47,7 @@ class GossipStrikes(Strikes):
         self.crash(self.site.nodes())
 
     def cut_nodes(self) -> None:
-        """Nothing passes between two nodes, or only one way."""
+        """Let nothing pass between two nodes, in both directions or only one."""
         nodes = self.site.nodes()
         one, other = self.random.sample(nodes, 2)
         self.cut(one.slot, other.slot, both_ways=self.random.random() < 0.5)
@@ -86,14 +86,14 @@ class GossipTrial(AnyTrial, frozen=True, kw_only=True):
     nodes: int = 5
     interval_ns: int = SECOND_NS
     loss: float | None = None
-    """The share of datagrams that is lost; None: as is drawn."""
+    """The share of datagrams that is lost; None means that it is drawn."""
     faults: tuple[str, ...] = TABLE.kinds
     skew: int = 1_000
-    """How far the rate of a clock may be off, in a million."""
+    """How far the rate of a clock may be wrong, in a million."""
 
 
 class GossipWorld(World, GossipSite):
-    """Everything there is in one run."""
+    """Everything in one run."""
 
     def __init__(self, trial: GossipTrial) -> None:
         super().__init__(trial, TABLE, Story())
@@ -110,7 +110,7 @@ class GossipWorld(World, GossipSite):
         self.convictions = {}
         self.histories = {}
         self.put_back: set[NodeId] = set()
-        """Nodes whose disk went back."""
+        """The nodes whose disk went back."""
         self.removed: tuple[NodeId, ...] = ()
         self._invariants = InvariantChecker()
         self._steps = 0
@@ -125,11 +125,13 @@ class GossipWorld(World, GossipSite):
 
     @property
     def healing_bound_ns(self) -> int:
-        """A few rounds reach everybody; a window that was filled in bad times empties slowly."""
+        """How long healing takes. A few rounds reach everybody, but a window that was filled in bad
+        times empties slowly.
+        """
         return 100 * self.trial.interval_ns
 
     def groups(self) -> Sequence[Sequence[SimProcess]]:
-        """Nodes only."""
+        """The nodes."""
         return (self.nodes(),)
 
     def first_slots(self) -> Iterable[str]:
@@ -153,7 +155,7 @@ class GossipWorld(World, GossipSite):
         return GossipProcess(self, slot, self.clock_of(slot, self.trial.skew), machine)
 
     def on_started(self, process: SimProcess) -> None:
-        """It is told what its topology says."""
+        """Tell the node what its topology says."""
         self._tell_members(process)
 
     def _tell_members(self, process: SimProcess) -> None:
@@ -162,7 +164,7 @@ class GossipWorld(World, GossipSite):
         process.post(MembersKnown(members, self.removed, ring))
 
     def on_step(self, process: SimProcess) -> None:
-        """What it knows is what others have said."""
+        """Check that a process knows only what others have said."""
         self._invariants.on_step(process)
         assert isinstance(process, GossipProcess)
         process.remember()
@@ -174,7 +176,9 @@ class GossipWorld(World, GossipSite):
             raise Violation("G3", f"{process.slot} refuses {node:x}, which kept its promises")
 
     def _check_values(self, process: GossipProcess, state: NodeState) -> None:
-        """All that is known was said, and all that is said still, up to the version, is known."""
+        """Check that everything the node knows was said, and that it knows everything up to the
+        version that is still said.
+        """
         head = state.head
         said = self.histories.get((head.node, head.generation))
         if said is None or head.node in self.put_back:
@@ -197,13 +201,13 @@ class GossipWorld(World, GossipSite):
         self.at(self.now + round(rounds * self.trial.interval_ns), self._say_something, count + 1)
 
     def seen_by_clients(self) -> Mapping[str, int]:
-        """Nobody asks."""
+        """Nothing, because there are no clients."""
         return {}
 
     # --- healing ---
 
     def while_healing(self) -> None:
-        """A node whose disk went back is replaced, once all have had the time to hear of it."""
+        """Replace a node whose disk went back, once all others have had time to hear of it."""
         waited = self.now - self.mended_at > self.healing_bound_ns // 2
         for slot, disk in self.disks.items():
             if disk.node not in self.put_back or not waited:
@@ -218,8 +222,9 @@ class GossipWorld(World, GossipSite):
             self.mended_at = self.now
 
     def _check_refused(self, node: NodeId) -> None:
-        """If anybody refuses it, all do. Nobody may have noticed: those who knew were down, and the
-        node made as many new promises as it had forgotten before they were back.
+        """Check that all nodes refuse a node if any does. It may be that no node noticed: those who
+        knew were down, and the node made as many new promises as it had forgotten before they were
+        back.
         """
         judges = [
             each for each in self.nodes() if each.alive and each.disk.node not in self.put_back
@@ -230,7 +235,7 @@ class GossipWorld(World, GossipSite):
             raise Violation("G4", f"{taking} takes {node:x}, whose disk went back")
 
     def not_well(self) -> str | None:
-        """What is missing: everybody knows of everybody what that says now."""
+        """What is still missing: every node must know what every other says now."""
         known = {each.disk.node: each for each in self.nodes()}
         for node in sorted(self.put_back & known.keys()):
             return f"{node:x} is not replaced"
@@ -248,14 +253,16 @@ class GossipWorld(World, GossipSite):
     # --- figures ---
 
     def run_quietly(self, rounds: int) -> None:
-        """Let time pass, in which nothing goes wrong but the loss of datagrams."""
+        """Let time pass in which nothing goes wrong except that datagrams are lost."""
         if not self.slots:
             self.start_all()
             self.faults.is_on = True
         self.run_until(self.now + rounds * self.trial.interval_ns)
 
     def seconds_until_convicted(self, slot: str, most_seconds: float) -> float:
-        """Kill a node for good; after how long the last of the others convicts it."""
+        """Kill a node for good, and measure how long it takes until the last of the others convicts
+        it.
+        """
         killed = self.slots[slot]
         killed.kill()
         began, node = self.now, self.disks[slot].node
@@ -267,7 +274,7 @@ class GossipWorld(World, GossipSite):
         raise Violation("G5", f"not everybody convicts {slot} after {most_seconds} s")
 
     def highest_phi(self) -> float:
-        """Of anybody by anybody who lives, now."""
+        """The highest phi of any node at any living node, now."""
         return max(
             one.gossiper.detector.phi(other.disk.node, one.now())
             for one in self.nodes()
@@ -277,6 +284,6 @@ class GossipWorld(World, GossipSite):
 
 
 def quiet(seed: int, nodes: int, *, loss: float = 0.0, interval_ns: int = SECOND_NS) -> GossipWorld:
-    """A world in which nothing goes wrong, but for the loss of datagrams."""
+    """A world in which nothing goes wrong except that datagrams are lost."""
     trial = GossipTrial(seed=seed, nodes=nodes, faults=(), loss=loss, interval_ns=interval_ns)
     return GossipWorld(msgspec.structs.replace(trial, skew=100))

@@ -9,12 +9,12 @@ from typing import TypeVar
 from tenure.errors import ConfigurationError
 
 Patch = tuple[type | ModuleType, str, object]
-"""A class or module, the name of what it has, and what it has instead."""
+"""A class or module, the name of one of its attributes, and the value that replaces it."""
 
 
 @dataclass(frozen=True)
 class RuleLeftOut:
-    """One rule left out. A tier adds its own kinds."""
+    """One rule left out. Each tier adds its own kinds."""
 
     name: str
     leaves_out: str = ""
@@ -22,7 +22,7 @@ class RuleLeftOut:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """While this lasts, the machines of this process are broken."""
+        """Break the machines of this process for as long as this context lasts."""
         kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in self.patches]
         for owner, name, replacement in self.patches:
             setattr(owner, name, replacement)

@@ -3,7 +3,7 @@
 from tenure.sim.kernel.process import SimProcess
 
 INVARIANTS_EVERY = 16
-"""Steps: the machines' own invariants cost more than the steps themselves."""
+"""How many steps are between two checks: the machines' own invariants cost more than the steps."""
 
 
 class Violation(Exception):
@@ -16,18 +16,18 @@ class Violation(Exception):
 
 
 class InvariantChecker:
-    """Has machines assert their invariants, every few steps."""
+    """Makes machines assert their invariants every few steps."""
 
     def __init__(self) -> None:
         self._steps = 0
 
     def on_step(self, process: SimProcess) -> None:
-        """A machine has taken an event."""
+        """A machine has handled an event."""
         self._steps += 1
         if self._steps % INVARIANTS_EVERY == 0 and self.has_changed(process):
             process.machine.invariants()
 
     def has_changed(self, process: SimProcess) -> bool:
-        """Whether there is anything new to check."""
+        """Whether a process has anything new to check."""
         del process
         return True

@@ -22,14 +22,14 @@ class SimClock:
         self.stops_in_suspend = False
         """Only the clock of a canary does: whoever believes anything counts on one that goes on."""
         self.wall_behind = 0
-        """How far the wall clock of the same host was set back, in all."""
+        """How far the wall clock of the same host was set back in total."""
 
     def local(self, real: int) -> Instant:
-        """What the clock shows at a real instant."""
+        """The time that the clock shows at a real instant."""
         return Instant(self.base - self.stopped + real * self.rate // MILLION)
 
     def wall(self, real: int) -> Instant:
-        """What the wall clock of the same host shows. No machine may count on it."""
+        """The time that the wall clock of the same host shows. No machine may rely on it."""
         return Instant(self.local(real) - self.wall_behind)
 
     def real(self, local: Instant) -> int:
@@ -43,5 +43,5 @@ class SimClock:
         self.stopped += real_ns * self.rate // MILLION
 
     def set_back(self, by_ns: int) -> None:
-        """Set the wall clock back, as whoever keeps the time of the host may."""
+        """Set the wall clock back, as whoever keeps the host's time may do."""
         self.wall_behind += by_ns

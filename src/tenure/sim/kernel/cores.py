@@ -11,21 +11,21 @@ R = TypeVar("R")
 LOOK_SECONDS = 0.2
 
 Progress = Callable[[int], None]
-"""Called now and then with the nanoseconds simulated so far, of all seeds together."""
+"""Called now and then with the nanoseconds that all seeds together have simulated so far."""
 RunSeed = Callable[[W, Progress], R]
-"""Simulates one seed; it tells how far that one is. A function of a module, so that it has a name
-in another process.
+"""Simulates one seed, and tells how far it is. It must be a function of a module, so that another
+process can find it by name.
 """
 
 
 def no_progress(simulated_ns: int) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def run_all(
     run: RunSeed[W, R], works: Sequence[W], workers: int = 0, tell: Progress = no_progress
 ) -> Iterator[R]:
-    """The outcome of each, in order; on all cores unless told otherwise."""
+    """The outcome of each piece of work, in order; on all cores unless told otherwise."""
     workers = min(workers or cpu_count() or 1, len(works))
     if workers > 1:
         yield from _on_cores(run, works, workers, tell)
@@ -43,7 +43,7 @@ def run_all(
 
 
 def _on_cores(run: RunSeed[W, R], works: Sequence[W], workers: int, tell: Progress) -> Iterator[R]:
-    context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks as they are
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that threads hold
     simulated = context.Value("q", 0)
     with context.Pool(workers, _begin, (simulated,)) as pool:
         outcomes = pool.imap(_run_here, [(run, work) for work in works])
@@ -62,7 +62,7 @@ _SHARED: dict[str, Any] = {}
 
 
 def _begin(simulated: Any) -> None:
-    """A worker begins; an interrupt is for the process that started it."""
+    """Prepare a worker: an interrupt is for the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _SHARED["simulated"] = simulated
 

@@ -21,7 +21,7 @@ MOST_STATES = 1_000_000
 
 
 class Choices:
-    """Stands in for dice: each question gets every answer in turn."""
+    """Replaces dice: each question gets every answer in turn."""
 
     def __init__(self, answers: Answers = (), told: list[str] | None = None) -> None:
         self._answers = list(answers)
@@ -30,7 +30,7 @@ class Choices:
         self._told = told
 
     def choose(self, count: int) -> int:
-        """An answer from 0 up to `count`."""
+        """Choose an answer from 0 up to, but not including, `count`."""
         place = self._asked
         self._asked += 1
         if place == len(self._answers):
@@ -40,11 +40,11 @@ class Choices:
 
     @property
     def answers(self) -> Answers:
-        """Those that were given since the step began."""
+        """The answers that were given since the step began."""
         return tuple(self._answers)
 
     def turn(self) -> bool:
-        """Prepare the next way of the same step; whether there is another."""
+        """Prepare the next way to take the same step. Returns whether there is another."""
         while self._answers and self._answers[-1] + 1 >= self._counts[-1]:
             self._answers.pop()
             self._counts.pop()
@@ -54,7 +54,7 @@ class Choices:
         return bool(self._answers)
 
     def tell(self, text: Callable[[], str]) -> None:
-        """Note for the story, if this step is taken to tell it."""
+        """Note a line of the story, if this step is taken in order to tell it."""
         if self._told is not None:
             self._told.append(text())
 
@@ -63,11 +63,13 @@ class Searchable(Protocol[S]):
     """A world as the search sees it: states that can be compared, and their possible successors."""
 
     def first(self) -> S:
-        """Where every story begins."""
+        """The state where every story begins."""
         ...
 
     def step(self, state: S, choices: Choices) -> S | None:
-        """What follows, as chosen; None where nothing can. Raises Violation or AssertionError."""
+        """The next state, as chosen; None if nothing can follow. Raises Violation or
+        AssertionError.
+        """
         ...
 
 
@@ -78,9 +80,9 @@ class Found(NamedTuple):
     steps: int
     violation: str | None = None
     story: tuple[str, ...] = ()
-    """The shortest that ends in the violation."""
+    """The shortest story that ends in the violation."""
     complete: bool = False
-    """Whether every story was looked at."""
+    """Whether the search saw every story."""
 
     def __str__(self) -> str:
         what = self.violation or f"every promise kept{'' if self.complete else ', so far'}"
@@ -124,7 +126,7 @@ def _answers(came_from: dict[int, tuple[int, Answers]], fingerprint: int) -> Ite
 
 
 def _story(world: Searchable[S], steps: tuple[Answers, ...]) -> tuple[str, ...]:
-    """What is told on the way, each step's first line as its head."""
+    """The lines that the steps tell, with each step's first line as its head."""
     state: S | None = world.first()
     lines: list[str] = []
     for answers in steps:
@@ -133,6 +135,6 @@ def _story(world: Searchable[S], steps: tuple[Answers, ...]) -> tuple[str, ...]:
         try:
             state = world.step(state, Choices(answers, told))
         except (Violation, AssertionError):
-            state = None  # that is how the story ends
+            state = None  # the story ends with this error
         lines += told[:1] + [f"    {line}" for line in told[1:]]
     return tuple(lines)

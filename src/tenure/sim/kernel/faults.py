@@ -19,16 +19,16 @@ from tenure.errors import ConfigurationError
 from tenure.sim.kernel.scene import Scene
 
 Rate = Callable[[float], float]
-"""How often a fault strikes, from how strong it is drawn, between 0 and 1."""
+"""Computes how often a fault strikes from its drawn strength, between 0 and 1."""
 
 
 def terms_apart(strength: float) -> float:
-    """Times a term, for what strikes at a time of its own."""
+    """The time between two strikes, in terms, for a fault that strikes at times of its own."""
     return float(0.05 * 30**strength)
 
 
 def each_time(strength: float) -> float:
-    """The chance, each time something happens that the fault may strike."""
+    """The chance that the fault strikes, each time that it may."""
     return float(0.01 * 20**strength)
 
 
@@ -38,7 +38,9 @@ class Fault(NamedTuple):
     name: str
     rate: Rate = each_time
     strike: Callable[[Any], None] | None = None
-    """What it does, given the world's strikes; None: it strikes what happens anyway."""
+    """What the fault does, given the world's strikes. None if it strikes things that
+    happen anyway.
+    """
 
 
 DROP = Fault("drop")
@@ -65,8 +67,8 @@ class FaultTable:
         idle: Sequence[Fault] = (),
     ) -> None:
         self.faults = faults
-        """With those that are `idle`: they strike nothing in this world, and are drawn all the
-        same, so that a seed stays the run that it was.
+        """All kinds, including those that are `idle`: these strike nothing in this world, and are
+        drawn nevertheless, so that each seed gives the same run as before.
         """
         there = tuple(fault for fault in faults if fault not in idle)
         self.idle = idle
@@ -74,7 +76,9 @@ class FaultTable:
         self.kinds = tuple(fault.name for fault in there)
 
     def chosen(self, names: str) -> tuple[str, ...]:
-        """The kinds that a comma-separated list of names and aliases means, in a fixed order."""
+        """The kinds that a comma-separated list of names and aliases stands for, in a
+        fixed order.
+        """
         wanted: set[str] = set()
         for name in (part.strip() for part in names.split(",")):
             if name in self.aliases:
@@ -114,7 +118,7 @@ class Mix:
 
 
 class FaultDice:
-    """Strikes as the mix says, while it is on."""
+    """Lets faults strike as the mix says, while it is on."""
 
     def __init__(self, scene: Scene, mix: Mix, term_ns: int) -> None:
         self.scene = scene
@@ -139,7 +143,7 @@ class FaultDice:
     # --- in two phases ---
 
     def begin(self, table: FaultTable, strikes: Any) -> None:
-        """Let things go wrong: those of the table that strike at a time strike with `strikes`."""
+        """Begin the faults: those of the table that strike at times of their own call `strikes`."""
         self.is_on = True
         self._phase += 1
         for fault in table.faults:
@@ -147,7 +151,7 @@ class FaultDice:
                 self._schedule(fault, strikes)
 
     def end(self) -> None:
-        """Let nothing more go wrong."""
+        """Let no more faults strike."""
         self.is_on = False
 
     def _schedule(self, fault: Fault, strikes: Any) -> None:
@@ -164,12 +168,12 @@ class FaultDice:
         self._schedule(fault, strikes)
 
     def span(self, least_terms: float, most_terms: float) -> int:
-        """Some time, as so many terms."""
+        """A random time between so many terms."""
         span = least_terms + (most_terms - least_terms) * self.random.random()
         return round(span * self.term_ns)
 
     def strikes(self, fault: Fault) -> bool:
-        """Whether `fault` strikes what happens now."""
+        """Whether `fault` strikes what is happening now."""
         rate = self.mix.rates.get(fault.name, 0.0)
         if self.is_on and rate and self.random.random() < rate:
             self.counts[fault.name] += 1
@@ -179,7 +183,7 @@ class FaultDice:
     # --- what strikes a message ---
 
     def copies_of_a_message(self) -> int:
-        """How often it arrives."""
+        """How many times a message arrives."""
         if not self.is_on:
             return 1
         if self._lose and self.random.random() < self._lose:
@@ -191,7 +195,7 @@ class FaultDice:
         return 1
 
     def lateness_of_a_message(self) -> tuple[int, bool]:
-        """How much later it arrives, and whether it keeps its place in the order."""
+        """How much later a message arrives, and whether it keeps its place in the order."""
         if not self.is_on or not self._late:
             return 0, True
         drawn = self.random.random()
@@ -209,7 +213,7 @@ class FaultDice:
     # --- what strikes between deciding and doing ---
 
     def at_a_point(self) -> AtAPoint:
-        """What strikes a process before it carries out an action."""
+        """The fault that strikes a process before it carries out an action."""
         drawn = self.random.random()
         if drawn < self._stop:
             self.counts[STOPPED.name] += 1
@@ -220,7 +224,7 @@ class FaultDice:
         return ""
 
     def lateness_of_a_timer(self) -> int:
-        """How much later than asked for a process is woken: it is starved, messages are not."""
+        """How much later than requested a process is woken: it is starved, but messages are not."""
         rate = self._late_timer
         if not self.is_on or not rate or self.random.random() >= rate:
             return 0
@@ -229,5 +233,5 @@ class FaultDice:
 
     @property
     def latest_timer_ns(self) -> int:
-        """How late a process may be woken."""
+        """The most by which a process may be woken late."""
         return round(LATEST_TIMER_TERMS * self.term_ns) if self._late_timer else 0

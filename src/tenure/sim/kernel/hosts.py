@@ -29,12 +29,12 @@ class Place(NamedTuple):
 
     host: int = 0
     is_container: bool = False
-    """Its processes share no pids with others, nor with their predecessors."""
+    """Whether its processes share no pids with others, nor with their predecessors."""
     time_offset: int = 0
     hides_pids: bool = False
-    """Only one's own processes can be read there (`hidepid`)."""
+    """Whether a process can read only those of its own user there (`hidepid`)."""
     is_told: bool = True
-    """Whether its processes can say who they are: not everywhere are there all namespaces."""
+    """Whether its processes can state their identity: some hosts lack some namespaces."""
 
 
 class Identity(NamedTuple):
@@ -48,7 +48,7 @@ class Identity(NamedTuple):
 
 
 class Glimpse(NamedTuple):
-    """What a process sees of a pid; None: it cannot be read."""
+    """What a process sees of a pid; None if it cannot be read."""
 
     is_there: bool
     start_time: int | None = None
@@ -57,25 +57,25 @@ class Glimpse(NamedTuple):
 
 
 class HostProcess:
-    """A process as its host has it: a pid in use."""
+    """A process as its host knows it: a pid in use."""
 
     def __init__(self, place: Place, namespace: int, pid: int, started: int) -> None:
         self.place = place
         self.namespace = namespace
         self.pid = pid
         self.started = started
-        """In ticks of the host's first time namespace."""
+        """When it began, in ticks of the host's first time namespace."""
         self.first_thread_ended = False
         self.has_ended = False
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """Where the kernel has it."""
+        """The namespace and pid under which the kernel keeps it."""
         return self.place.host, self.namespace, self.pid
 
     @property
     def identity(self) -> Identity:
-        """As it sees itself."""
+        """The identity of the process as it sees itself."""
         place = self.place
         return Identity(
             f"host-{place.host}",
@@ -99,7 +99,7 @@ class Hosts:
         self._by_pid: dict[tuple[int, int, int], HostProcess] = {}
 
     def place_of(self, slot: str) -> Place:
-        """Where the slot's processes live; it outlives them."""
+        """Where the slot's processes live. The place outlives them."""
         if slot not in self._places:
             random = self.random
             self._places[slot] = Place(
@@ -112,7 +112,7 @@ class Hosts:
         return self._places[slot]
 
     def begin(self, place: Place, now: int) -> HostProcess:
-        """A process begins: the kernel finds it a pid."""
+        """A process begins, and the kernel chooses its pid."""
         drawn = self.random.randrange(NUMBERS_TRIED)
         if place.is_container:
             keys = ((place.host, namespace, 1) for namespace in count(FIRST_CONTAINER))
@@ -123,13 +123,13 @@ class Hosts:
         return self.put(HostProcess(place, namespace, pid, now // TICK_NS))
 
     def put(self, process: HostProcess) -> HostProcess:
-        """A process begins under a pid that is given."""
+        """A process begins under a given pid."""
         assert process.key not in self._by_pid, process.key
         self._by_pid[process.key] = process
         return process
 
     def reap(self, process: HostProcess) -> None:
-        """Its parent has noticed that it ended: the pid is free."""
+        """The process's parent has noticed its end: the pid is free."""
         del self._by_pid[process.key]
 
     def look(self, witness: HostProcess, pid: int) -> Glimpse:

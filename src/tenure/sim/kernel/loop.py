@@ -75,19 +75,21 @@ class LoopHost(Protocol):
     slot: str
 
     def now(self) -> Instant:
-        """What its clock shows."""
+        """The time that the host's clock shows."""
         ...
 
     def on_ready(self) -> None:
-        """A callback is ready: call `run_next` once for each time."""
+        """A callback is ready: call `run_next` once for each such call."""
         ...
 
     def on_timer(self, at: Instant) -> None:
-        """A timer was set that comes before all others: call `ready_timers` then."""
+        """A timer was set that is due before all others: call `ready_timers` then."""
         ...
 
     def on_escape(self, error: NotSimulated) -> None:
-        """Code reached for the world outside. It gets the error too, and may swallow it."""
+        """Code tried to reach the outside world. The code gets the error, too, and may
+        swallow it.
+        """
         ...
 
 
@@ -134,7 +136,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 _swap_task(outer, outer_task)
 
     def ready_timers(self, now: Instant) -> Instant:
-        """Make ready what is due at `now`; returns when the next timer is due."""
+        """Make the timers ready that are due at `now`. Returns when the next timer is due."""
         timers = self._timers
         while timers:
             at, _, handle = timers[0]
@@ -150,10 +152,10 @@ class SimLoop(asyncio.AbstractEventLoop):
         return FAR_FUTURE
 
     def abandon(self) -> None:
-        """The process is gone: nothing of it runs again, and nothing is said of its tasks."""
+        """The process is gone: run none of its code again, and log nothing of its tasks."""
         self._is_closed = True
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # some coroutines were never begun
+            warnings.simplefilter("ignore", RuntimeWarning)  # some coroutines have never begun
             self._ready.clear()
             self._timers.clear()
             # What they set at their end, such as whose turn it is, is set for nobody: whoever
@@ -161,7 +163,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._run(partial(self.context.copy().run, self._end_tasks))
 
     def _end_tasks(self) -> None:
-        while self._tasks:  # which may begin others at their end
+        while self._tasks:  # closing one may start others
             task = self._tasks.pop()
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
             _close(task.get_coro())
@@ -186,7 +188,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.host.on_ready()
 
     def _context(self, given: Context | None = None) -> Context:
-        if given is not None:  # it may be empty, and is then false
+        if given is not None:  # it may be empty, and so count as false
             return given
         return copy_context() if self.is_running() else self.context.copy()
 
@@ -241,7 +243,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 self._cancelled = 0
 
     def time(self) -> float:
-        """What the host's clock shows, in seconds."""
+        """The time that the host's clock shows, in seconds."""
         return self.host.now() / SECOND_NS
 
     # --- tasks ---
@@ -265,17 +267,17 @@ class SimLoop(asyncio.AbstractEventLoop):
         return task
 
     def get_task_factory(self) -> None:
-        """There is none."""
+        """None: the loop has no task factory."""
 
     def set_task_factory(self, factory: object) -> None:
-        """Raises UsageError for any but None."""
+        """Raise UsageError for any factory except None."""
         if factory is not None:
             raise UsageError("a simulated loop makes its tasks itself: leave out the task factory")
 
     def run_in_executor(  # type: ignore[override]
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
-        """Call `func` here, and soon. Raises NotSimulated for an executor of one's own."""
+        """Call `func` here, and soon. Raises NotSimulated if the caller brings its own executor."""
         if executor is not None:
             self.refuse("an executor", "leave it out: the function is then called in the loop")
         done: asyncio.Future[T] = self.create_future()
@@ -294,7 +296,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     # --- what goes wrong ---
 
     def refuse(self, what: str, instead: str) -> NoReturn:
-        """Code in this loop reaches for the world outside."""
+        """Raise NotSimulated: code in this loop reaches for the outside world."""
         error = NotSimulated(
             f"{what} is not there in the simulated process {self.host.slot}: {instead}"
         )
@@ -321,7 +323,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return events._get_running_loop() is self  # noqa: SLF001
 
     def is_closed(self) -> bool:
-        """Whether its process is gone, or code in it has closed it."""
+        """Whether the process is gone, or its code has closed the loop."""
         return self._is_closed
 
     def _check_open(self) -> None:
@@ -329,7 +331,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             raise RuntimeError(f"the event loop of {self.host.slot} is closed")
 
     def stop(self) -> None:
-        """Raises UsageError: its process is ended by the world."""
+        """Raise UsageError: only the world ends the process."""
         raise UsageError(
             f"code in {self.host.slot} stops its event loop, which belongs to the simulated world: "
             "end what you have begun, and return"
@@ -342,7 +344,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return False
 
     def set_debug(self, enabled: bool) -> None:  # noqa: FBT001  # as asyncio has it
-        """Does nothing: what is slow here is not slow there."""
+        """Do nothing: what is slow in a simulation is not slow in production."""
 
     def _finalize(self, agen: AsyncGenerator[Any, Any]) -> None:
         self._agens.discard(agen)
@@ -355,11 +357,11 @@ class SimLoop(asyncio.AbstractEventLoop):
             await agen.aclose()
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """There is none."""
+        """Do nothing: the loop has no executor."""
 
 
 def _close(coroutine: Any) -> None:
-    """End it, also where it awaits again and again in its `finally`."""
+    """Close a coroutine, even one that awaits again and again in its `finally`."""
     for _ in range(MOST_FINALLYS):
         try:
             coroutine.close()

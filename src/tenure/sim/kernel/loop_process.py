@@ -32,15 +32,15 @@ class LoopMachine:
         self.loop = loop
 
     def handle(self, now: Instant, event: object) -> Output[RunCallback]:
-        """Nothing is handed to it."""
+        """Never called: callers give the machine no events."""
         raise AssertionError(f"a loop is handed {event}")
 
     def advance(self, now: Instant) -> Output[RunCallback]:
-        """Make ready what is due; the loop has said how much that is."""
+        """Make timers ready that are due. The loop returns when the next is due."""
         return Output([], self.loop.ready_timers(now))
 
     def invariants(self) -> None:
-        """It has none."""
+        """Assert nothing."""
 
 
 class LoopProcess(SimProcess):
@@ -72,12 +72,12 @@ class LoopProcess(SimProcess):
         self.on_ran()
 
     def on_ran(self) -> None:
-        """A callback has run: what it did can be looked at."""
+        """A callback has run, and its effects can be checked."""
 
     # --- the loop's host ---
 
     def on_ready(self) -> None:
-        """See `LoopHost`. What comes from outside begins in a step of its own."""
+        """See `LoopHost`. A callback from outside begins in a step of its own."""
         if not self.alive:
             return
         self._actions.append(RUN_CALLBACK)
@@ -89,7 +89,7 @@ class LoopProcess(SimProcess):
         self._is_woken = False
         self._go_on()
         if self._timer_at == FAR_FUTURE:
-            self._set_timer()  # it may have rung meanwhile, and found callbacks that were ready
+            self._set_timer()  # the timer may have rung meanwhile, and found ready callbacks
 
     def on_timer(self, at: Instant) -> None:
         """See `LoopHost`."""
@@ -98,5 +98,5 @@ class LoopProcess(SimProcess):
             self._set_timer()
 
     def on_escape(self, error: NotSimulated) -> None:
-        """See `LoopHost`. Told in any case, also where the code swallows it."""
+        """See `LoopHost`. The host is told even if the code swallows the error."""
         self.site.tell(self.slot, "reaches for the world outside", error)

@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Memory:
-    """All states that were ever met, and what followed from them."""
+    """All states that ever occurred, and what followed from them."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -34,7 +34,7 @@ class Memory:
         self._results: dict[Any, Any] = {}
 
     def number(self, thing: Any) -> int:
-        """The number of `thing`: that of whatever is equal to it in every part."""
+        """The number of `thing`, which is the same for everything that equals it in every part."""
         identity = _as_bytes(thing)
         number = self._numbers.get(identity)
         if number is None:
@@ -43,7 +43,7 @@ class Memory:
         return number
 
     def thing(self, number: int) -> Any:
-        """A new copy of what has this number."""
+        """A new copy of the thing that has this number."""
         return pickle.loads(self._kept[number])  # noqa: S301 - it was made here
 
     def once(self, question: Any, find: Callable[[], Any]) -> Any:
@@ -67,11 +67,11 @@ class Memory:
 
 
 class _Comparing(pickle.Pickler):
-    """Writes the same for equal things, however their parts are shared.
+    """Writes the same bytes for equal things, however their parts are shared.
 
     Values are written out wherever they occur: the same text may be one object here and two there.
-    Objects that are compared by identity, as parts of a machine are, are written once, and then
-    named.
+    Objects that are compared by identity, such as parts of a machine, are written once, and then
+    referred to.
     """
 
     def __init__(self, buffer: io.BytesIO) -> None:
@@ -80,7 +80,7 @@ class _Comparing(pickle.Pickler):
         self._written: dict[int, int] = {}
 
     def reducer_override(self, thing: Any) -> Any:
-        """How `thing` is written, where it is no plain value."""
+        """How to write `thing` if it is not a plain value."""
         equal: Any = type(thing).__eq__
         if equal is not object.__eq__ or isinstance(thing, type | FunctionType):
             return NotImplemented
@@ -92,7 +92,7 @@ class _Comparing(pickle.Pickler):
 
 
 def _same_as(place: int) -> None:
-    """What stands for the second occurrence of a thing: it is written to be compared, not read."""
+    """Represents the second occurrence of a thing: the bytes are compared, and never read."""
 
 
 def _as_bytes(thing: Any) -> bytes:
@@ -109,7 +109,7 @@ class Dice(Random):
         self.next = first
 
     def random(self) -> float:
-        """The middle."""
+        """The middle of the range."""
         return 0.5
 
     def randrange(self, *_: Any) -> int:

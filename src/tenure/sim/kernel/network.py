@@ -16,11 +16,11 @@ LATENCY_NS = MILLISECOND_NS // 2
 JITTER_NS = MILLISECOND_NS
 BREAK_SEEN_NS = 50 * MILLISECOND_NS
 CUT_MESSAGE = "cut message"
-"""What was sent where nothing passes is counted under."""
+"""The name under which messages are counted that could not pass."""
 
 
 class Codec(Protocol):
-    """Messages as bytes."""
+    """Encodes and decodes messages."""
 
     def encode(self, message: Any) -> bytes:
         """The bytes of a message."""
@@ -41,7 +41,7 @@ class Network:
         self.site = site
         self.codec = codec
         self.cuts: dict[tuple[str, str], int] = {}
-        """Pairs of slots, from and to, between which nothing passes, and until when."""
+        """The pairs of slots, from and to, between which nothing passes, and until when."""
         self.messages = 0
         self._last_arrival: dict[tuple[int, str], int] = {}
         self._encoded: tuple[Any, bytes] = (None, b"")
@@ -50,11 +50,11 @@ class Network:
     # --- sending ---
 
     def to_address(self, sender: SimProcess, slot: str, message: Any) -> None:
-        """To whatever process is at that address when it arrives."""
+        """Send to whatever process has that address when the message arrives."""
         self._carry(sender, slot, message, self._reach_address, slot)
 
     def to_process(self, sender: SimProcess, receiver: SimProcess, message: Any) -> None:
-        """Over a connection: to that very process."""
+        """Send over a connection, to this very process."""
         self._carry(sender, receiver.slot, message, self._reach_process, receiver)
 
     def _carry(
@@ -73,7 +73,7 @@ class Network:
             site.at(at, self._arrive, (sender, to, data, reach, receiver))
 
     def latency_ns(self, sender: SimProcess, to: str) -> int:
-        """What a message takes to a slot where nothing goes wrong."""
+        """How long a message takes to a slot if nothing goes wrong."""
         del sender, to
         return LATENCY_NS + self.site.random.randrange(JITTER_NS)
 
@@ -95,7 +95,7 @@ class Network:
     def _reach_address(self, sender: SimProcess, slot: str, data: bytes) -> None:
         process = self.site.slots.get(slot)
         if process is None or not process.alive:
-            self._break(sender, slot)  # nobody listens there
+            self._break(sender, slot)  # nobody listens at that slot
         else:
             self._reach_process(sender, process, data)
 
@@ -111,21 +111,23 @@ class Network:
     # --- breaking ---
 
     def _break(self, process: SimProcess, slot: str, uid: int = 0) -> None:
-        """The process hears that its connection to `slot` is broken."""
+        """Tell the process that its connection to `slot` broke."""
         self.site.at(self.site.now + BREAK_SEEN_NS, process.on_disconnected, (slot, uid))
 
     def end_connections(self, process: SimProcess) -> None:
-        """Its peers hear that their connections to it are gone."""
+        """Tell the peers of a process that their connections to it are gone."""
         for peer in self.site.peers(process):
             self._break(peer, process.slot, process.uid)
 
     def on_killed(self, process: SimProcess) -> None:
-        """Half of the time the host tells its peers; otherwise the connection is gone with it."""
+        """End a killed process's connections. Half of the time the host tells its peers; otherwise
+        nobody does.
+        """
         if self.site.random.random() >= 0.5:
             self.end_connections(process)
 
     def lose_connections(self, process: SimProcess) -> None:
-        """Those of a living process break; half of the time it does not hear of it."""
+        """Break the connections of a living process. Half of the time it does not hear of it."""
         self.site.tell(process.slot, "loses its connections")
         self.end_connections(process)
         if self.site.random.random() < 0.5:
@@ -140,5 +142,5 @@ class Network:
             self.site.at(until, self._mend, pair)
 
     def _mend(self, pair: tuple[str, str]) -> None:
-        if self.cuts.get(pair, 0) <= self.site.now:  # otherwise it was cut again, for longer
+        if self.cuts.get(pair, 0) <= self.site.now:  # otherwise the pair was cut again, for longer
             self.cuts.pop(pair, None)
