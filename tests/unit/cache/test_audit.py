@@ -1,10 +1,11 @@
 """An audit has the server load again what was hit, and counts where that differs."""
 
 import logging
+from typing import Any
 
 import pytest
 
-from tenure.errors import ConfigurationError
+from tenure.errors import ConfigurationError, ValueTypeError
 from tests.unit.cache.stage import stage
 
 pytestmark = pytest.mark.asyncio
@@ -38,6 +39,20 @@ async def test_a_change_that_nobody_told_is_found_and_mended(
         assert cache.stats()["stale_hits"] == 1
         assert "hits of 'a' get another value" in caplog.text
         assert cache.peek("a") == "changed behind the server's back"
+
+
+async def test_a_value_that_is_no_longer_of_the_type_is_not_judged() -> None:
+    """Readers get the error."""
+    async with stage() as it:
+        await it.serve(it.volume(value_type=Any))
+        cache = await it.enter(audit=1.0)
+        await cache.get("a")
+        it.rows["a"] = 7
+        assert cache.peek("a") == "old"
+        await it.turn(LOOK_SECONDS)
+        assert cache.stats()["audited"] == 0
+        with pytest.raises(ValueTypeError):
+            await it.after(1, cache.get("a"))
 
 
 async def test_an_object_that_went_away_is_found() -> None:

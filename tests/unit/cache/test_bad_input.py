@@ -22,6 +22,7 @@ from tenure import (
 from tenure.protocol.volume.limits import FETCHES_OF_A_READER, LISTED
 from tenure.protocol.volume.messages import (
     Fetch,
+    Invalidate,
     Listed,
     Reconnect,
     Reconnected,
@@ -79,6 +80,24 @@ class RawClient:
 
 
 # --- clients ---
+
+
+async def test_a_client_is_answered_where_it_spoke_last() -> None:
+    """Its earlier connection ends later than the next one begins."""
+    async with stage() as it:
+        volume = await it.serve()
+        earlier, later = RawClient(it), RawClient(it)
+        await earlier.come_on_record(it)
+        later.say(earlier.fetch(2))
+        await it.turn(0)
+        earlier.send(b"")
+        await it.turn(0)
+        assert "empty" in earlier.closed
+        assert len(later.heard) == 1
+        writing = asyncio.ensure_future(volume.changed("a"))
+        await it.turn(0)
+        assert isinstance(later.heard[-1], Invalidate)
+        await it.after(4, writing)
 
 
 @pytest.mark.parametrize(
@@ -378,15 +397,6 @@ async def test_values_that_would_not_arrive() -> None:
                 await cache.write("a", other)
         assert await cache.get("a") == "old"
         assert it.fences == []
-
-
-async def test_a_cache_that_was_told_another_value_type() -> None:
-    async with stage() as it:
-        await it.serve()
-        cache = await it.enter(value_type=int)
-        with pytest.raises(ValueTypeError, match="not of this cache's value_type"):
-            await cache.get("a")
-        assert cache.peek("a") is MISSING
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ from threading import Thread
 import pytest
 
 from tenure import errors
+from tenure.base.keys import Key
 from tenure.cache.hit import MISSING
 from tenure.cache.volume_engine import VolumeEngine
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import URL, stage
 
 pytestmark = pytest.mark.asyncio
@@ -306,6 +308,17 @@ async def test_a_server_that_is_not_there_is_named() -> None:
             await writing
 
 
+async def test_a_cache_that_was_told_another_value_type() -> None:
+    async with stage() as it:
+        await it.serve()
+        cache = await it.enter(value_type=int)
+        for _ in range(2):
+            with pytest.raises(errors.ValueTypeError, match="not of this cache's value_type"):
+                await asyncio.wait_for(cache.get("a"), DEADLINE_SECONDS)
+            assert cache.peek("a") is MISSING
+        assert it.loads == ["a", "a"]
+
+
 async def test_threads_read_the_same_cache() -> None:
     async with stage() as it:
         await it.serve()
@@ -337,6 +350,8 @@ async def test_whoever_is_left_reads_nothing() -> None:
             cache.peek("a")
         with pytest.raises(errors.ClosedError, match="left"):
             await cache.get("a")
+        with pytest.raises(errors.ClosedError, match="left"):  # it left while this one looked
+            cache._client._engine.want(Key(b"a")).result(0)
 
 
 async def test_who_leaves_holds_no_write_up() -> None:

@@ -2,7 +2,10 @@
 
 import asyncio
 import errno
+import os
+import stat
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 
 from tenure import MISSING, CacheServer, ConfigurationError, TenureError, Volume
-from tenure.cache.memory_file import MemoryFile
+from tenure.cache.memory_file import MAGIC, MemoryFile
 from tenure.protocol.volume.server_events import VolumeMemory
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import Stage, stage
@@ -49,6 +52,35 @@ def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
         (tmp_path / "v").write_bytes(data[:i])
         with pytest.raises(ConfigurationError, match="damaged"):
             MemoryFile(tmp_path / "v").open()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        MAGIC + b"1\n" + zlib.crc32(b"\xc1").to_bytes(4, "big") + b"\xc1",
+        MAGIC + b"9" * 5000 + b"\n",
+    ],
+)
+def test_one_that_no_tenure_wrote_is_damaged(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "v").write_bytes(data)
+    with pytest.raises(ConfigurationError, match="damaged"):
+        MemoryFile(tmp_path / "v").open()
+
+
+def test_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "v").mkdir()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        MemoryFile(tmp_path / "v").open()
+
+
+def test_what_was_written_outlasts_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file, and the name under which it is found."""
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda of: synced.append(stat.S_ISDIR(os.fstat(of).st_mode)))
+    written(tmp_path / "v")
+    assert synced == [False, True]
 
 
 def test_a_newer_one_is_not_touched(tmp_path: Path) -> None:
