@@ -134,7 +134,7 @@ class RangeMap(Generic[V]):
             if changes_at_end:
                 last += values[last] == value  # merges with what follows
             elif values[last - 1] != value:
-                new_starts.append(key_range.end)  # what was cut goes on
+                new_starts.append(key_range.end)  # the rest of the cut range keeps its value
                 new_values.append(values[last - 1])
         starts[first:last] = new_starts
         values[first:last] = new_values

@@ -203,7 +203,7 @@ class CacheEngine:
         name = self.board.keys.name(judged.key)
         found = self.board.there.get(name)
         if found is None:
-            return  # it made room in the same step
+            return  # the value was evicted in the same step
         try:
             value = self._decode(judged.value) if judged.kind == "value" else None
         except ValueError:
@@ -229,7 +229,7 @@ class CacheEngine:
                 continue
             if found is not None and found.as_of == told.as_of:
                 future.set_result(found.value)
-            elif told.outcome in ("hit", "unchanged"):  # it made room in the same step
+            elif told.outcome in ("hit", "unchanged"):  # evicted in the same step
                 self._ask_again(ticket, future, told.key)
             else:
                 self._tell_reader(future, told)

@@ -116,7 +116,7 @@ class CacheServerEngine:
 
     def _page(self, path: str, accept: str) -> tuple[bytes, str] | None:
         if not self.url:
-            return None  # it is about to begin
+            return None  # the server is about to begin
         counts = dict(self.shell.counts)
         answer = VolumeAnswer(url=self.url, volume=self.report(), events=counts)
         return server_page(answer, path, accept)

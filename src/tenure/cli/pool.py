@@ -48,7 +48,7 @@ def create(
         The same in hexadecimal, for keys that are not text.
     """
     points = [os.fsencode(point) for point in split] + [from_hex(point) for point in split_hex]
-    wanted = pool_spec(name, kind, points)  # what is wrong with it is said without asking anybody
+    wanted = pool_spec(name, kind, points)  # report mistakes without asking a manager
     body = {
         "name": wanted.pool,
         "kind": wanted.kind,

@@ -114,7 +114,7 @@ def with_tiers(overview: Overview) -> Overview:
             get(leader, path(pool.name, "owners"), TIMEOUT_SECONDS).read(Owners) for pool in pools
         ]
         stores = read_stores(leader, TIMEOUT_SECONDS)
-    except TenureError as error:  # it leads no more, or its token is not a viewer's
+    except TenureError as error:  # it no longer leads, or the token is not a viewer's
         return msgspec.structs.replace(overview, why_no_tiers=str(error))
     tiers = tuple(tiers_of(each.pool, each.owners) for each in owners)
     return msgspec.structs.replace(overview, pools=pools, tiers=tiers, stores=stores)

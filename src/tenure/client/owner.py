@@ -303,7 +303,7 @@ class Owner(Enterable[OwnerEngine]):
             self._leave_on.end()
             raise
         self._leave_on.is_inside = True
-        if self._probe is not None:  # for which the program has no event loop
+        if self._probe is not None:  # the program has no event loop to run it in
             Thread(target=self._probe_here, name=f"{self.name} probing", daemon=True).start()
         return self
 
@@ -412,5 +412,5 @@ def _ended(owner: "ref[Owner]") -> Callable[[], bool]:
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    with suppress(RuntimeError):  # it is closed, and what ran in it is gone
+    with suppress(RuntimeError):  # the loop is closed, and its tasks are gone
         loop.call_soon_threadsafe(call)

@@ -68,7 +68,7 @@ class Alarms:
         try:
             await ring_alarm(self.host, key)
         except (NotOwner, LeaseLost):
-            if self.owner.check(key) is not None:  # it was about to move, and has not
+            if self.owner.check(key) is not None:  # the key was about to move, but did not
                 self.agenda.later(key)  # otherwise the next owner finds the alarm
         except Busy:
             self.agenda.later(key)

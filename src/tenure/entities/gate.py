@@ -90,7 +90,7 @@ class EntityGate:
         try:
             await store.save(turn.live.key, turn.lease, new)
         except BaseException as error:
-            turn.live.drop()  # it may have been stored, or not
+            turn.live.drop()  # the store may have saved it, or not
             if isinstance(error, Fenced):
                 raise self._lost(turn) from error
             raise

@@ -210,7 +210,7 @@ class LiveFeed:
         try:
             reader.put(_frame("pulse", await self._now()))
             await self._write(response, reader)
-        except ConnectionError:  # who read is gone, or has read nothing for too long
+        except ConnectionError:  # the reader is gone, or has read nothing for too long
             pass
         finally:
             self._readers.discard(reader)

@@ -94,7 +94,7 @@ class PeerSocket(AcceptedSocket):
         elif permit.may_say(message):
             engine.metrics.received(self.connection, message)
             engine.post(ClientSaid(self.connection, message))
-        elif not isinstance(message, Attested):  # of another pool's owner it was asked
+        elif not isinstance(message, Attested):  # another pool's owner may be asked to attest
             why = f"its {permit} is not for {message.pool!r}"
             self._hang_up(WSCloseCode.POLICY_VIOLATION, why)
 

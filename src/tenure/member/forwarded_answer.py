@@ -118,7 +118,7 @@ class ForwardedAnswer:
         self._failure = self._failure or error
         if not self.begun.done():
             self.begun.set_exception(error)
-            self.begun.exception()  # who asked may have given up
+            self.begun.exception()  # the caller may have given up
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():

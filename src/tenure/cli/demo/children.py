@@ -49,7 +49,7 @@ class Child:
     async def _follow(self) -> None:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
-            if line.endswith(b"\n"):  # what a kill cut off is no line
+            if line.endswith(b"\n"):  # a kill may cut the last line off
                 self._on_line(line)
         await self._process.wait()
 

@@ -176,11 +176,11 @@ class Gateway:
             seconds = self._options.timeout * _LARGE  # etcd hashes passwords slowly, on purpose
             payload = await self._post(endpoint, AUTHENTICATE, body, {}, seconds)
         except AuthenticationOff:
-            return ""  # it is no stricter than we were told
+            return ""  # etcd is less strict than we were told
         return _decoded(_tokens, payload, endpoint).token
 
     def _forget(self, headers: dict[str, str]) -> None:
-        if headers.get("Authorization", "") == self._token:  # nobody has renewed it meanwhile
+        if headers.get("Authorization", "") == self._token:  # nobody renewed the token meanwhile
             self._token = None
 
 

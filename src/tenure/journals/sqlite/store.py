@@ -199,7 +199,7 @@ class SqliteStore(Generic[R, S]):
             with self._transaction(connection, "BEGIN IMMEDIATE") as found:
                 yield found
         except JournalUnwritable:
-            with suppress(sqlite3.Error):  # who calls is told of the write itself
+            with suppress(sqlite3.Error):  # the caller is told about the write itself
                 self._main.execute("PRAGMA wal_checkpoint(PASSIVE)")
             raise
 
@@ -214,10 +214,10 @@ class SqliteStore(Generic[R, S]):
                 yield connection, self._seat_row(connection)
                 connection.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):  # where SQLite has rolled back by itself
+                with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                     connection.execute("ROLLBACK")
                 raise
-        self._watch.check()  # what went to a file that nobody will open again is not committed
+        self._watch.check()  # a write to a file that nobody will open again is not committed
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[sqlite3.Connection, SeatRow]]:

@@ -126,7 +126,7 @@ class TokenFile:
 
     def _is_whole(self, stamp: "_Stamp") -> bool:
         if self._seen is None or stamp.file != self._seen.file:
-            return True  # it was replaced
+            return True  # the file was replaced
         if self._changing is None or self._changing[0] != stamp:
             self._changing = stamp, self._clock()
         return self._clock() - self._changing[1] >= SETTLED_SECONDS

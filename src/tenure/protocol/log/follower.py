@@ -73,7 +73,7 @@ class Follower(Generic[R, S, H]):
         self._under_way = None
         if isinstance(event, Loaded):
             if event.journal == self.journal and event.lsn < self.lsn:
-                return False  # to an earlier question, and overtaken
+                return False  # an overtaken answer to an earlier question
             self.journal = event.journal
             self.history = self.begin(event.state, event.state_lsn)
             self.snapshot_lsn = event.state_lsn

@@ -253,7 +253,7 @@ class Comparing:
         def heard(at: Instant, node: NodeId, told: StateMerged) -> None:
             needy.remove(node)
             if told.wants_whole:
-                self.end(at, is_whole=False)  # it was adopted meanwhile
+                self.end(at, is_whole=False)  # the row was adopted meanwhile
             elif not needy:
                 self._part_done(at)
 

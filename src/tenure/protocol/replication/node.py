@@ -154,7 +154,7 @@ class StoreNode:
         context, body = self.context, message.body
         topology = context.topology
         if (message.cluster, message.id) != (topology.cluster, topology.id):
-            return  # of another cluster
+            return  # a message of another cluster
         if message.receiver != context.node or topology.is_removed(message.sender):
             return
         if isinstance(body, _OF_TOPOLOGY):

@@ -97,7 +97,7 @@ class ReplicaPart:
             return False
         if isinstance(body, ROW_REQUESTS):
             if not self._has(body.table, body.key):
-                return True  # whoever asks for it counts the silence
+                return True  # the node that asks counts the silence
             self._context.count_request(body.table, body.key)
         if isinstance(body, RANGE_REQUESTS) and not self._keeps(body.range):
             return True

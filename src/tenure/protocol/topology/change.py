@@ -159,7 +159,7 @@ def place(topology: Topology, wanted: WantedChange, after: Sequence[Node], weigh
     tokens = [node.token for node in after]
     for piece in pieces((*tokens, *(each.start for each in topology.ranges))):
         replicas = topology.at(piece.start).old
-        if wanted.replaces:  # whoever comes in somebody's place is preferred there
+        if wanted.replaces:  # a replacement is preferred where the replaced node was
             replicas = tuple(wanted.node if by == wanted.replaces else by for by in replicas)
         owner = after[owner_index(tokens, piece.start)]
         former.setdefault(owner.id, []).append(Former(weigh(piece), replicas))

@@ -58,7 +58,7 @@ def _ranges(now: Instant, cluster: LedCluster, name: NameOf) -> Iterator[RangeUp
     for node, report, ago in _reports(now, cluster):
         for each in report.tended:
             place = each.start, each.end
-            if place not in told or ago < told[place][0]:  # who is silent looks after nothing
+            if place not in told or ago < told[place][0]:  # a silent node looks after nothing
                 told[place] = ago, node.name, each
     for replicas in cluster.topology.each():
         start, end = replicas.range.start, replicas.range.end

@@ -118,7 +118,7 @@ class Invalidations:
                 continue
             pending.waits.remove(wait)
             if pending.waits:
-                continue  # whoever waits longest counts it
+                continue  # the wait that ends last counts it
             self.context.note(VolumeServerKind.NOT_ACKNOWLEDGED, str(reader.client))
             if readers.missed(now, reader, MISSED_DEADLINES):
                 self.context.note(VolumeServerKind.MUTE, str(reader.client))

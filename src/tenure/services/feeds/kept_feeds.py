@@ -129,7 +129,7 @@ class KeptFeeds:
             items = await polled(outward, url, source, self._wall())
             state = self.states.get(key)
             if state is None or url not in state.sources:
-                return  # it has gone meanwhile
+                return  # the source was removed meanwhile
             state.sources[url] = source
             # A source that changes nothing must not keep a feed that nobody reads.
             state.take(self._rules.transformed(items), self._wall(), self._rules.one_of)

@@ -122,7 +122,7 @@ class QueueReader:
         body = {"reader": self._name, "number": number}
         try:
             await self._client.ask("POST", self._path + "/acknowledge", body, deadline=deadline)
-        except ServiceRefusal as error:  # what is gone is not delivered again either
+        except ServiceRefusal as error:  # lost messages are not delivered again either
             if error.error not in (BEGAN_ANEW, "unknown", "gone"):
                 raise
 

@@ -285,7 +285,7 @@ class Queue(ExpiringEntity[QueueState]):
         state = self.state
         number, _, life = reader.partition(".")
         if life != state.life:
-            acknowledge = 0  # of what is gone
+            acknowledge = 0  # the number belongs to a life that is gone
             self._take_over()
         elif number != str(state.reader):
             raise _taken_over()

@@ -74,7 +74,7 @@ class WatchedPools:
 
     async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
         del ranges  # each queue compares for itself
-        queues, self._queues = list(self._queues), {}  # who is still here says so again
+        queues, self._queues = list(self._queues), {}  # queues that still exist register again
         failed = await self._asked(queues)
         if failed:
             asking = asyncio.create_task(self._ask_again(failed))

@@ -452,7 +452,7 @@ class Leader:
             pool.advance(now)
         self.context.cause = ""
         self.witnesses.advance(now)
-        if self.clusters.led:  # who keeps none passes through nothing of theirs
+        if self.clusters.led:  # a manager that leads no cluster has no upkeep for any
             self.clusters.advance(now)
 
     @property

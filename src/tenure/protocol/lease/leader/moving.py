@@ -267,7 +267,7 @@ class Moving:
         deadline = session.orders[piece.start]
         is_late = deadline != NOT_ORDERED and now >= deadline
         if is_late or session.still_has(piece):
-            return False  # what an owner has given up it serves no more, and hands over to nobody
+            return False  # the owner no longer serves what it gave up, and cannot hand it over
         return self.taker(session, planned) is not None
 
     def taker(self, session: Session, planned: int) -> Session | None:

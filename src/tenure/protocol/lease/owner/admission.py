@@ -130,7 +130,7 @@ class Admission:
         """What is here of the range already, or is arriving."""
         arriving = self._copies.arriving
         for part in [part for part in arriving.values() if part.range.overlaps(offer.range)]:
-            if part.number < offer.number:  # of no use to anybody
+            if part.number < offer.number:  # an older copy is of no use to anybody
                 actions += self._copies.forget_arriving(part.__eq__)
             return f"{part.range} is arriving already, under number {part.number}"
         if len(arriving) >= ARRIVING_AT_ONCE:

@@ -482,7 +482,7 @@ class OwnerMachine:
     def _lapse(self, now: Instant) -> None:
         self._drop_all(OwnerKind.LAPSED, f"its term has run out, because {self.silence.speak(now)}")
         if self.phase != "closed":
-            self._ask_soon(now)  # what it does not list is free, and may be granted to it anew
+            self._ask_soon(now)  # unlisted ranges are free, and may be granted to this owner anew
 
     def _drop_all(self, kind: OwnerKind, why: str) -> None:
         if self.belief.leases:
