@@ -85,7 +85,7 @@ def old_list_alone(self: Replicas) -> tuple[tuple[NodeId, ...], ...]:
 
 
 def nobody(old: Sequence[NodeId]) -> int:
-    """A node is through with the joint step at once."""
+    """A node finishes the joint step at once."""
     del old
     return 0
 
@@ -97,7 +97,7 @@ def anybody(old: Sequence[NodeId]) -> int:
 
 
 def not_wiped(self: Copying, ranges: list[KeyRange]) -> None:
-    """What was there stays."""
+    """Old contents stay."""
     del ranges
     self.keep_record()
 
@@ -109,13 +109,13 @@ def any_attempt_repeated(self: NodeReplica, step: ApplyMutation) -> MutationDone
 
 
 def durable_already(self: NodeContext, then: Callable[[], None]) -> None:
-    """What was changed is answered before it is durable."""
+    """A change is acknowledged before it is durable."""
     del self
     then()
 
 
 def row_durable_already(self: NodeContext, table: str, key: Key, then: Callable[[], None]) -> None:
-    """What was read is answered before it is durable."""
+    """A row that was read is returned before it is durable."""
     del self, table, key
     then()
 
@@ -147,7 +147,7 @@ def live_by_time(
 def merged_whatever_the_adoption(
     self: RowState, entry: bytes, adoption: tuple[int, int], sealed: int
 ) -> bool:
-    """What a state of an earlier adoption says counts like any other."""
+    """A state of an earlier adoption counts like any other."""
     del adoption
     return self.sealed >= sealed or version_of(entry).time > sealed
 
@@ -228,7 +228,7 @@ def hints_pass_the_fence(attempt: Attempt, *others: Any, **named: Any) -> Refuse
 
 
 def merged_whatever_was_sealed(said: Sequence[SaidPart]) -> MergedSection:
-    """What a replica says that has not heard of a seal counts like any other."""
+    """The answer of a replica that has not heard of a seal counts like any other."""
     return merge_sections([SaidPart(each.part, 0) for each in said])
 
 
@@ -269,7 +269,7 @@ def short_again(self: Adopting) -> bool:
 
 
 def replaces_the_other_attempt(self: StateMerge, record: RowRecord) -> bool:
-    """Of two tries of one owner the one counts that comes last."""
+    """Of two tries of one owner, the one that arrives last counts."""
     state = self._state
     is_other = (state.adopted, state.attempt) != (record.adopted, record.attempt)
     return is_other and 0 < state.adopted >= record.adopted
@@ -278,7 +278,7 @@ def replaces_the_other_attempt(self: StateMerge, record: RowRecord) -> bool:
 def mended_whatever_the_adoption(
     self: StateMerge, entry: bytes, record: RowRecord, sealed: int
 ) -> bool:
-    """What a mend from before an adoption says counts like any other."""
+    """A mend from before an adoption counts like any other."""
     del self, record
     return version_of(entry).time > sealed
 

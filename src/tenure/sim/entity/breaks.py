@@ -31,7 +31,7 @@ async def nothing_async(*_: Any, **__: Any) -> None:
 
 
 def never(*_: Any) -> bool:
-    """It is not so."""
+    """Answer no."""
     return False
 
 
@@ -49,19 +49,19 @@ async def under_a_new_id(self: Caller, call: EntityCall, address: str, deadline:
 
 
 def not_for_the_hand_off(self: EntityGate, turn: EntityTurn, new: Envelope) -> None:
-    """It is kept, and not where a hand-off takes it from."""
+    """The change is kept, but not where a hand-off takes it from."""
     del self
     turn.live.envelope = new
 
 
 def of_any_lease(self: LiveEntity, lease: Lease) -> bool:
-    """The instance is of some lease."""
+    """An instance of any lease will do."""
     del lease
     return self._lease is not None
 
 
 def sent_at_once(self: EntityTurn, sockets: Any, frame: Frame, *, early: bool) -> None:
-    """Frames do not wait for what they are about to be kept."""
+    """Frames do not wait until what they tell of is kept."""
     del early
     _send(self, sockets, frame, early=True)
 
@@ -69,7 +69,7 @@ def sent_at_once(self: EntityTurn, sockets: Any, frame: Frame, *, early: bool) -
 def taken_again(
     self: SocketEnd, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
 ) -> tuple[Frame, ...]:
-    """Whatever comes is new."""
+    """Every frame that arrives counts as new."""
     del lease
     self.received = max(self.received, first + len(frames) - 1)
     return frames
@@ -78,7 +78,7 @@ def taken_again(
 def over_gaps(
     self: SocketEnd, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
 ) -> tuple[Frame, ...]:
-    """What is missing is not asked for."""
+    """Nobody asks for missing frames."""
     del lease
     new = frames[max(self.received + 1 - first, 0) :]
     self.received = max(self.received, first + len(frames) - 1)
@@ -86,23 +86,23 @@ def over_gaps(
 
 
 def nothing_follows(self: SocketEntry, received: int) -> tuple[Frame, ...]:
-    """Where it is not known what follows, nothing does."""
+    """If it is unknown which frames follow, none do."""
     missing = max(self.sent - received, 0)
     return self.unread[len(self.unread) - missing :] if missing <= len(self.unread) else ()
 
 
 def armed_early(self: Agenda, key: str | int, at: float | None) -> None:
-    """It rings before its time."""
+    """The alarm rings before its time."""
     _arm(self, key, None if at is None else at - EARLY_SECONDS)
 
 
 def due_early(self: Envelope, now: float) -> str | None:
-    """It is due before its time."""
+    """The alarm is due before its time."""
     return _due_alarm(self, now + EARLY_SECONDS)
 
 
 def wall_time(self: EntityTurn) -> float:
-    """Whatever the clock of this host says."""
+    """The time that this host's clock shows."""
     self.latest = self.gate.wall()
     return self.latest
 
@@ -136,7 +136,7 @@ async def saved_over_any(
 
 
 def uncommitted(self: EntityTurn) -> Any:
-    """A reading sees what a turn has under way."""
+    """A reading sees what a turn has not committed yet."""
     self.is_touched = not self.is_reading
     found = self.live.state
     if not hasattr(found, "place"):
