@@ -68,7 +68,9 @@ class BlockingStore(Blocking[ColumnStore]):
             raise
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store; see `ColumnStore.close`."""
+        if not self.store.is_ours:
+            return
         try:
             self.wait(self.store.close())
         finally:

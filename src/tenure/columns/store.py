@@ -65,7 +65,11 @@ class ColumnStore:
         self._is_open = True
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything. A store that is closed stays so, and a forked child has nothing to
+        let go of: the files and threads are those of its parent.
+        """
+        if not self.is_ours:
+            return
         self._is_open = False
         for task in self._warming:
             task.cancel()
@@ -239,6 +243,11 @@ class ColumnStore:
     def _key(self, table: Table, key: object) -> bytes:
         self._check(table)
         return key_of(table, key)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is open, and this is the process that opened it."""
+        return self._is_open and os.getpid() == self._process
 
     def check(self) -> None:
         """Raise ForkedError in a child of the process that opened the store, and ClosedError if it

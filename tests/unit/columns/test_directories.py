@@ -377,3 +377,47 @@ def test_an_argument_of_a_wrong_kind_is_named(given: dict[str, Any], tmp_path: P
         for wrong in (None, 0, -1, "1", 1 << 60):
             with pytest.raises(ConfigurationError, match=each):
                 EngineOptions(**{each: wrong})  # type: ignore[arg-type]
+
+
+FORKED_STORE = """
+import os, sys
+from tenure import Family, Table, open_store
+table = Table("t", f=Family(columns=str))
+try:
+    with open_store(sys.argv[1], table) as store:
+        child = os.fork()
+        if not child:
+            raise KeyError
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        store.insert(table, "after", {"f": {"x": b""}})
+except KeyError:
+    os._exit(3)
+"""
+
+FORKED_ENGINE = """
+import gc, os, sys
+from pathlib import Path
+from tenure.columns.engines.rocksdb import RocksEngine
+path = Path(sys.argv[1].removeprefix("rocksdb:"))
+engine = RocksEngine.open(path)
+before = {each.name: each.stat().st_size for each in path.iterdir()}
+child = os.fork()
+if not child:
+    del engine
+    gc.collect()
+    os._exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+assert {each.name: each.stat().st_size for each in path.iterdir()} == before
+engine.close()
+"""
+
+
+@pytest.mark.parametrize("program", [FORKED_STORE, FORKED_ENGINE])
+def test_a_forked_child_that_ends_touches_nothing(path: Path, program: str) -> None:
+    """Not even where it leaves the block in which its parent has the store."""
+    command = [sys.executable, "-c", program, f"rocksdb:{path}"]
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=DEADLINE_SECONDS
+    )
+    assert found.returncode == 0, found.stderr
+    assert count(path) == 40 + (program is FORKED_STORE)

@@ -11,6 +11,8 @@ for a disk. So writing a batch never includes a sync, and never waits when Rocks
 down: RocksDB refuses instead, and the writer tries again (`EngineBusy`).
 """
 
+import ctypes
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -172,6 +174,7 @@ class RocksEngine:
         self._write.no_slowdown = True
         self._directory = DirectoryWatch(path, log)
         self._db = self._opened()
+        _OPEN.add(self)
         self._manifest = ManifestWatch(path)
         self._manifest.note()
 
@@ -364,3 +367,17 @@ class RocksEngine:
         del space
         del self._db
         self._manifest.note()
+
+
+_OPEN: WeakSet[RocksEngine] = WeakSet()
+
+
+def _keep_for_ever() -> None:
+    """A child that ends would drop its copies of handles, and RocksDB would then write to the files
+    of the parent. So a forked child keeps them.
+    """
+    for engine in _OPEN:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+
+
+os.register_at_fork(after_in_child=_keep_for_ever)
