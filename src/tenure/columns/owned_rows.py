@@ -123,6 +123,12 @@ class OwnedRows:
                 f"load takes the lease of owner.guard or owner.check, not {shown(lease)}; check "
                 "returns None where this process does not own the key"
             )
+        for what, given in (("number", lease.number), ("journal", lease.journal)):
+            if type(given) is not int or not 0 < given < 1 << 63:  # it would be kept with the row
+                raise ConfigurationError(
+                    f"the {what} of a lease is a number from 1, of 63 bits, not {shown(given)}: "
+                    "pass the lease as owner.guard or owner.check returned it"
+                )
         if lease.pool != self._table.fenced_by:
             raise ConfigurationError(
                 f"the lease is of the pool {lease.pool!r}, and the table {self._table.name!r} is "

@@ -5,6 +5,7 @@ import gc
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.base.keys import hashed_key
@@ -154,6 +155,18 @@ async def test_a_table_with_a_fence_takes_no_write_without_a_lease() -> None:
                 OwnedRows(wrong, ROOMS)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="of the pool 'others'"):
             await kept.load(lease(5, pool="others"), "attic")
+
+
+@pytest.mark.parametrize("wrong", [None, True, 1.0, "5", 0, -1, 1 << 63])
+@pytest.mark.parametrize("what", ["number", "journal"])
+async def test_a_lease_of_a_wrong_kind_is_not_kept_with_the_row(what: str, wrong: Any) -> None:  # noqa: ANN401
+    """A record that has it could not be read again, and neither could the row."""
+    async with open_store("memory:", ROOMS) as store:
+        with pytest.raises(ConfigurationError, match=f"the {what} of a lease"):
+            await OwnedRows(store, ROOMS).load(
+                msgspec.structs.replace(lease(5), **{what: wrong}), "attic"
+            )
+        await OwnedRows(store, ROOMS).load(lease(1), "attic")
 
 
 async def test_a_row_has_a_limit() -> None:
