@@ -3,9 +3,11 @@
 import pytest
 
 from tenure.columns.opening import open_store
+from tenure.columns.paths import DELETE
 from tenure.columns.requests import ScanRead
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.limits import PAGE_BYTES
+from tenure.errors import SchemaError
+from tenure.protocol.replication.limits import MUTATION_BYTES, NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.pages import Slice
 
 pytestmark = pytest.mark.asyncio
@@ -44,13 +46,14 @@ async def test_a_page_of_columns_has_bounded_bytes() -> None:
             assert [each.name for each in rest] == [2]
 
 
-async def test_a_page_that_goes_on_keeps_to_its_bounds() -> None:
-    """Also where they are other bounds than those of the page before."""
-    async with open_store("memory:", TABLE) as store:
-        await store.insert(TABLE, "k", {"f": dict.fromkeys(range(6), b"")})
-        page = await store.get(TABLE, "k", "f", first=1)
-        later = await store.get(TABLE, "k", "f", start=3, next=page.next)
-        assert [each.name for each in later] == [3, 4, 5]
-        page = await store.get(TABLE, "k", "f", first=1, reverse=True)
-        lower = await store.get(TABLE, "k", "f", end=3, next=page.next, reverse=True)
-        assert [each.name for each in lower] == [2, 1, 0]
+async def test_the_bytes_of_a_mutation_are_those_of_all_its_names() -> None:
+    """Super columns too: their names are in the key of each entry, and sent with each."""
+    many = MUTATION_BYTES // NAME_BYTES + 1
+    names = [f"{n:{NAME_BYTES}}" for n in range(many)]
+    table = Table("t", s=Family(supers=str, columns=int))
+    async with open_store("memory:", table) as store:
+        with pytest.raises(SchemaError, match="33554432 at most"):
+            store.insert(table, "k", {"s": dict.fromkeys(names, DELETE)})
+        with pytest.raises(SchemaError, match="33554432 at most"):
+            store.insert(table, "k", {"s": {names[0]: dict.fromkeys(range(many), b"")}})
+        await store.insert(table, "k", {"s": dict.fromkeys(names[1:], DELETE)})

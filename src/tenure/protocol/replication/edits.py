@@ -35,7 +35,7 @@ def check_size(edits: list[Edit]) -> None:
         )
     size = 0
     for edit in edits:
-        size += len(edit.name or b"") + len(edit.value or b"")
+        size += len(edit.super or b"") + len(edit.name or b"") + len(edit.value or b"")
     if size > MUTATION_BYTES:
         raise SchemaError(
             f"the mutation has {size} bytes, and {MUTATION_BYTES} at most: write it in parts"
