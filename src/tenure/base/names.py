@@ -15,7 +15,7 @@ _UNSAYABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def shown(value: object) -> str:
     """`value` as an error shows it."""
-    return repr(value[:SHOWN_CHARACTERS] if isinstance(value, str) else value)
+    return repr(value[:SHOWN_CHARACTERS] if isinstance(value, str | bytes) else value)
 
 
 def wrong_with_name(name: object) -> str | None:

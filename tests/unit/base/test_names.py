@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.base.names import wrong_with_name, wrong_with_text
+from tenure.base.names import SHOWN_CHARACTERS, shown, wrong_with_name, wrong_with_text
 
 
 @pytest.mark.parametrize("name", ["a", "n" * 200, "räume/5 %", "房间"])
@@ -29,3 +29,8 @@ def test_a_text_may_be_empty_and_have_any_character_but_half_ones_and_controls()
     assert [wrong_with_text(text) for text in ("", "a\u00a0b", "😀")] == [None] * 3
     for text in ("a\n", "\x7f", "\x85", "\udfff"):
         assert wrong_with_text(text) is not None
+
+
+def test_what_is_refused_is_shown_in_short() -> None:
+    assert shown("x" * 100_000) == repr("x" * SHOWN_CHARACTERS)
+    assert shown(b"x" * 100_000) == repr(b"x" * SHOWN_CHARACTERS)

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.columns.backends.cassandra.driver import CassandraDriver
 from tenure.columns.backends.cassandra.reading import RowReading, Sizes
-from tenure.columns.backends.cassandra.statements import ColumnPlace, Cql, places, remove
+from tenure.columns.backends.cassandra.statements import ColumnPlace, Cql, bounds_of, places, remove
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.layout import inverted
 from tenure.protocol.replication.pages import Slice
@@ -58,3 +58,21 @@ async def test_a_place_whose_value_has_not_arrived_here_stays() -> None:
     driver = TwoReplicas(3, 2)
     assert await listed(driver) == [2]
     assert driver.applied == []
+
+
+@pytest.mark.parametrize(
+    ("part", "after", "found"),
+    [
+        (Slice(1, b"d", b"f"), b"a", ((">=", b"d"), ("<", b"f"))),
+        (Slice(1, b"d", b"f"), b"d", ((">", b"d"), ("<", b"f"))),
+        (Slice(1, b"d", b"f"), b"e", ((">", b"e"), ("<", b"f"))),
+        (Slice(1, None, b"d", reverse=True), b"f", (None, ("<", b"d"))),
+        (Slice(1, None, b"d", reverse=True), b"c", (None, ("<", b"c"))),
+        (Slice(1, reverse=True), b"c", (None, ("<", b"c"))),
+    ],
+)
+async def test_a_page_that_goes_on_keeps_to_its_bounds(
+    part: Slice, after: bytes, found: tuple[object, object]
+) -> None:
+    bounds = bounds_of(part, after)
+    assert (bounds.lower, bounds.upper) == found

@@ -115,6 +115,26 @@ class StoreContract:
             page = await store.get(MAIL, "ann", "profile", start="b", end="d", reverse=True)
             assert names(page) == ["c", "b"]
 
+    async def test_a_page_that_goes_on_keeps_to_its_bounds(self, open_tables: OpenTables) -> None:
+        """Also where they are other bounds than those of the page before."""
+        async with open_tables(MAIL) as store:
+            await store.insert(MAIL, "ann", {"profile": dict.fromkeys("abcdef", b"")})
+            page = await store.get(MAIL, "ann", "profile", first=1)
+            later = await store.get(MAIL, "ann", "profile", start="d", next=page.next)
+            assert names(later) == ["d", "e", "f"]
+            page = await store.get(MAIL, "ann", "profile", first=1, reverse=True)
+            lower = await store.get(MAIL, "ann", "profile", end="d", next=page.next, reverse=True)
+            assert names(lower) == ["c", "b", "a"]
+
+    async def test_a_store_may_be_closed_twice(self, open_tables: OpenTables) -> None:
+        def body() -> None:
+            with open_tables(MAIL) as store:
+                store.close()
+
+        async with open_tables(MAIL) as store:
+            await store.close()
+        await asyncio.to_thread(body)
+
     async def test_pages_go_by_time_the_newest_first(self, open_tables: OpenTables) -> None:
         async with open_tables(MAIL) as store:
             for n in range(5):

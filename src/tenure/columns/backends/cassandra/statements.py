@@ -172,9 +172,9 @@ def bounds_of(part: Slice, after: bytes | None) -> Bounds:
     """The requested part of an order, behind `after` in its direction."""
     lower = None if part.start is None else (">=", part.start)
     upper = None if part.end is None else ("<", part.end)
-    if after is not None and part.reverse:
+    if after is not None and part.reverse and (upper is None or after < upper[1]):
         upper = ("<", after)
-    elif after is not None:
+    elif after is not None and not part.reverse and (lower is None or after >= lower[1]):
         lower = (">", after)
     return Bounds(lower, upper, part.reverse)
 
