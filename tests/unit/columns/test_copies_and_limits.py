@@ -1,0 +1,88 @@
+"""Copies and scans go on behind every page, and limits hold to the byte."""
+
+from typing import Any
+
+import pytest
+
+from tenure.columns import copying
+from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.copying import copy_table
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.opening import open_store
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.errors import ConfigurationError, SchemaError
+
+pytestmark = pytest.mark.asyncio
+
+TABLE = Table("t", f=Family(columns=int), s=Family(supers=int, columns=int))
+
+
+def names(page: Any) -> list[Any]:  # noqa: ANN401 - of any page
+    return [each.name for each in page]
+
+
+async def copied(old: ColumnStore, new: ColumnStore) -> int:
+    return sum([count async for _, count in copy_table(TABLE, old.backend, new.backend)])
+
+
+async def test_what_takes_several_pages_is_copied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROWS_AT_ONCE", "COLUMNS_AT_ONCE", "PAGE_COLUMNS"):
+        monkeypatch.setattr(copying, name, 2)
+    async with open_store("memory:", TABLE) as old, open_store("memory:", TABLE) as new:
+        columns = dict.fromkeys(range(5), b"v")
+        for key in "abcde":
+            await old.insert(TABLE, key, {"f": columns, "s": dict.fromkeys(range(5), columns)})
+        assert await copied(old, new) == 150
+        for key in "abcde":
+            assert await new.get(TABLE, key) == await old.get(TABLE, key)
+
+
+async def test_a_copy_that_the_other_store_refuses_is_told() -> None:
+    new = ColumnStore(EmbeddedBackend(MemoryEngine, [TABLE]), {"t": TABLE})
+    await new.open()
+    async with open_store("memory:", TABLE) as old:
+        version = await old.insert(TABLE, "a", {"f": {1: b""}})
+        assert isinstance(new.backend, EmbeddedBackend)
+        new.backend.replica.raise_horizon(version.time)
+        with pytest.raises(ConfigurationError, match="Copy into a new store"):
+            await copied(old, new)
+    await new.close()
+
+
+async def test_a_scan_backwards_goes_on_behind_its_first_page() -> None:
+    async with open_store("memory:", TABLE) as store:
+        for n in range(201):
+            await store.insert(TABLE, f"{n:03}", {"f": {1: b""}})
+        found = [row.key async for row in store.scan(TABLE, reverse=True)]
+        assert found == [f"{n:03}" for n in reversed(range(201))]
+
+
+async def test_a_row_has_as_many_columns_of_each_super_column_as_were_asked_for() -> None:
+    async with open_store("memory:", TABLE) as store:
+        await store.insert(TABLE, "a", {"s": {1: dict.fromkeys(range(5), b"")}})
+        row = await store.get(TABLE, "a", within=3)
+        [super_column] = row.families["s"]
+        assert names(super_column.columns) == [0, 1, 2]
+
+
+async def test_what_is_exactly_at_a_limit_is_taken_and_what_is_one_beyond_is_not() -> None:
+    async with open_store("memory:", TABLE) as store:
+        await store.insert(TABLE, "a", {"f": {1: bytes(16 << 20)}})
+        with pytest.raises(SchemaError, match="16777216 at most"):
+            await store.insert(TABLE, "a", {"f": {1: bytes((16 << 20) + 1)}})
+        most = dict.fromkeys(range(65_536), b"")
+        await store.insert(TABLE, "b", {"f": most})
+        with pytest.raises(SchemaError, match="65536 at most"):
+            await store.insert(TABLE, "b", {"f": most | {-1: b""}})
+        halves = {1: bytes((16 << 20) - 8), 2: bytes((16 << 20) - 8)}
+        await store.insert(TABLE, "c", {"f": halves})
+        with pytest.raises(SchemaError, match="33554432 at most"):
+            await store.insert(TABLE, "c", {"f": halves | {2: bytes((16 << 20) - 7)}})
+
+
+@pytest.mark.parametrize("time", [0, -1, 1 << 63, 1.0, True])
+async def test_a_time_that_no_clock_shows_is_refused(time: Any) -> None:  # noqa: ANN401
+    async with open_store("memory:", TABLE) as store:
+        with pytest.raises(SchemaError, match="microseconds since 1970"):
+            await store.insert(TABLE, "a", {"f": {1: b""}}, timestamp=time)
