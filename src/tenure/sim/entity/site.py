@@ -24,7 +24,7 @@ class EntitySite(AppSite):
     term: float
     """A lease's term, in seconds."""
     calls_apart: float
-    """Of each user, in terms."""
+    """The pause of each user between two calls, in terms."""
     is_quiet = False
     """Whether users wait."""
     judge: EntityCheckers

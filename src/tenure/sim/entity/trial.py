@@ -14,5 +14,5 @@ class EntityTrial(AppTrial, frozen=True, kw_only=True):
     """Whether there is a store; None means that it is drawn."""
     keys: int = 4
     calls_apart: float | None = None
-    """Of each user, in terms; None: drawn."""
+    """The pause of each user between two calls, in terms; None means that it is drawn."""
     faults: tuple[str, ...] = FAULTS.kinds

@@ -70,7 +70,7 @@ class GossipSite(Site):
     convictions: dict[tuple[str, NodeId], int]
     """Who convicts whom, and since when."""
     histories: dict[tuple[NodeId, int], Said]
-    """By node and generation."""
+    """What each node said, by node and generation."""
 
     def nodes(self) -> "list[GossipProcess]":
         """All nodes."""

@@ -32,9 +32,9 @@ SEEDS = ("n0", "n1")
 FAULT_ROUNDS = 10
 """The measure of faults."""
 SAYS_ROUNDS = 3
-"""The time between two things that a node says."""
+"""Rounds between two things that a node says."""
 LOOKS_EVERY = 8
-"""Steps: what was wrong stays so."""
+"""How many steps are between two checks: what has gone wrong stays wrong."""
 
 
 class GossipStrikes(Strikes):

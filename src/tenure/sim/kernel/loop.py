@@ -40,9 +40,9 @@ T = TypeVar("T")
 Work = Generator[Any, None, T] | Coroutine[Any, Any, T]
 
 MOST_FINALLYS = 100
-"""Inside each other, of one coroutine."""
+"""The most `finally` blocks inside each other of one coroutine."""
 FEW_TASKS = 64
-"""Before those are forgotten that are done."""
+"""Finished tasks are forgotten only when there are more tasks than this."""
 MOST_CANCELLED = 100
 """Timers that are kept though they were cancelled, beside as many as are not."""
 
@@ -99,7 +99,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def __init__(self, host: LoopHost) -> None:
         self.host = host
         self.context = Context()
-        """In which callbacks run that come from outside of the loop."""
+        """The context of callbacks that come from outside the loop."""
         self.unhandled: Callable[[dict[str, Any]], None] = _log
         """The fate of an exception that nobody awaits."""
         self._ready: deque[asyncio.Handle] = deque()
