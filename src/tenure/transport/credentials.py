@@ -146,10 +146,18 @@ def _checked_token(text: object, what: str) -> str:
 
 
 def _check_path(name: str, value: object) -> None:
-    if value is not None and not isinstance(value, str | os.PathLike):
+    if value is not None and not _can_be_path(value):
         raise ConfigurationError(
             f"{name} is the path of a file, not {value!r:.100} ({type(value).__name__})"
         )
+
+
+def _can_be_path(value: object) -> bool:
+    """Whether it is a text or a path that the system can be asked for."""
+    try:
+        return isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_flag(name: str, value: object) -> None:

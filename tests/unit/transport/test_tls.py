@@ -165,6 +165,8 @@ def test_what_does_not_fit_together_is_refused(authority: Authority, tmp_path: P
         ({"token": ""}, "token is not a token"),
         ({"token_file": tmp_path / "none"}, "cannot be read"),
         ({"token_file": 5}, r"token_file is the path of a file, not 5 \(int\)"),
+        ({"ca": "ca\0.pem"}, r"ca is the path of a file, not 'ca\\x00.pem'"),
+        ({"ca": "\ud800"}, r"ca is the path of a file, not '\\ud800'"),
         ({"ca": b"ca.pem"}, r"ca is the path of a file, not b'ca.pem' \(bytes\)"),
         ({"insecure": "false"}, "insecure is True or False, not 'false'"),
         ({"mutual": None}, "mutual is True or False, not None"),
