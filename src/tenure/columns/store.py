@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
+from struct import error
 from typing import Any
 
 from tenure.base.names import shown
@@ -26,6 +27,7 @@ from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
 from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.names import NameType
 from tenure.protocol.replication.pages import Slice
 
 FIRST = 100
@@ -294,6 +296,10 @@ def _slice(
     if after is not None and not isinstance(after, bytes):
         raise SchemaError(f"next is what a page has as its next, not {shown(after)}")
     family = table.families[shape.name]
+    if after is not None:
+        lists_supers = shape.has_supers and place.super is None
+        names = family.supers if lists_supers and family.supers else family.columns
+        _check_next(names, after, 0 if lists_supers or shape.order == "name" else TIME_BYTES)
 
     def bound(name: object, what: str) -> bytes | None:
         if name is None:
@@ -317,6 +323,20 @@ def _slice(
         reverse,
         after,
     )
+
+
+def _check_next(names: NameType, after: bytes, before: int) -> None:
+    """Raise SchemaError for what no page of such names ends with, `before` bytes into it."""
+    is_one = len(after) >= before
+    try:
+        names.decode(after[before:])
+    except (ValueError, error):
+        is_one = False
+    if not is_one:
+        raise SchemaError(
+            f"next is not what a page of this family has as its next: {shown(after)}; pass "
+            "page.next as it was returned"
+        )
 
 
 def _check_no_part(**given: object) -> None:

@@ -1,5 +1,7 @@
 """A page has what was asked for, or as much as its bytes take; the next one goes on there."""
 
+from typing import Any
+
 import pytest
 
 from tenure.columns.opening import open_store
@@ -44,6 +46,22 @@ async def test_a_page_of_columns_has_bounded_bytes() -> None:
             assert [each.name for each in page] == [0, 1]
             rest = await store.get(TABLE, "k", family, first=10, next=page.next)
             assert [each.name for each in rest] == [2]
+
+
+async def test_a_next_that_no_page_had_is_refused() -> None:
+    by_time = Table("b", f=Family(columns=str, order="time"), n=Family(columns=str))
+    async with open_store("memory:", TABLE, by_time) as store:
+        asked: list[tuple[Any, ...]] = [
+            (TABLE, "f"),
+            (TABLE, "s"),
+            (TABLE, "s", 1),
+            (by_time, "f"),
+            (by_time, "n"),
+        ]
+        for table, *path in asked:
+            for junk in (b"\xff\xfe", b"\xff" * 9):
+                with pytest.raises(SchemaError, match=r"pass page\.next"):
+                    await store.get(table, "k", *path, next=junk)
 
 
 async def test_the_bytes_of_a_mutation_are_those_of_all_its_names() -> None:
