@@ -183,6 +183,22 @@ def test_damage_in_the_middle_of_the_log_is_not_taken_for_its_end(path: Path) ->
     refused(path, StoreDamaged, str(path))
 
 
+def test_a_copy_of_a_directory_does_not_take_the_log_from_the_store(tmp_path: Path) -> None:
+    """Both would write one log, and each would remove what the other has not yet in files."""
+    path, log, moved = (tmp_path / each for each in ("store", "log", "moved"))
+    with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
+        store.insert(TABLE, "k", {"f": {"x": b"there"}})
+        shutil.copytree(path, tmp_path / "copy")
+        refused(tmp_path / "copy", StoreDamaged, str(path), "backup", LOG_MARK, log=log)
+    refused(tmp_path / "copy", StoreDamaged, str(path), "backup", LOG_MARK, log=log)
+    path.rename(moved)
+    refused(moved, StoreDamaged, "correct the line", log=log)
+    mark = log / LOG_MARK
+    mark.write_text(mark.read_text("utf-8").replace(str(path), str(moved)), "utf-8")
+    with open_store(f"rocksdb:{moved}", TABLE, log=log) as store:
+        assert store.get(TABLE, "k", "f", "x").value == b"there"
+
+
 def test_the_log_is_found_where_it_was_or_nothing_is_opened(tmp_path: Path) -> None:
     path, log, other = (tmp_path / each for each in ("store", "log", "other"))
     with open_store(f"rocksdb:{path}", TABLE, log=log) as store:

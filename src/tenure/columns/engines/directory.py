@@ -41,6 +41,8 @@ class StoreMark(msgspec.Struct, frozen=True):
     """Drawn when the store was made. The directory of its log has the same."""
     log: str = ""
     """Where the commit log is; empty where it is in the same directory."""
+    store: str = ""
+    """Where the store is whose log this is: a copy of a store's directory has its identity, too."""
 
 
 @cache
@@ -91,6 +93,12 @@ def _check_log(path: Path, log: Path, said: StoreMark) -> None:
         raise StoreDamaged(
             f"{log} is not the commit log of the store {path}; nothing was touched. Is its disk "
             "mounted? Otherwise restore a backup: tenure columns restore"
+        )
+    if found.store != str(path.resolve()):
+        raise StoreDamaged(
+            f"{log} is the commit log of the store {found.store}, and {path} looks like a copy of "
+            "that: opened, it would take the log from it. To copy a store: tenure columns backup. "
+            f"If the store itself was moved here, correct the line in {log / LOG_MARK}"
         )
 
 
@@ -158,7 +166,7 @@ def _mark(path: Path, log: Path | None) -> None:
             raise ConfigurationError(
                 f"{log} is not empty: name a directory for the commit log of this store alone"
             )
-        _write(log, LOG_MARK, said)
+        _write(log, LOG_MARK, msgspec.structs.replace(said, store=str(path.resolve())))
     _write(path, MARK, said)
 
 
