@@ -13,11 +13,15 @@ from tenure import (
     ConfigurationError,
     KeyedState,
     LeaseLost,
+    Lookup,
     NotOwner,
     Owner,
     Unreachable,
     Volume,
 )
+from tenure.protocol.lease.answers import Owners, OwnerSummary
+from tenure.protocol.lease.leader.events import ListOwners
+from tenure.protocol.lease.steering_events import Drain, Evict
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
@@ -32,8 +36,12 @@ class Rooms:
     def __init__(self, cluster: InProcessCluster, **options: Any) -> None:  # noqa: ANN401
         self.state: KeyedState[str] = KeyedState(value_type=str)
         self.loads: list[str] = []
+        self.storing = ""
+        self.gate = asyncio.Event()
+        """Stores wait for it."""
+        self.gate.set()
         self.volume: Volume[str] = Volume(
-            self.load, self.store, value_type=str, term=TERM, **options
+            self.load, self.store, value_type=str, **{"term": TERM, **options}
         )
         self.owner: Owner = cluster.owner(volume=self.volume, hand_off=self.state)
 
@@ -41,14 +49,21 @@ class Rooms:
         self.loads.append(key)
         return self.state.get(key)
 
-    def store(self, key: str, value: str, fence: int) -> None:
+    async def store(self, key: str, value: str, fence: int) -> None:
         assert fence > 0
-        self.state[key] = value
+        self.storing = key
+        try:
+            await self.gate.wait()
+            self.state[key] = value
+        finally:
+            self.storing = ""
 
 
 class Stage:
     def __init__(self, cluster: InProcessCluster, stack: AsyncExitStack) -> None:
         self.cluster = cluster
+        self.lookups: list[Lookup] = []
+        """Of the caches, in order."""
         self._stack = stack
 
     async def rooms(self, **options: Any) -> Rooms:  # noqa: ANN401
@@ -59,6 +74,7 @@ class Stage:
 
     async def cache(self, **options: Any) -> Cache[str]:  # noqa: ANN401
         lookup = await self._stack.enter_async_context(self.cluster.lookup())
+        self.lookups.append(lookup)
         environment = ClusterEnvironment(self.cluster)
         cache: Cache[str] = Cache(lookup, value_type=str, _environment=environment, **options)
         return await self._stack.enter_async_context(cache)
@@ -209,6 +225,48 @@ async def test_after_a_crash_nobody_writes_while_caches_may_hit() -> None:
         assert await it.turning(cache.get(room)) is None
 
 
+def is_confirmed_dead(it: Stage, owner: Owner) -> None:
+    """It crashes, and an operator says so: what it had is free at once (P14)."""
+    it.cluster.crash(owner)
+    incarnation = listed(it, owner).incarnation
+    it.cluster.ask(Evict(pool="rooms", incarnation=incarnation, confirmed_dead=True))
+
+
+def listed(it: Stage, owner: Owner) -> OwnerSummary:
+    """What the managers say of it."""
+    found = it.cluster.ask(ListOwners("rooms"))
+    assert isinstance(found, Owners)
+    (summary,) = (each for each in found.owners if each.address == owner.address)
+    return summary
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_after_a_confirmed_death_nobody_writes_while_caches_may_hit(*, durable: bool) -> None:
+    """V13: the dead withdraw nothing. Where state died too its loss is a write, and reads wait."""
+    async with stage() as it:
+        first, second = [await it.rooms(durable=durable, term=1.0) for _ in range(2)]
+        room = next(room for room in ROOMS if first.owner.check(room))
+        first.state[room] = "old"
+        holder, other = await it.cache(), await it.cache(patience=20)
+        assert await it.turning(holder.get(room)) == "old"
+        it.cluster.crash(it.lookups[0])  # the holder hears of nothing
+        is_confirmed_dead(it, first.owner)
+        while not second.owner.check(room):
+            await it.cluster.turn(0.01)
+        reading = asyncio.ensure_future(other.get(room))
+        writing = asyncio.ensure_future(second.volume.changed(room))
+        await it.cluster.turn(0.1)
+        hits = 0
+        while holder.peek(room) is not MISSING:
+            hits += 1
+            assert reading.done() == durable
+            assert not writing.done()
+            await it.cluster.turn(0.05)
+        assert hits
+        assert await it.turning(reading) is None
+        await it.turning(writing)
+
+
 class Rows:
     """A database that many owners use, which refuses numbers below the highest that it has seen."""
 
@@ -271,6 +329,29 @@ async def test_a_load_with_a_default_is_not_given_the_fence() -> None:
         await it.turning(owner.close())
 
 
+async def test_state_that_is_handed_over_may_be_read_while_its_range_is_quiet() -> None:
+    """A new leader does not know who has died, and calls all ranges quiet (V13): writes wait."""
+    async with stage() as it:
+        first, second = await it.rooms(term=1.0), await it.rooms(term=1.0)
+        room = next(room for room in ROOMS if first.owner.check(room))
+        first.state[room] = "here"
+        cache = await it.cache(patience=20)
+        it.cluster.start_manager(it.cluster.kill_manager())
+        while not it.cluster.leader:
+            await it.cluster.turn(0.01)
+        await it.cluster.turn(0.3)  # both have asked it
+        it.cluster.ask(Drain(pool="rooms", owner=listed(it, first.owner).name))
+        while not second.owner.check(room):
+            await it.cluster.turn(0.01)
+        writing = asyncio.ensure_future(second.volume.changed(room))
+        reading = asyncio.ensure_future(cache.get(room))
+        await it.cluster.turn(0.1)
+        assert not writing.done()
+        assert reading.done()
+        assert await reading == "here"
+        await it.turning(writing)
+
+
 async def test_a_body_that_outlives_its_lease_is_told() -> None:
     async with stage() as it:
         rooms = await it.rooms()
@@ -285,6 +366,50 @@ async def test_a_body_that_outlives_its_lease_is_told() -> None:
         await it.cluster.turn(3)
         with pytest.raises(LeaseLost):
             await running
+
+
+async def test_a_store_that_outlives_its_lease_is_stopped() -> None:
+    """A cache's write runs under the owner's lease, as every body does (V5)."""
+    async with stage() as it:
+        rooms = await it.rooms()
+        cache = await it.cache()
+        rooms.gate.clear()
+        writing = asyncio.ensure_future(cache.write("room-42", "late"))
+        await it.cluster.turn(0.2)
+        assert rooms.storing == "room-42"
+        it.cluster.kill_manager()
+        await it.cluster.turn(3)
+        assert rooms.storing == ""
+        writing.cancel()
+
+
+@pytest.mark.parametrize("by_a_cache", [True, False])
+async def test_a_key_does_not_move_while_a_body_writes_it(*, by_a_cache: bool) -> None:
+    """V5: who leaves lets bodies finish that run, and its keys go when they are done."""
+    async with stage() as it:
+        first, second = await it.rooms(), await it.rooms()
+        room = next(room for room in ROOMS if first.owner.check(room))
+        cache = await it.cache()
+        first.gate.clear()
+
+        async def write() -> None:
+            async with first.volume.write(room) as write:
+                await first.store(room, "new", write.fence)
+
+        writing = asyncio.ensure_future(cache.write(room, "new") if by_a_cache else write())
+        await it.cluster.turn(0.2)
+        closing = asyncio.ensure_future(first.owner.close())
+        await it.cluster.turn(2)
+        assert first.storing == room
+        assert not second.owner.check(room)
+        first.gate.set()
+        await it.turning(closing)
+        assert first.storing == ""
+        await it.cluster.turn(1)
+        assert second.owner.check(room)
+        if not by_a_cache:
+            await writing
+        writing.cancel()
 
 
 async def test_who_does_not_hold_a_key_does_not_write_it() -> None:
