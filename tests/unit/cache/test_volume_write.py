@@ -1,5 +1,6 @@
 """A write under the guards of its keys: however it is entered and left, its server is told once."""
 
+import asyncio
 from types import TracebackType
 from typing import cast
 
@@ -8,8 +9,9 @@ import pytest
 from tenure.base.keys import Key
 from tenure.cache.volume_write import AskedWrite, VolumeWrite
 from tenure.client.guard import Guard
-from tenure.errors import NotOwner
+from tenure.errors import ClosedError, NotOwner
 from tenure.protocol.volume.server_events import RunBody
+from tests.unit.cache.stage import stage
 
 NAMES = ("a", "b")
 KEYS = tuple(Key(name.encode()) for name in NAMES)
@@ -141,3 +143,30 @@ def test_who_interrupts_the_wait_for_a_write_gives_it_up() -> None:
         pass
     assert runs.given_up == 1
     assert runs.ended == []
+
+
+@pytest.mark.asyncio
+async def test_who_gives_up_just_when_the_turn_has_come_holds_nobody_up() -> None:
+    """The body was to run, and never will."""
+    async with stage() as it:
+        volume = await it.serve()
+        asked = volume.runs.ask((volume.keys.key("a"),))
+        await it.turn(0)
+        assert asked.turn.done()
+        volume.runs.give_up(asked)
+        await it.after(1, asyncio.ensure_future(volume.changed("a")))
+
+
+@pytest.mark.asyncio
+async def test_a_write_that_waits_when_its_server_ends_is_told() -> None:
+    async with stage() as it:
+        volume = it.volume()
+        server = await it.server(volume).__aenter__()
+        writing = asyncio.ensure_future(volume.changed("a"))
+        await it.turn(0.1)
+        assert not writing.done()
+        it.cluster.crash(server)  # type: ignore[arg-type]
+        await it.turn(0)
+        assert writing.done()
+        with pytest.raises(ClosedError, match="left"):
+            await writing
