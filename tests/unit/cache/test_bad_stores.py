@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 
 from tenure import MISSING, Busy, Cache, CacheServer, OutcomeUnknown, Unreachable, Volume
+from tenure.cache import volume_engine
+from tenure.errors import LocalProtocolError
 from tenure.protocol.volume import write_turns
+from tenure.protocol.volume.messages import Fetched, ToCache
+from tenure.wire.volume import encode_volume
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import stage
 from tests.unit.cache.test_memory_file import _closed, entered, settled
@@ -93,6 +97,30 @@ async def test_whoever_writes_too_much_is_told_that_nothing_was_begun(
         assert it.rows["b"] == "new"
 
 
+@pytest.mark.asyncio
+async def test_an_answer_that_cannot_be_sent_ends_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is too large for any cache, say: the log says so, and the server goes on."""
+
+    def encode(message: ToCache, version: int) -> bytes:
+        if isinstance(message, Fetched) and b"long" in message.value:
+            raise LocalProtocolError("a Fetched of 99 bytes, where 98 are the most")
+        return encode_volume(message, version)
+
+    async with stage() as it:
+        it.rows["long"] = "long"
+        await it.serve()
+        cache = await it.enter(patience=1)
+        monkeypatch.setattr(volume_engine, "encode_volume", encode)
+        reading = asyncio.ensure_future(cache.get("long"))
+        await it.turn(1.1)
+        with pytest.raises(Unreachable):
+            await reading
+        assert await it.after(1, cache.get("a")) == "old"
+        assert "not sent to a cache: a Fetched of 99 bytes" in caplog.text
+
+
 # --- a disk that is full ---
 
 
@@ -143,14 +171,16 @@ async def test_no_lease_is_given_beyond_what_a_full_disk_remembers(
 
 @pytest.mark.asyncio
 async def test_a_server_closes_although_its_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next one does not know that this one was drained, and waits."""
+    """At once; the next one does not know that this one was drained, and waits."""
     disk = Disk(monkeypatch)
     async with stage() as it:
         server = await entered(it, it.volume(), memory=tmp_path / "v")
         disk.is_full = True
         await settled(it, asyncio.ensure_future(_closed(server)))
+        assert "could not remember" in caplog.text
+        assert "without an answer" not in caplog.text
         disk.is_full = False
         volume = it.volume()
         again = await entered(it, volume, memory=tmp_path / "v")

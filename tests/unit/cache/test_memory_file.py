@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tenure import MISSING, CacheServer, ConfigurationError, TenureError, Volume
+from tenure.cache import cache_server
 from tenure.cache.memory_file import MAGIC, MemoryFile
 from tenure.protocol.volume.server_events import VolumeMemory
 from tests.patience import DEADLINE_SECONDS
@@ -203,6 +204,35 @@ async def test_with_the_latest_end_the_next_one_waits_until_that(tmp_path: Path)
         again = await entered(it, volume, **options)
         assert await waits(it, volume) <= 3.3
         await settled(it, asyncio.ensure_future(_closed(again)))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("boot", "waited"), [("this one", 2.0), ("another", 3.3)])
+async def test_an_end_of_leases_counts_from_one_start_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str, waited: float
+) -> None:
+    """The file may come from another host, or from before a restart: then 13 s is no instant."""
+    monkeypatch.setattr(cache_server, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("this one\n")
+    async with stage() as it:
+        options: dict[str, Any] = {"memory": tmp_path / "v", "remembers": "latest end"}
+        server = await entered(it, it.volume(), **options)
+        it.cluster.crash(server)  # type: ignore[arg-type]
+        await it.turn(11)
+        (tmp_path / "boot_id").write_text(f"{boot}\n")
+        volume = it.volume()
+        again = await entered(it, volume, **options)
+        assert await waits(it, volume) == waited
+        await settled(it, asyncio.ensure_future(_closed(again)))
+
+
+@pytest.mark.asyncio
+async def test_without_memory_the_longest_term_is_waited_for_that_any_server_had() -> None:
+    async with stage() as it:
+        volume = it.volume()
+        server = await entered(it, volume, longest=6)
+        assert await waits(it, volume) == 6.5
+        await settled(it, asyncio.ensure_future(_closed(server)))
 
 
 @pytest.mark.asyncio
