@@ -9,6 +9,8 @@ from tenure import errors
 from tenure.base.keys import Key
 from tenure.cache.hit import MISSING
 from tenure.cache.volume_engine import VolumeEngine
+from tenure.protocol.volume.client_events import TellReaders
+from tenure.protocol.volume.messages import AsOf
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import URL, stage
 
@@ -352,6 +354,67 @@ async def test_whoever_is_left_reads_nothing() -> None:
             await cache.get("a")
         with pytest.raises(errors.ClosedError, match="left"):  # it left while this one looked
             cache._client._engine.want(Key(b"a")).result(0)
+
+
+async def test_whoever_waits_when_a_cache_ends_is_told() -> None:
+    async with stage() as it:
+        gate = asyncio.Event()
+
+        async def load(key: str) -> str:
+            await gate.wait()
+            return key
+
+        async def store(key: str, value: str, fence: int) -> None:
+            await gate.wait()
+
+        await it.serve(it.volume(load=load, store=store))
+        cache = await it.enter()
+        waiting = [asyncio.ensure_future(each) for each in (cache.get("a"), cache.write("b", "x"))]
+        await it.turn(0.1)
+        it.cluster.crash(cache._client)  # type: ignore[arg-type]
+        await it.turn(0)
+        gate.set()
+        for each in waiting:
+            assert each.done()
+            with pytest.raises(errors.ClosedError, match="left"):
+                await each
+
+
+async def test_what_ends_in_a_forked_child_still_says_that_it_was_forked() -> None:
+    async with stage() as it:
+        cache = await it.enter()
+        engine = cache._client._engine
+        engine.board.on_fork()
+        engine.end()
+        with pytest.raises(errors.ForkedError):
+            cache.peek("a")
+        engine.board.is_forked = False
+
+
+async def test_what_was_evicted_before_its_readers_were_told_is_asked_for_again() -> None:
+    """Its server has said that the entry is current, and the entry is gone by then."""
+    async with stage() as it:
+        gates = [asyncio.Event(), asyncio.Event()]
+        loads = iter(gates)
+
+        async def load(key: str) -> str:
+            await next(loads).wait()
+            return "old"
+
+        await it.serve(it.volume(load=load))
+        cache = await it.enter(patience=10)
+        engine = cache._client._engine
+        reading = asyncio.ensure_future(cache.get("a"))
+        await it.turn(0)
+        (ticket,) = engine._reading
+        as_of = AsOf(history=1, number=1, count=0)
+        current = TellReaders((ticket,), Key(b"a"), "unchanged", as_of=as_of)
+        engine.shell.call(lambda: engine.perform(current))
+        await it.turn(0)
+        assert not reading.done()
+        for gate in gates:
+            gate.set()
+        assert await it.after(1, reading) == "old"
 
 
 async def test_who_leaves_holds_no_write_up() -> None:
