@@ -1,23 +1,32 @@
 """What a cache server shows of itself at its own port, to whom, and to whom not."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
 import msgspec
 import pytest
 
-from tenure import Cache, CacheServer, Volume
+from tenure import Cache, CacheServer, Credentials, OutcomeUnknown, Volume
 from tenure.base.hosts import is_of_no_site
+from tenure.cache import cache_server
 from tenure.cache.cache_engine import PATH
 from tenure.cache.object_keys import ObjectKeys
 from tenure.cache.server_pages import VolumeAnswer
+from tenure.protocol.lease.reports import TierReport
 from tenure.protocol.volume.messages import Fetch, Fetched, Reconnect, Reconnected
+from tenure.testing.cluster import ClusterEnvironment
+from tenure.transport.doors import Door, Listener, ShowsPage
+from tenure.transport.in_process import MemoryDoor, MemoryNetwork
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tenure.wire.volume import decode_to_cache, encode_volume
+from tests.certificates import Authority
 from tests.patience import DEADLINE_SECONDS
+from tests.unit.cache.stage import Stage, stage
 
 KEY = "row <b>7</b>"
 
@@ -102,6 +111,99 @@ async def test_pages_of_other_sites_see_nothing_and_there_is_nothing_else() -> N
             assert response.status == 405
         async with at.session.get(at.server.url + "/") as response:
             assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
+
+
+class EarlyDoor(MemoryDoor):
+    """Somebody asks for a page while it is being opened."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        super().__init__(network)
+        self.pages: list[object] = []
+        self._page: ShowsPage
+
+    def show(self, page: ShowsPage) -> None:
+        self._page = page
+
+    async def open(self, where: str, listener: Listener) -> str:
+        self.pages.append(self._page("/", ""))
+        url = await super().open(where, listener)
+        self.pages.append(self._page("/healthz", ""))
+        return url
+
+
+class EarlyEnvironment(ClusterEnvironment):
+    """Its doors are asked early."""
+
+    def __init__(self, it: Stage) -> None:
+        super().__init__(it.cluster)
+        self.opened = EarlyDoor(it.network)
+
+    def door(self, path: str) -> Door:
+        del path
+        return self.opened
+
+
+@pytest.mark.asyncio
+async def test_before_a_server_has_begun_it_shows_nothing() -> None:
+    """Its port is open a little earlier."""
+    async with stage() as it:
+        environment = EarlyEnvironment(it)
+        async with CacheServer(it.volume(), _environment=environment):
+            assert environment.opened.pages == [None, None]
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_is_too_busy_to_say_how_it_is_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with stage() as it, it.server(it.volume()) as server:
+        gate = threading.Event()
+        monkeypatch.setattr(cache_server, "TELL_SECONDS", 0.01)
+        server._engine.shell.call(lambda: _wait(gate))
+        try:
+            assert server.tiers() == TierReport()
+        finally:
+            gate.set()
+        monkeypatch.setattr(cache_server, "TELL_SECONDS", DEADLINE_SECONDS)
+        assert server.tiers().volume is not None
+
+
+def _wait(gate: threading.Event) -> None:
+    gate.wait(DEADLINE_SECONDS)
+
+
+@pytest.mark.asyncio
+async def test_of_a_write_of_many_objects_the_first_few_are_shown() -> None:
+    async with stage() as it, it.server(it.volume()) as server:
+        writing = asyncio.ensure_future(server.volume.changed(*"abcdefg"))
+        await it.turn(0)
+        volume = server.tiers().volume
+        assert volume is not None
+        assert [each.keys for each in volume.waiting] == ["a, b, c, d, e"]
+        await it.after(4, writing)
+
+
+@pytest.mark.asyncio
+async def test_a_write_whose_key_is_of_another_type_is_shown_too() -> None:
+    """By the bytes of its key; whoever asked for it is told what is wrong."""
+    async with stage() as it, it.server(it.volume()) as server:
+        cache = await it.enter(key_type=bytes)
+        writing = asyncio.ensure_future(cache.write(b"\xff\x00", "new"))
+        await it.turn(0.1)
+        volume = server.tiers().volume
+        assert volume is not None
+        (shown,) = volume.waiting
+        assert "ff00" in shown.keys
+        with pytest.raises(OutcomeUnknown, match="KeyTypeError"):
+            await it.after(4, writing)
+
+
+def test_who_asks_callers_for_certificates_may_be_reached_by_anybody(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    mine = authority.sign("cache-server")
+    credentials = Credentials(ca=authority.file, cert=mine.cert, key=mine.key, mutual=True)
+    volume: Volume[str] = Volume({KEY: "old"}.get, value_type=str)
+    assert CacheServer(volume, listen="0.0.0.0:7500", credentials=credentials).listen
 
 
 @pytest.mark.parametrize(
