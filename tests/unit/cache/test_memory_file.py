@@ -298,3 +298,20 @@ async def test_a_full_disk_at_the_start(tmp_path: Path, monkeypatch: pytest.Monk
     async with stage() as it:
         with pytest.raises(ConfigurationError, match="No space left on device"):
             await entered(it, it.volume(), memory=tmp_path / "v")
+
+
+@pytest.mark.asyncio
+async def test_without_a_boot_id_no_instant_of_an_earlier_life_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `_boot_id` says: where the system does not tell it, or the file came from elsewhere."""
+    monkeypatch.setattr(cache_server, "BOOT_ID", tmp_path / "not there")
+    async with stage() as it:
+        options: dict[str, Any] = {"memory": tmp_path / "v", "remembers": "latest end"}
+        server = await entered(it, it.volume(), **options)
+        it.cluster.crash(server)  # type: ignore[arg-type]
+        await it.turn(11)
+        volume = it.volume()
+        again = await entered(it, volume, **options)
+        assert await waits(it, volume) == 3.3
+        await settled(it, asyncio.ensure_future(_closed(again)))

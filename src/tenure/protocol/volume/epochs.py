@@ -51,7 +51,8 @@ class Opening:
         if found is not None and found.drained:
             return 0
         whole = config.terms.held_ns(self.longest_ns)
-        if found is not None and found.until and found.boot_id == config.boot_id:
+        is_same_boot = config.boot_id and found is not None and found.boot_id == config.boot_id
+        if found is not None and found.until and is_same_boot:
             return min(max(0, found.until - now), whole)
         return whole
 
