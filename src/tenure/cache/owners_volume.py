@@ -124,13 +124,15 @@ class OwnersVolume:
                 self._post(TermMoved(holdings.expires_at, holdings.reads_ns))
             case Grant(leases=leases):
                 for lease in leases:
+                    known = self._carried.take(lease.range, lease.handed)
                     granted = RangeGranted(
                         range=lease.range,
                         number=lease.number,
                         history=self._holdings.journal,
                         quiet_ns=lease.quiet_ns,
-                        reads_wait=not (self._volume.durable or lease.handed),
-                        known=self._carried.take(lease.range, lease.handed),
+                        # Only with state that did not die comes knowledge of its writes.
+                        reads_wait=known is None and not self._volume.durable,
+                        known=known,
                     )
                     self._post(granted)
             case Revoke(revocation=revocation, leases=leases):

@@ -451,3 +451,27 @@ async def test_owners_and_volumes_that_cannot_be() -> None:
         Volume(load, listen="10.0.0.7:0")
     with pytest.raises(ConfigurationError, match="address is the URL"):
         Volume(load, address="10.0.0.7")
+
+
+async def test_state_that_died_is_not_read_as_lost_at_the_owner_after_the_next() -> None:
+    """V13: handed over while its range is quiet, it is as lost as before."""
+    async with stage() as it:
+        first, second, third = [await it.rooms(term=1.0) for _ in range(3)]
+        room = next(room for room in ROOMS if first.owner.check(room))
+        first.state[room] = "old"
+        holder, other = await it.cache(), await it.cache(patience=20)
+        assert await it.turning(holder.get(room)) == "old"
+        it.cluster.crash(it.lookups[0])  # the holder hears of nothing
+        is_confirmed_dead(it, first.owner)
+        while not (second.owner.check(room) or third.owner.check(room)):
+            await it.cluster.turn(0.01)
+        now, then = (second, third) if second.owner.check(room) else (third, second)
+        it.cluster.ask(Drain(pool="rooms", owner=listed(it, now.owner).name))
+        while not then.owner.check(room):
+            await it.cluster.turn(0.01)
+        assert holder.peek(room) == "old"
+        reading = asyncio.ensure_future(other.get(room))
+        while holder.peek(room) is not MISSING:
+            assert not reading.done(), (reading.result(), holder.peek(room))
+            await it.cluster.turn(0.05)
+        assert await it.turning(reading) is None

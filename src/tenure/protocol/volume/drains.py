@@ -13,11 +13,15 @@ from tenure.protocol.volume.writes import Acknowledgements
 class Draining:
     """A range that is withdrawn."""
 
-    __slots__ = ("is_over", "number", "range", "served", "taken_back", "to_come")
+    __slots__ = ("is_lost", "is_over", "number", "range", "served", "taken_back", "to_come")
 
-    def __init__(self, number: int, key_range: KeyRange, *, served: bool) -> None:
+    def __init__(self, number: int, key_range: KeyRange, *, served: bool, is_lost: bool) -> None:
         self.number = number
         self.range = key_range
+        self.is_lost = is_lost
+        """An earlier owner's state died, and reads of that loss still wait here (V13). Nothing is
+        told of its writes, so that they wait at the next owner, too.
+        """
         self.served = served
         """Objects are still read and written here until the belief in the range ends."""
         self.is_over = False

@@ -30,7 +30,8 @@ class Withdrawals:
             if not self.context.is_stopping:
                 self.context.act(Drained(key_range))
             return
-        drain = Draining(self.context.next_wait(), key_range, served=served)
+        is_lost = any(now < serving.reads_from for _, serving in pieces)
+        drain = Draining(self.context.next_wait(), key_range, served=served, is_lost=is_lost)
         self.context.drains.add(drain)
         self.context.versions.count += 1
         for piece, serving in pieces:
@@ -108,7 +109,7 @@ class Withdrawals:
             self.context.drains.end(drain)
             return
         drain.is_over = True
-        known = self.context.versions.known(drain.range)
+        known = None if drain.is_lost else self.context.versions.known(drain.range)
         if not drain.served:
             self.context.drains.end(drain)
             self._go(drain.range)
