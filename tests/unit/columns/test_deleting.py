@@ -2,24 +2,26 @@
 
 import asyncio
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenure.base.ranges import WHOLE
+from tenure.columns.backends import embedded
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check
-from tenure.columns.engines.contract import StorageEngine
+from tenure.columns.engines.contract import EngineBusy, Entry, StorageEngine
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.replica import Replica
 from tenure.columns.requests import PageRead, RowMutation
 from tenure.columns.store import ColumnStore
-from tenure.columns.sweeping import Sweep
+from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Family, Table
-from tenure.errors import ClosedError, TooLate
+from tenure.errors import ClosedError, StoreUnwritable, TooLate
 from tenure.protocol.replication.admission import Attempt, Outranked
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import HORIZON_LAG_US
@@ -137,6 +139,36 @@ async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before(
     page = await in_steps(replica.page(PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(5))))
     assert page.cells == ()
     assert await in_steps(check(replica, TABLE)) == []
+
+
+async def test_a_delete_is_swept_once_it_is_as_old_as_the_lag_and_not_before() -> None:
+    wall = Wall()
+    async with opened(wall, MemoryEngine()) as (store, backend):
+        deleted = await store.delete(TABLE, "k", "f", 1)
+        wall.now = deleted.time + HORIZON_LAG_US - 1
+        assert await backend.sweep() == 0
+        assert doomed_within(backend.replica, TABLE, WHOLE, deleted.time - 1) == 0
+        assert doomed_within(backend.replica, TABLE, WHOLE, deleted.time) == deleted.time
+        wall.now += 1
+        assert await backend.sweep() == 1
+
+
+async def test_a_tombstone_that_was_set_again_outlasts_the_sweep_of_the_one_before() -> None:
+    replica = Replica(MemoryEngine())
+    replica.open([TABLE])
+    for time in (10, 60):
+        attempt = Attempt(Version(0, time), "merge")
+        gone = [Edit("f", None, b"n"), Edit("t", None, b"n")]
+        assert replica.write(RowMutation(TABLE, b"k", gone), attempt, BEGINNING) is None
+    replica.raise_horizon(20)
+    assert await in_steps(Sweep(replica, TABLE).steps()) == 2
+    late = RowMutation(TABLE, b"k", [Edit(each, None, b"n", b"late") for each in ("f", "t")])
+    assert replica.write(late, Attempt(Version(0, 50), "merge"), BEGINNING) is None
+    for family in ("f", "t"):
+        page = await in_steps(
+            replica.page(PageRead(TABLE, b"k", TABLE.shapes[family], None, Slice(1)))
+        )
+        assert page.cells == ()
 
 
 async def test_a_swept_tombstone_leaves_nothing_in_the_order_of_time() -> None:
@@ -272,6 +304,83 @@ async def test_a_step_ends_after_a_megabyte_too() -> None:
     assert steps(replica.page(asked)) >= 16
     replica.raise_horizon(20)
     assert steps(Sweep(replica, TABLE).steps()) >= 15
+
+
+async def test_a_step_ends_after_some_tombstones_or_large_columns_that_replaced_them() -> None:
+    """Each of both takes a look at what is there, and the list is read 64 at a time."""
+    replica = Replica(MemoryEngine())
+    replica.open([TABLE])
+
+    def write(number: int, value: bytes | None, time: int) -> None:
+        edits = [Edit("f", None, b"%d" % number, value)]
+        attempt = Attempt(Version(0, time), "merge")
+        assert replica.write(RowMutation(TABLE, b"k", edits), attempt, BEGINNING) is None
+
+    for n in range(8):
+        write(n, None, 1 + n)
+        write(n, bytes(1 << 20), 11 + n)
+    replica.raise_horizon(18)
+    assert steps(Sweep(replica, TABLE).steps()) == 8
+    for n in range(640):
+        write(100 + n, None, 100 + n)
+    replica.raise_horizon(1_000)
+    assert steps(Sweep(replica, TABLE).steps()) == 10 + 640 // 64
+
+
+class BrokenEngine(MemoryEngine):
+    """Refuses to remove anything, as often as the test wants it."""
+
+    error: Exception
+    times = 0
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        if self.times and any(value is None for _, _, value in batch):
+            self.times -= 1
+            raise self.error
+        super().apply(batch)
+
+
+@asynccontextmanager
+async def sweeping_always(
+    engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """A store that sweeps at each turn of the loop, in which something was deleted long ago."""
+    monkeypatch.setattr(embedded, "SWEEP_SECONDS", 0.0)
+    wall = Wall()
+    async with opened(wall, engine) as (store, _):
+        await store.delete(TABLE, "k", "f", 1)
+        wall.now += 2 * HORIZON_LAG_US
+        yield
+
+
+async def is_swept(engine: MemoryEngine) -> bool:
+    """Whether nothing is left after what takes a hundred turns of the loop."""
+    for _ in range(100):
+        await asyncio.sleep(0.001)
+        if not entries(engine):
+            return True
+    return False
+
+
+async def test_an_open_store_sweeps_now_and_then_even_if_the_disk_is_busy_at_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = BrokenEngine()
+    engine.error, engine.times = EngineBusy("Result incomplete: Write stall"), 3
+    async with sweeping_always(engine, monkeypatch):
+        assert await is_swept(engine)
+    assert engine.times == 0
+
+
+async def test_a_store_whose_disk_fails_says_once_that_it_sweeps_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = BrokenEngine()
+    engine.error, engine.times = StoreUnwritable("the disk is gone"), 1
+    async with sweeping_always(engine, monkeypatch):
+        assert not await is_swept(engine)
+    assert engine.times == 0
+    assert caplog.text.count("deleted data is no longer swept: the disk is gone") == 1
 
 
 def steps(of: Steps[Any]) -> int:
