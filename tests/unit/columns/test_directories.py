@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from tenure.columns.engines import manifest
 from tenure.columns.engines.directory import LOG_MARK, MARK, prepare
+from tenure.columns.engines.manifest import ManifestWatch, check_manifest
 from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
@@ -151,6 +153,70 @@ def test_a_manifest_that_was_cut_is_damage_and_the_rest_is_kept(path: Path, cut:
     refused(path, StoreDamaged, manifest.name, "tenure columns restore")
     manifest.write_bytes(text)
     assert count(path) == 40
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_of_what_a_store_has_in_files_no_line_is_missing_unnoticed(
+    is_closed: bool, tmp_path: Path
+) -> None:
+    """Of those files that it wrote before the last sync, or when it was closed."""
+    path, copy = tmp_path / "store", tmp_path / "copy"
+    engine = RocksEngine.open(path)
+    engine.make_spaces(["a.b"])
+    engine.apply([("a.b", b"k", b"v")])
+    if is_closed:
+        engine.sync()
+        engine.flush()
+        engine.close()
+        shutil.copytree(path, copy)
+    else:
+        engine.flush()
+        engine.sync()
+        shutil.copytree(path, copy)
+        engine.close()
+    cut = copy / (copy / "CURRENT").read_text().strip()
+    cut.write_bytes(cut.read_bytes()[:-1])
+    with pytest.raises(StoreDamaged, match=cut.name):
+        RocksEngine.open(copy)
+
+
+def test_a_manifest_that_another_one_replaced_says_nothing_of_that_one(path: Path) -> None:
+    """RocksDB begins one whenever it opens a store, and may be killed before it is noted."""
+    (path / manifest.MARK).write_text('{"name": "MANIFEST-000001", "bytes": 1000000}')
+    assert count(path) == 40
+
+
+def test_a_manifest_is_synced_when_it_is_noted_and_only_if_it_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever file CURRENT names: RocksDB may begin another one while the store is open."""
+    first, second = tmp_path / "MANIFEST-000001", tmp_path / "MANIFEST-000002"
+    synced: list[str] = []
+    whole = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        whole(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    first.write_bytes(b"lines")
+    (tmp_path / "CURRENT").write_text(f"{first.name}\n")
+    watch = ManifestWatch(tmp_path)
+    watch.note()
+    watch.note()
+    assert synced == [first.name]
+    first.write_bytes(b"more lines")
+    watch.note()
+    assert synced == [first.name] * 2
+    second.write_bytes(b"line")
+    (tmp_path / "CURRENT").write_text(f"{second.name}\n")
+    first.unlink()
+    watch.note()
+    assert synced == [first.name, first.name, second.name]
+    check_manifest(tmp_path)
+    second.write_bytes(b"lin")
+    with pytest.raises(StoreDamaged, match="has 3 bytes, and had 4"):
+        check_manifest(tmp_path)
 
 
 def test_a_block_that_was_changed_is_damage_when_it_is_read(path: Path) -> None:
