@@ -9,9 +9,11 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.copying import copy_table
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.opening import open_store
+from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError
+from tenure.protocol.replication.admission import Attempt, Refused
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,6 +38,33 @@ async def test_what_takes_several_pages_is_copied_whole(monkeypatch: pytest.Monk
         assert await copied(old, new) == 150
         for key in "abcde":
             assert await new.get(TABLE, key) == await old.get(TABLE, key)
+
+
+class MeasuredBackend(EmbeddedBackend):
+    """Notes how large the mutations are that it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryEngine, [TABLE])
+        self.sizes: list[int] = []
+
+    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
+        self.sizes.append(sum(each.size for each in mutation.edits))
+        return await super().write(mutation, attempt)
+
+
+async def test_a_copy_sends_no_mutation_that_would_delay_others_for_long() -> None:
+    """A column that is as large as that itself is sent alone."""
+    backend = MeasuredBackend()
+    new = ColumnStore(backend, {"t": TABLE})
+    await new.open()
+    large, half, name = 2 << 20, (1 << 19) - 8, 8
+    async with open_store("memory:", TABLE) as old:
+        columns = dict(enumerate(map(bytes, (large, half, half, 0, large, 0))))
+        await old.insert(TABLE, "a", {"f": columns})
+        assert await copied(old, new) == 6
+        assert await new.get(TABLE, "a") == await old.get(TABLE, "a")
+    assert backend.sizes == [name + large, 1 << 20, name, name + large, name]
+    await new.close()
 
 
 async def test_a_copy_that_the_other_store_refuses_is_told() -> None:
@@ -86,3 +115,42 @@ async def test_a_time_that_no_clock_shows_is_refused(time: Any) -> None:  # noqa
     async with open_store("memory:", TABLE) as store:
         with pytest.raises(SchemaError, match="microseconds since 1970"):
             await store.insert(TABLE, "a", {"f": {1: b""}}, timestamp=time)
+
+
+@pytest.mark.parametrize("clock", [1 << 62, (1 << 63) - 1])
+async def test_the_first_time_and_the_last_are_taken(clock: int) -> None:
+    store = ColumnStore(EmbeddedBackend(MemoryEngine, [TABLE], clock=lambda: clock), {"t": TABLE})
+    await store.open()
+    for time in (1, clock):
+        version = await store.insert(TABLE, "a", {"f": {1: b"%d" % time}}, timestamp=time)
+        assert version.time == time
+    assert (await store.get(TABLE, "a", "f", 1)).value == b"%d" % clock
+    await store.close()
+
+
+async def test_of_tables_that_do_not_all_fit_none_is_made() -> None:
+    engine = MemoryEngine()
+    other, changed = Table("n", f=Family(columns=str)), Table("t", f=Family(columns=str))
+
+    async def open_with(*tables: Table) -> None:
+        backend = EmbeddedBackend(lambda: engine, tables)
+        await backend.open()
+        await backend.close()
+
+    await open_with(TABLE)
+    for tables in ((other, changed), (changed, other)):
+        with pytest.raises(SchemaError, match="'t'"):
+            await open_with(*tables)
+    await open_with(TABLE, Table("n", f=Family(columns=int)))  # it may still be any
+
+
+async def test_a_table_survives_a_crash_as_soon_as_the_store_is_open() -> None:
+    engine = MemoryEngine()
+    backend = EmbeddedBackend(lambda: engine, [TABLE])
+    await backend.open()
+    await backend.close()
+    engine.crash()
+    again = EmbeddedBackend(lambda: engine, [])
+    await again.open()
+    assert await again.records() == {"t": TABLE.record()}
+    await again.close()

@@ -136,6 +136,13 @@ async def test_a_row_is_adopted_once_for_each_lease_number() -> None:
         assert both[0] is both[1]
 
 
+@pytest.mark.parametrize("limit", [0, -1, 1.0, True, None])
+async def test_a_limit_that_no_number_of_rows_is_is_refused(limit: Any) -> None:  # noqa: ANN401
+    async with open_store("memory:", ROOMS) as store:
+        with pytest.raises(ConfigurationError, match="limit is a number of rows"):
+            OwnedRows(store, ROOMS, limit=limit)
+
+
 async def test_a_table_with_a_fence_takes_no_write_without_a_lease() -> None:
     plain = Table("plain", state=Family(columns=str))
     async with open_store("memory:", ROOMS, plain) as store:

@@ -1,0 +1,73 @@
+"""What `warm` reads, and what becomes of it when the store is closed."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from tenure.columns.backends.embedded import EmbeddedBackend
+from tenure.columns.engines.memory import MemoryEngine
+from tenure.columns.requests import PageRead, SupersRead
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.pages import CellPage, SuperPage
+
+pytestmark = pytest.mark.asyncio
+
+TABLE = Table("t", f=Family(columns=int), s=Family(supers=int, columns=int, order="time"))
+
+
+class WatchedBackend(EmbeddedBackend):
+    """Counts what its pages had."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryEngine, [TABLE])
+        self.found: dict[str, int] = {}
+
+    async def page(self, asked: PageRead) -> CellPage:
+        page = await super().page(asked)
+        self.found[asked.family.name] = len(page.cells)
+        return page
+
+    async def supers(self, asked: SupersRead) -> SuperPage:
+        page = await super().supers(asked)
+        self.found[asked.family.name] = sum(len(columns.cells) for _, columns in page.supers)
+        return page
+
+
+async def test_columns_and_super_columns_with_theirs_are_read() -> None:
+    backend = WatchedBackend()
+    store = ColumnStore(backend, {"t": TABLE})
+    await store.open()
+    columns = dict.fromkeys(range(3), b"")
+    await store.insert(TABLE, "k", {"f": columns, "s": {1: columns, 2: columns}})
+    await store.warm(TABLE, "k")
+    await store.warmed()
+    assert backend.found == {"f": 3, "s": 6}
+    backend.found.clear()
+    await store.warm(TABLE, "k", "s")
+    await store.warmed()
+    assert backend.found == {"s": 6}
+    await store.close()
+
+
+class HangingBackend(EmbeddedBackend):
+    """Reads for ever."""
+
+    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
+        del table, key, families
+        await asyncio.Event().wait()
+
+
+async def test_closing_ends_what_is_still_read() -> None:
+    backend = HangingBackend(MemoryEngine, [TABLE])
+    store = ColumnStore(backend, {"t": TABLE})
+    await store.open()
+    before = asyncio.all_tasks()
+    await store.warm(TABLE, "k")
+    [reading] = asyncio.all_tasks() - before
+    await asyncio.sleep(0)
+    await store.close()
+    await asyncio.wait([reading], timeout=1)
+    assert reading.cancelled()
