@@ -42,6 +42,72 @@ def test_a_disk_that_does_not_keep_up_refuses_instead_of_holding_everybody(tmp_p
     engine.close()
 
 
+def test_rocksdb_is_set_as_we_say(tmp_path: Path) -> None:
+    """It writes beside its data what it was told, for all families and for each; its log has what
+    that file lacks.
+    """
+    options = EngineOptions(log_bytes=3 * MIB, family_bytes=2 * MIB, cache_bytes=5 * MIB)
+    path, log = tmp_path / "store", tmp_path / "log"
+    engine = RocksEngine.open(path, log, options)
+    engine.make_spaces(["a.b"])
+    engine.close()
+    RocksEngine.open(path, log, options).close()
+    [*_, latest] = sorted(path.glob("OPTIONS-*"))
+    sections = latest.read_text().split("\n[")
+    of_all = settings_in(sections, "DBOptions")
+    assert (
+        of_all.items()
+        >= {
+            "max_total_wal_size": f"{3 * MIB}",
+            "wal_dir": str(log),
+            "wal_recovery_mode": "kTolerateCorruptedTailRecords",
+            "max_background_jobs": "2",
+            "bytes_per_sync": f"{MIB}",
+            "keep_log_file_num": "2",
+            "max_log_file_size": f"{MIB}",
+        }.items()
+    )
+    of_one = settings_in(sections, 'CFOptions "a.b"')
+    assert (
+        of_one.items()
+        >= {
+            "write_buffer_size": f"{2 * MIB}",
+            "max_write_buffer_number": "4",
+            "compaction_style": "kCompactionStyleUniversal",
+            "level0_file_num_compaction_trigger": "16",
+            "level0_slowdown_writes_trigger": "64",
+            "level0_stop_writes_trigger": "128",
+            "compression": "kLZ4Compression",
+            "bottommost_compression": "kZSTD",
+        }.items()
+    )
+    merging = set(of_one["compaction_options_universal"].strip("{}").split(";"))
+    assert merging >= {
+        "stop_style=kCompactionStopStyleSimilarSize",
+        "size_ratio=100",
+        "max_size_amplification_percent=1000000000",
+    }
+    said = (path / "LOG").read_text()
+    assert (
+        settings_in(sections, 'TableOptions/BlockBasedTable "a.b"').items()
+        >= {
+            "block_size": f"{16 << 10}",
+            "no_block_cache": "false",
+        }.items()
+    )
+    collectors = "Sliding window size = 65536 Deletion trigger = 16384 Deletion ratio = 0)"
+    assert said.count(collectors) == 2  # of the family, and of the one that nobody uses
+    assert said.count(f"capacity : {5 * MIB}\n") == 2
+    assert said.count("filter_policy: bloomfilter") == 2
+
+
+def settings_in(sections: list[str], name: str) -> dict[str, str]:
+    """The settings in one section of a file of RocksDB's options."""
+    [text] = [each for each in sections if each.startswith(f"{name}]")]
+    lines = [line.strip().partition("=") for line in text.splitlines()[1:]]
+    return {key: value for key, _, value in lines if key}
+
+
 class BusyEngine(MemoryEngine):
     """Does not keep up for a while."""
 
