@@ -258,7 +258,9 @@ async def test_closing_waits_for_what_has_begun() -> None:
     first, second = (asyncio.ensure_future(store.insert(TABLE, k, {"f": {1: b""}})) for k in "ab")
     await asyncio.sleep(0)
     closing = asyncio.create_task(store.close())
-    await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not closing.done()
     first.cancel()
     engine.may_sync.set()
     await closing
