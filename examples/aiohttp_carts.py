@@ -17,7 +17,7 @@ routes = web.RouteTableDef()
 
 @routes.post("/carts/{user}")
 async def post(request: web.Request) -> web.Response:
-    """Put an article into the cart of a user; answers how many there are then."""
+    """Put an article into a user's cart, and answer how many it has then."""
     async with carts.at(request.match_info["user"]) as cart:
         cart.value = articles = [*(cart.value or []), request.query["article"]]
     return web.json_response(len(articles))
@@ -25,14 +25,14 @@ async def post(request: web.Request) -> web.Response:
 
 @routes.get("/carts/{user}")
 async def get(request: web.Request) -> web.Response:
-    """What is in the cart of a user."""
+    """Return what is in a user's cart."""
     async with carts.at(request.match_info["user"]) as cart:
         return web.json_response(cart.value or [])
 
 
 @routes.get("/carts/{user}/number")
 async def number(request: web.Request) -> web.Response:
-    """Under which lease number this process has the cart."""
+    """Return the lease number under which this process has the cart."""
     lease = await owned("user")(request)  # 421, unless this process has the cart
     return web.json_response(lease.number)
 

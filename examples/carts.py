@@ -19,7 +19,7 @@ app.add_middleware(Relay, member=member, key="/carts/{user}", ready="/ready")
 
 
 async def add(user: str, article: str) -> int:
-    """Put an article into a cart; how many there are then."""
+    """Put an article into a cart, and return how many it has then."""
     async with carts.at(user) as cart:
         cart.value = [*(cart.value or []), article]
         return len(cart.value)
@@ -31,12 +31,12 @@ async def post(
     article: str,
     lease: Annotated[Lease, Depends(owned("user"))],  # 421, unless this process has the cart
 ) -> int:
-    """Put an article into the cart of a user."""
+    """Put an article into a user's cart."""
     return await add(user, article)
 
 
 @app.get("/carts/{user}")
 async def get(user: str) -> list[str]:
-    """What is in the cart of a user."""
+    """Return what is in a user's cart."""
     async with carts.at(user) as cart:
         return cart.value or []

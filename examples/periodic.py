@@ -33,7 +33,7 @@ class Rounds:
         self.mine |= self._sites(ranges)
 
     async def on_revoke(self, ranges: Iterable[KeyRange]) -> None:
-        """These are no longer."""
+        """These sites are no longer ours."""
         self.mine -= self._sites(ranges)
 
     def _sites(self, ranges: Iterable[KeyRange]) -> set[str]:
@@ -41,7 +41,7 @@ class Rounds:
         return {site for site in SITES if any(self.owner.key(site) in each for each in ranges)}
 
     async def go_round(self) -> int:
-        """Check every site that is ours; how many those were."""
+        """Check every site that is ours, and return how many there were."""
         done = 0
         for site in sorted(self.mine):
             lease = self.owner.check(site)  # it may be lost, and `on_revoke` not called yet

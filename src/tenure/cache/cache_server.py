@@ -179,8 +179,8 @@ class CacheServerEngine:
                 seen = await seen
             if not isinstance(seen, int):
                 raise ConfigurationError(
-                    f"fence returned {seen!r}; it returns the highest number that the store had "
-                    "seen before, 0 for none"
+                    f"fence returned {seen!r}; it must return the highest number that the store "
+                    "had seen before, or 0"
                 )
             return seen
 

@@ -54,8 +54,8 @@ class ObjectKeys:
         plain = ordered_key(name)
         if len(plain) > KEY_BYTES:
             raise KeyTypeError(
-                f"{name!r:.100} is not a key: it takes {len(plain)} bytes, and {KEY_BYTES} are "
-                "the most"
+                f"{name!r:.100} is not a key: it takes {len(plain)} bytes; at most {KEY_BYTES} "
+                "are allowed"
             )
         return hashed + plain if self.of == "hashed" else plain
 

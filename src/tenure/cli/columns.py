@@ -41,8 +41,8 @@ PROGRESS_SECONDS = 2.0
 
 app = App(
     name="columns",
-    help="Look into a store of rows and columns, and look after it. A directory belongs to one "
-    "process at a time; clusters are what a manager says of them.",
+    help="Look into a store of rows and columns, and maintain it. A directory belongs to one "
+    "process at a time; the commands for clusters ask a manager.",
 )
 add_commands(app)
 add_upkeep_commands(app)
@@ -132,7 +132,7 @@ def scan(
     /,
     *,
     start: Annotated[str | None, Parameter(help="The first key.")] = None,
-    end: Annotated[str | None, Parameter(help="The key to end before.")] = None,
+    end: Annotated[str | None, Parameter(help="The key before which to end.")] = None,
     limit: Annotated[int, Parameter(help="How many rows.")] = 100,
     json_: Json = False,
     driver: Driver = None,

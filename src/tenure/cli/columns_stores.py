@@ -21,8 +21,8 @@ Driver = Annotated[
     str | None,
     Parameter(
         env_var="TENURE_CASSANDRA_DRIVER",
-        help="What the driver of Cassandra is told, such as passwords and TLS: where a dict of "
-        "arguments of its Cluster is, as module:name.",
+        help="Settings for the Cassandra driver, such as passwords and TLS: a dict of arguments "
+        "for its Cluster, named as module:name.",
     ),
 ]
 

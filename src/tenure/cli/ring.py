@@ -37,8 +37,8 @@ TokenText: TypeAlias = Annotated[
 BalanceText: TypeAlias = Annotated[
     str | None,
     Parameter(
-        help="Whether the manager moves tokens by itself, one at a time, to even out the load: "
-        "auto, which copies at most 100 GB a day; so many bytes a day; or off."
+        help="Whether the manager moves tokens on its own, one at a time, to even out the load: "
+        "auto, which copies at most 100 GB a day; a number of bytes a day; or off."
     ),
 ]
 AUTO_BYTES = 100_000_000_000

@@ -201,7 +201,7 @@ def _of_node(node: NodeSummary, doubted: int) -> Iterator[str]:
     if not node.connected:
         yield "not connected to the managers"
     if doubted:
-        yield f"taken to be down by {counted(doubted, 'node')}"
+        yield f"considered down by {counted(doubted, 'node')}"
     if node.standing != "member":
         yield node.standing
 

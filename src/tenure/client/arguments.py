@@ -214,7 +214,7 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
         )
     checked = dict(labels or {})
     if len(checked) > LABELS_PER_OWNER:
-        raise ConfigurationError(f"{len(checked)} labels, where {LABELS_PER_OWNER} are the most")
+        raise ConfigurationError(f"{len(checked)} labels; at most {LABELS_PER_OWNER} are allowed")
     for label, value in checked.items():
         if not isinstance(label, str) or not isinstance(value, str):
             raise ConfigurationError(f"labels map str to str, not {label!r}: {value!r}")

@@ -228,9 +228,7 @@ class Board:
         """Count `amount` for `key` if it is held; from the first call on, checks are not load."""
         is_number = type(amount) is float or isinstance(amount, Real)
         if not (is_number and 0 <= amount <= MOST_LOAD):  # which nan is not
-            raise UsageError(
-                f"a load of {amount!r}, where a number from 0 to {MOST_LOAD:g} is wanted"
-            )
+            raise UsageError(f"a load of {amount!r}; it must be a number from 0 to {MOST_LOAD:g}")
         if not self.is_load_given:
             self.is_load_given = True
             self._sampler_of_checks = no_sampler()
@@ -370,5 +368,5 @@ def _nobody() -> None:
 def _no_lease(given: object) -> UsageError:
     return UsageError(
         f"holds() takes the Lease that check() returned, not {given!r}; "
-        "where check() returned None the key was not held at all"
+        "if check() returned None, the key was not held at all"
     )

@@ -44,8 +44,8 @@ def encoded(parts: LeaseParts) -> str:
         raise UsageError("this Lease names no pool: send the headers of one that check() returned")
     if len(parts.key) > KEY_BYTES:
         raise UsageError(
-            f"a key of {len(parts.key)} bytes does not fit a header, where {KEY_BYTES} are the "
-            "most: name things by shorter keys, such as a hash of what they are called"
+            f"a key of {len(parts.key)} bytes does not fit into a header; at most {KEY_BYTES} "
+            "are allowed: name things by shorter keys, such as a hash of their names"
         )
     key = urlsafe_b64encode(parts.key).decode().rstrip("=")
     pool = quote(parts.pool, safe="")
@@ -55,7 +55,7 @@ def encoded(parts: LeaseParts) -> str:
 def decoded(text: str) -> LeaseParts:
     """What the value of a header says. Raises RemoteProtocolError for any other text."""
     if len(text) > HEADER_CHARACTERS:
-        raise _malformed(text, f"it has {len(text)} characters, where {HEADER_CHARACTERS} may be")
+        raise _malformed(text, f"it has {len(text)} characters; the limit is {HEADER_CHARACTERS}")
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise _malformed(text, "it is not POOL;journal=HEX;number=N;key=BASE64")

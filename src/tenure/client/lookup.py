@@ -115,7 +115,7 @@ class Lookup(Enterable[LookupEngine]):
         if not_at is not None and not isinstance(not_at, str):
             raise UsageError(
                 f"not_at is the address of the owner that refused, not {not_at!r:.100}; leave it "
-                "out where none did"
+                "out if none did"
             )
         seconds = self.hold + SERVED_AGAIN_SECONDS
         if timeout is not None:

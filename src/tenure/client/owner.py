@@ -348,8 +348,9 @@ def _takes(
         return handler, checked_listening(listen, where, told, insecure=is_safe), told
     if listen is not None or told is not None or insecure:
         raise ConfigurationError(
-            "hand_off_listen, hand_off_address and hand_off_insecure say where state is taken, and "
-            "without hand_off none is: pass hand_off=KeyedState(), or another handler, with them"
+            "hand_off_listen, hand_off_address and hand_off_insecure say where an owner accepts "
+            "state, and without hand_off it accepts none: also pass hand_off=KeyedState(), or "
+            "another handler"
         )
     return None
 

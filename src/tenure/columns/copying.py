@@ -113,7 +113,7 @@ async def _write(
             if refused is not None:
                 raise ConfigurationError(
                     f"the other store refuses a column of the time {time} ({refused}): it has "
-                    "settled what is so old. Copy into a new store"
+                    "sealed that time already. Copy into a new store"
                 )
 
 

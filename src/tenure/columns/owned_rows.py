@@ -250,8 +250,8 @@ class OwnedRow:
     def _check_size(self, size: int) -> None:
         if size > ROW_BYTES:
             raise Full(
-                f"the row has {size} bytes, and an owned row {ROW_BYTES} at most, because it is in "
-                "memory whole: keep what is large in another table"
+                f"the row has {size} bytes; an owned row has at most {ROW_BYTES}, because memory "
+                "holds all of it: keep large values in another table"
             )
 
     async def _write(self, edits: list[Edit]) -> Version:

@@ -283,7 +283,7 @@ def _encoded_attachment(attachment: object) -> bytes:
         raise ValueTypeError(f"an attachment is what msgpack has: {error}") from None
     if len(data) > ATTACHMENT_BYTES:
         raise ValueTypeError(
-            f"an attachment of {len(data)} bytes, where {ATTACHMENT_BYTES} are the most: it says "
+            f"an attachment of {len(data)} bytes; at most {ATTACHMENT_BYTES} are allowed: it says "
             "who the client is, and the state has the rest"
         )
     return data

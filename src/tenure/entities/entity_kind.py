@@ -71,9 +71,9 @@ class EntityKind:
             ) from None
         if len(data) > STATE_BYTES:
             raise ValueTypeError(
-                f"the state of {self.name} {key!r:.100} has {len(data)} bytes, where {STATE_BYTES} "
-                "are the most, and nothing of this call was kept: keep large values elsewhere, by "
-                "reference, or divide them among several keys"
+                f"the state of {self.name} {key!r:.100} has {len(data)} bytes; at most "
+                f"{STATE_BYTES} are allowed. Nothing of this call was kept: keep large values "
+                "elsewhere, by reference, or divide them among several keys"
             )
         return data
 

@@ -251,7 +251,7 @@ class EntityTurn:
         if not isinstance(frame, str | bytes):
             raise UsageError(f"a frame is text or bytes, not {frame!r:.100}: encode it first")
         if len(frame) > FRAME_BYTES:
-            raise UsageError(f"a frame of {len(frame)}, where {FRAME_BYTES} are the most")
+            raise UsageError(f"a frame of {len(frame)}; at most {FRAME_BYTES} are allowed")
         changes = TurnChanges() if early else self.changes
         for each in sockets:
             changes.frames[each] = (*changes.frames.get(each, ()), frame)

@@ -141,8 +141,8 @@ class EntityMethod:
     def _check_size(self, data: bytes, what: str) -> None:
         if len(data) > ARGUMENT_BYTES:
             raise ValueTypeError(
-                f"{self.label} with {what} of {len(data)} bytes, where {ARGUMENT_BYTES} are the "
-                "most: keep large values elsewhere, by reference"
+                f"{self.label} with {what} of {len(data)} bytes; at most {ARGUMENT_BYTES} "
+                "are allowed: keep large values elsewhere, by reference"
             )
 
 

@@ -190,6 +190,6 @@ class FencedRows:
 
 def _fenced(key: object, lease: Lease, by: str) -> Fenced:
     return Fenced(
-        f"the store has seen {by} of {key!r:.100}, so the lease of number {lease.number} writes no "
-        "more: another owner has begun meanwhile"
+        f"the store has seen {by} of {key!r:.100}, so the lease with number {lease.number} may no "
+        "longer write: another owner has begun in the meantime"
     )

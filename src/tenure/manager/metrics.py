@@ -103,24 +103,24 @@ class ManagerMetrics:
         """All, now. Pools and clusters are those of a leader; a standby knows none."""
         yield counter(
             "tenure_events",
-            "What happened, by the words of the log.",
+            "Events, under the names that the log uses.",
             "event",
             {**NOTHING_YET, **observer.counters},
         )
         yield counter(
             "tenure_messages_received",
-            "What clients said; a LeaseRequest and a ShortRequest are renewals.",
+            "Messages from clients; a LeaseRequest or a ShortRequest is a renewal.",
             "message",
             self._received,
         )
-        yield gauge("tenure_leading", "1 where this manager leads.", view.role == "leading")
+        yield gauge("tenure_leading", "1 if this manager leads.", view.role == "leading")
         yield gauge(
             "tenure_leadership_proven",
-            "1 where it leads, and nobody can have taken over by waiting.",
+            "1 if it leads, and no other manager can have taken over by waiting.",
             view.is_proven,
         )
         yield gauge("tenure_leadership", "The number of the leadership.", view.leadership)
-        yield gauge("tenure_lsn", "Up to where the journal is written, or was read.", view.lsn)
+        yield gauge("tenure_lsn", "Up to which position the journal is written.", view.lsn)
         yield gauge(
             "tenure_grants_in_seconds",
             "How long until ranges can be granted.",
@@ -173,17 +173,17 @@ def _of_pools(pools: tuple[Owners, ...]) -> Iterator[MetricFamily]:
     )
     yield gauges(
         "tenure_owner_load",
-        "What is asked of an owner, a second.",
+        "Requests that an owner gets, per second.",
         ((of, o.load) for of, o in each),
     )
     yield gauges(
         "tenure_owner_recalled_ranges",
-        "Ranges that an owner is to give back.",
+        "Ranges that an owner must give back.",
         ((of, o.recalled_ranges) for of, o in each),
     )
     yield gauges(
         "tenure_pool_imbalance",
-        "The most that an owner has to do, over the mean; both by capacity.",
+        "The load of the busiest owner, divided by the mean; both by capacity.",
         (({"pool": pool.pool}, _imbalance(pool)) for pool in pools),
     )
 

@@ -38,12 +38,12 @@ def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
     def each(name: str, help_: str, value: Callable[[NodeSummary], float]) -> MetricFamily:
         return gauges(f"tenure_node_{name}", help_, ((of, value(it)) for of, it in found))
 
-    yield each("connected", "1 where a node is connected to this manager.", lambda it: it.connected)
-    yield each("bytes", "What a node has of the store.", lambda it: it.bytes)
-    yield each("load", "What a node carries, to the mean.", lambda it: it.load)
+    yield each("connected", "1 while a node is connected to this manager.", lambda it: it.connected)
+    yield each("bytes", "How many bytes of the store a node has.", lambda it: it.bytes)
+    yield each("load", "The load of a node, divided by the mean.", lambda it: it.load)
     yield gauges(
         "tenure_node_convicted_by",
-        "How many nodes take a node to be down.",
+        "How many nodes consider a node down.",
         _summed(clusters, lambda it: ((seen.node, seen.is_convicted) for seen in it.seen)),
     )
     yield gauges(
@@ -58,12 +58,12 @@ def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
     )
     yield gauges(
         "tenure_ring_unevenness",
-        "What the heaviest node carries, to the mean.",
+        "The load of the heaviest node, divided by the mean.",
         (({"cluster": each.ring.cluster}, each.ring.unevenness) for each in clusters),
     )
     yield gauges(
         "tenure_ring_oldest_seal_seconds",
-        "Since the range was sealed that has waited for it longest, of those that ever were.",
+        "How long ago the range that has waited longest was sealed.",
         (
             ({"cluster": each.ring.cluster}, max(sealed))
             for each in clusters

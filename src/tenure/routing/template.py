@@ -136,6 +136,6 @@ class Templates:
         if found is None or is_key:
             return found  # type: ignore[return-value]
         raise KeyTypeError(
-            f"the function given as key returned {found!r} ({type(found).__name__}); it returns a "
-            "key, which is a str, bytes or an int, or None for a path without one"
+            f"the function given as key returned {found!r} ({type(found).__name__}); it must "
+            "return a key, which is a str, bytes or an int, or None for a path without a key"
         )

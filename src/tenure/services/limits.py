@@ -54,7 +54,7 @@ REQUESTS = ServiceLimit(
     "requests that a process has not answered, waiting ones included, take memory",
 )
 TTL_SECONDS = ServiceLimit(
-    "ttl_seconds", 366 * 86_400, TOO_LARGE, "nobody wants what nobody has refreshed for a year"
+    "ttl_seconds", 366 * 86_400, TOO_LARGE, "nobody needs a key that nobody refreshes for a year"
 )
 ID_BYTES = ServiceLimit(
     "id_bytes", 200, TOO_LARGE, "ids of requests are kept, so that a repeat is known"

@@ -99,7 +99,7 @@ class Outward:
             found = URL(url)
             host, scheme = found.host, found.scheme
         except ValueError:
-            raise ServiceRefusal(422, "url", f"{url!r:.200} is no URL") from None
+            raise ServiceRefusal(422, "url", f"{url!r:.200} is not a URL") from None
         if scheme not in ("http", "https") or not host:
             raise ServiceRefusal(422, "url", f"{url!r:.200} is not an http or https URL")
         if found.user is not None or found.password is not None:

@@ -263,7 +263,7 @@ class LeavingWriter(AbstractStreamWriter):
     def enable_compression(self, encoding: str = "deflate", strategy: int | None = None) -> None:
         """See aiohttp."""
         del strategy
-        raise NotSimulated(f"an answer compressed by {encoding} as it is written; send it plain")
+        raise NotSimulated(f"compressing an answer by {encoding} is not simulated: send it plain")
 
     def enable_chunking(self) -> None:
         """See aiohttp. Messages have no chunks."""

@@ -102,7 +102,7 @@ class DatagramSeal:
         """Seal a datagram. Raises LocalProtocolError if it would be too long."""
         if len(data) > MESSAGE_BYTES:
             raise LocalProtocolError(
-                f"a datagram of {len(data)} bytes, where {MESSAGE_BYTES} are the most"
+                f"a datagram of {len(data)} bytes; at most {MESSAGE_BYTES} are allowed"
             )
         self._sent += 1
         body = _HEAD.pack(VERSION, self._node, self._life, self._sent, self._wall()) + data

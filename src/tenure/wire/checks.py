@@ -66,13 +66,13 @@ def check_keys(keys: Iterable[Key]) -> None:
 def check_count(ranges: Sequence[Ranged]) -> None:
     """Raise ValueError if there are too many ranges."""
     if len(ranges) > RANGES_PER_MESSAGE:
-        raise ValueError(f"{len(ranges)} ranges, where {RANGES_PER_MESSAGE} are the most")
+        raise ValueError(f"{len(ranges)} ranges; at most {RANGES_PER_MESSAGE} are allowed")
 
 
 def check_owners(owners: Sequence[object]) -> None:
     """Raise ValueError if there are too many owners."""
     if len(owners) > OWNERS_PER_MESSAGE:
-        raise ValueError(f"{len(owners)} owners, where {OWNERS_PER_MESSAGE} are the most")
+        raise ValueError(f"{len(owners)} owners; at most {OWNERS_PER_MESSAGE} are allowed")
 
 
 def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
@@ -80,9 +80,9 @@ def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
     labels are few and short.
     """
     if not (isfinite(capacity) and capacity > 0):
-        raise ValueError(f"a capacity of {capacity}, where a number above 0 is wanted")
+        raise ValueError(f"a capacity of {capacity}; it must be a number above 0")
     if len(labels) > LABELS_PER_OWNER:
-        raise ValueError(f"{len(labels)} labels, where {LABELS_PER_OWNER} are the most")
+        raise ValueError(f"{len(labels)} labels; at most {LABELS_PER_OWNER} are allowed")
     for label, value in labels.items():
         if max(len(label), len(value)) > LABEL_CHARACTERS:
             raise ValueError(
@@ -95,15 +95,15 @@ def check_load(load: LoadReport) -> None:
     few enough.
     """
     if len(load.ranges) > RANGES_PER_REPORT:
-        raise ValueError(f"a load of {len(load.ranges)} ranges, {RANGES_PER_REPORT} are the most")
+        raise ValueError(f"a load of {len(load.ranges)} ranges; at most {RANGES_PER_REPORT}")
     if len(load.hottest) > KEYS_PER_REPORT:
-        raise ValueError(f"{len(load.hottest)} hot keys, where {KEYS_PER_REPORT} are the most")
+        raise ValueError(f"{len(load.hottest)} hot keys; at most {KEYS_PER_REPORT} are allowed")
     check_in_order(load.ranges)
     check_keys(each.key for each in load.hottest)
     rates = [each.rate for each in load.ranges]
     for rate in (*rates, *(each.rate for each in load.hottest)):
         if not 0 <= rate <= HIGHEST_RATE:
-            raise ValueError(f"a rate of {rate}, where 0 to {HIGHEST_RATE:g} is wanted")
+            raise ValueError(f"a rate of {rate}; it must be from 0 to {HIGHEST_RATE:g}")
 
 
 def check_report(report: TierReport) -> None:
@@ -124,7 +124,7 @@ def _complaint(start: Key, end: Key | None) -> str:
 
 
 def _too_long(key: Key) -> str:
-    return f"a key of {len(key)} bytes, where {KEY_BYTES} are the most"
+    return f"a key of {len(key)} bytes; at most {KEY_BYTES} are allowed"
 
 
 def _shown(key: Key) -> str:

@@ -72,16 +72,16 @@ def _check_version(version: int) -> None:
 def _check_names(names: Iterable[bytes | None]) -> None:
     for name in names:
         if name is not None and len(name) > NAME_BYTES:
-            raise ValueError(f"a name of {len(name)} bytes, where {NAME_BYTES} are the most")
+            raise ValueError(f"a name of {len(name)} bytes; at most {NAME_BYTES} are allowed")
 
 
 def _check_slice(part: Slice | None, within: int = 1) -> None:
     if part is not None:
         _check_names((part.start, part.end))
         if not 1 <= part.first <= PAGE_COLUMNS:
-            raise ValueError(f"a page of {part.first} columns, where 1 to {PAGE_COLUMNS} may be")
+            raise ValueError(f"a page of {part.first} columns; 1 to {PAGE_COLUMNS} are allowed")
     if not 1 <= within <= PAGE_COLUMNS:
-        raise ValueError(f"{within} columns of each, where 1 to {PAGE_COLUMNS} may be")
+        raise ValueError(f"{within} columns of each; 1 to {PAGE_COLUMNS} are allowed")
 
 
 def _check_mutation(key: bytes, edits: tuple[Edit, ...]) -> None:
@@ -94,7 +94,7 @@ def _check_mutation(key: bytes, edits: tuple[Edit, ...]) -> None:
         _check_names((edit.super, edit.name))
         if edit.value is not None and len(edit.value) > VALUE_BYTES:
             raise ValueError(
-                f"a value of {len(edit.value)} bytes, where {VALUE_BYTES} are the most"
+                f"a value of {len(edit.value)} bytes; at most {VALUE_BYTES} are allowed"
             )
 
 

@@ -65,7 +65,7 @@ class MessageWriter(Generic[M]):
         if len(data) > self._limits[type(message)]:
             limit = self._limits[type(message)]
             raise LocalProtocolError(
-                f"a {type(message).__name__} of {len(data)} bytes, where {limit} are the most: "
+                f"a {type(message).__name__} of {len(data)} bytes; at most {limit} are allowed: "
                 "use shorter keys as range bounds, or more and smaller pools"
             )
         return data
@@ -103,7 +103,7 @@ class Reader(Generic[M]):
         """Decode a message. Raises RemoteProtocolError for any malformed bytes."""
         if len(data) > self._limit:
             raise RemoteProtocolError(
-                f"a message of {len(data)} bytes, where {self._limit} are the most"
+                f"a message of {len(data)} bytes; at most {self._limit} are allowed"
             )
         if not data:
             raise RemoteProtocolError("an empty message: not even a protocol version")

@@ -22,7 +22,7 @@ def encode(message: ToTaker | ToSource) -> bytes:
     """The bytes of a message. Raises LocalProtocolError for a chunk that no taker would take."""
     if isinstance(message, Chunk) and len(message.data) > CHUNK_BYTES:
         raise LocalProtocolError(
-            f"a chunk of {len(message.data)} bytes of state, where {CHUNK_BYTES} are the most: "
+            f"a chunk of {len(message.data)} bytes of state; at most {CHUNK_BYTES} are allowed: "
             "let export_range give smaller ones, and keep large values elsewhere, by reference"
         )
     return framed(message, VERSION)
@@ -43,7 +43,7 @@ def _check_to_taker(message: ToTaker, _: int) -> None:
         case Offer():
             check_each((message,))
         case Chunk(data=data) if len(data) > CHUNK_BYTES:
-            raise ValueError(f"a chunk of {len(data)} bytes, where {CHUNK_BYTES} are the most")
+            raise ValueError(f"a chunk of {len(data)} bytes; at most {CHUNK_BYTES} are allowed")
 
 
 def _check_to_source(message: ToSource, _: int) -> None:

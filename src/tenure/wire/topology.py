@@ -56,7 +56,7 @@ def check_topology(topology: Topology) -> None:
     )
     for what, count, limit in counted:
         if count > limit:
-            raise ValueError(f"{count} {what}, where {limit} are the most")
+            raise ValueError(f"{count} {what}; at most {limit} are allowed")
     _check_bounds(each.start for each in topology.ranges)
     try:
         topology.invariants()
@@ -67,7 +67,7 @@ def check_topology(topology: Topology) -> None:
 def _check_bounds(bounds: Iterable[bytes | None]) -> None:
     for bound in bounds:
         if bound is not None and len(bound) > TOKEN_BYTES:
-            raise ValueError(f"a bound of {len(bound)} bytes, where {TOKEN_BYTES} are the most")
+            raise ValueError(f"a bound of {len(bound)} bytes; at most {TOKEN_BYTES} are allowed")
 
 
 def _check_version(version: int) -> None:
@@ -81,7 +81,7 @@ def _check_version(version: int) -> None:
 def _check_request(message: NodeRequest, version: int) -> None:
     _check_version(version)
     if len(message.weights) > WEIGHTS:
-        raise ValueError(f"{len(message.weights)} weights, where {WEIGHTS} are the most")
+        raise ValueError(f"{len(message.weights)} weights; at most {WEIGHTS} are allowed")
     _check_bounds(bound for each in message.weights for bound in (each.start, each.end))
     position: bytes | None = b""
     for each in message.weights:
@@ -104,7 +104,7 @@ def _check_report(report: NodeReport) -> None:
     )
     for what, count, limit in counted:
         if count > limit:
-            raise ValueError(f"a report of {count} {what}, where {limit} are the most")
+            raise ValueError(f"a report of {count} {what}; at most {limit} are allowed")
     _check_bounds(bound for each in report.tended for bound in (each.start, each.end))
     ages = [of for each in report.tended for of in (each.compared_seconds, each.sealed_seconds)]
     if not all(isfinite(each) for each in (*ages, *(of.phi for of in report.seen)) if each):

@@ -100,17 +100,17 @@ def check_knows_caches(version: int) -> None:
 
 def _check_key(key: Key) -> None:
     if len(key) > OBJECT_KEY_BYTES:
-        raise ValueError(f"a key of {len(key)} bytes, where {OBJECT_KEY_BYTES} are the most")
+        raise ValueError(f"a key of {len(key)} bytes; at most {OBJECT_KEY_BYTES} are allowed")
 
 
 def _check_value(value: bytes) -> None:
     if len(value) > VALUE_BYTES:
-        raise ValueError(f"a value of {len(value)} bytes, where {VALUE_BYTES} are the most")
+        raise ValueError(f"a value of {len(value)} bytes; at most {VALUE_BYTES} are allowed")
 
 
 def _check_listed(listed: tuple[Listed, ...]) -> None:
     if len(listed) > LISTED:
-        raise ValueError(f"{len(listed)} entries are listed, where {LISTED} are the most")
+        raise ValueError(f"{len(listed)} entries are listed; at most {LISTED} are allowed")
     for each in listed:
         _check_key(each.key)
 
@@ -135,7 +135,7 @@ def _check_to_server(message: ToVolumeServer, version: int) -> None:
             _check_key(key)
             _check_value(value)
         case Acknowledge(items=items) if len(items) > OBJECT_LEASES:
-            raise ValueError(f"{len(items)} items, where {OBJECT_LEASES} are the most")
+            raise ValueError(f"{len(items)} items; at most {OBJECT_LEASES} are allowed")
 
 
 def _check_to_cache(message: ToCache, version: int) -> None:

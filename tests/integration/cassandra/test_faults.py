@@ -51,7 +51,7 @@ async def test_where_nobody_answers_it_says_so() -> None:
         await open_store(f"cassandra:127.0.0.1:{port}/k", TABLE).__aenter__()
     place = f"127.0.0.1:{port}"
     assert (
-        str(raised.value) == f"nobody answers at cassandra:{place}/k: {place}: connection refused"
+        str(raised.value) == f"no node answers at cassandra:{place}/k: {place}: connection refused"
     )
 
 

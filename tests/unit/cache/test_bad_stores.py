@@ -105,7 +105,7 @@ async def test_an_answer_that_cannot_be_sent_ends_nothing_else(
 
     def encode(message: ToCache, version: int) -> bytes:
         if isinstance(message, Fetched) and b"long" in message.value:
-            raise LocalProtocolError("a Fetched of 99 bytes, where 98 are the most")
+            raise LocalProtocolError("a Fetched of 99 bytes; at most 98 are allowed")
         return encode_volume(message, version)
 
     async with stage() as it:

@@ -83,7 +83,7 @@ async def test_top_and_status_say_of_each_tier_what_the_api_says(capsys: Capture
             of_rows = await said(capsys, "top", "rows", "--once", "-m", url)
             assert "caches: 1 volume, 0 readers with 0 object leases" in of_rows
             assert "store mail: 2 nodes, 2 connected" in of_rows
-            assert "n2 is taken to be down by 1 node" in of_rows
+            assert "n2 is considered down by 1 node" in of_rows
             assert "n1 keeps 41 writes for n2" in of_rows
             of_counters = await said(capsys, "top", "counters", "--once", "-m", url)
             assert f"entities (Counter): {instances} instances at 1 owner" in of_counters
@@ -98,7 +98,7 @@ async def test_top_and_status_say_of_each_tier_what_the_api_says(capsys: Capture
             assert whole["tiers"][0]["entities"]["instances"] == instances
             assert whole["stores"][0]["upkeep"]["hints"][0]["count"] == 41
             lines = (await said(capsys, "status", "-m", url)).splitlines()
-            assert "store mail\tn2 is taken to be down by 1 node" in lines
+            assert "store mail\tn2 is considered down by 1 node" in lines
             assert any(line.startswith("pool rows\tcaches: 1 volume,") for line in lines)
             refused = await said(capsys, "top", "--once", "-m", url, code=2)
             assert "there are 2 pools: name one of counters, rows" in refused
@@ -223,7 +223,7 @@ def test_of_the_store_everything_is_said_that_runs_or_is_not_well() -> None:
         "  a node has a later topology",
         "  change: c is being added, waits for c",
         "  c has copied 25% of what it gains",
-        "  b is not connected to the managers and taken to be down by 1 node",
+        "  b is not connected to the managers and considered down by 1 node",
         "  c is joining",
         "  a keeps 5 writes for b",
         "  7 hints were too many and not kept: comparing brings them",

@@ -55,7 +55,7 @@ class NarrowHandler:
         ({"labels": {"zone": "b" * 201}}, "label 'zone' or its value is longer than 200"),
         ({"labels": {"zone": "b\n"}}, r"a label cannot be 'zone': 'b.n': .* leave it out"),
         ({"labels": {"\ud800": "b"}}, r"a label cannot be '.ud800': 'b': .* leave it out"),
-        ({"labels": {str(i): "" for i in range(65)}}, "65 labels, where 64 are the most"),
+        ({"labels": {str(i): "" for i in range(65)}}, "65 labels; at most 64 are allowed"),
         (
             {"lookup": Lookup},
             "lookup is a Lookup of the same pool, not <class .*; write it like look",
@@ -110,7 +110,7 @@ class NarrowHandler:
             },
             "hand_off listens on 0.0.0.0, which other machines reach",
         ),
-        ({"hand_off_insecure": True}, "without hand_off none is: pass hand_off"),
+        ({"hand_off_insecure": True}, "without hand_off it accepts none: also pass hand_off"),
         (
             {"hand_off": KeyedState(), "hand_off_insecure": "false"},
             "hand_off_insecure is True or False, not 'false'",
@@ -199,7 +199,7 @@ def test_a_drain_that_cannot_be_is_refused_at_once(drain: Any, hand_off: Any) ->
 
 @pytest.mark.parametrize("amount", ["x", None, -1, float("inf"), float("nan"), 10**400, [1], 1j])
 def test_a_load_that_cannot_be_is_refused_at_once(amount: Any) -> None:  # noqa: ANN401
-    with pytest.raises(UsageError, match=r"a load of .*, where a number from 0"):
+    with pytest.raises(UsageError, match=r"a load of .*; it must be a number from 0"):
         owner().record_load("k", amount)
 
 

@@ -54,7 +54,7 @@ def test_whatever_else_comes_is_read_or_refused(value: str) -> None:
         ("carts;journal=0;number=1;key=a", "cannot be read"),
         ("%00;journal=0;number=1;key=", "its pool"),
         ("%ff;journal=0;number=1;key=", "cannot be read"),
-        ("c;journal=0;number=1;key=" + "a" * HEADER_CHARACTERS, "8025 characters, where 8000"),
+        ("c;journal=0;number=1;key=" + "a" * HEADER_CHARACTERS, "the limit is 8000"),
     ],
 )
 def test_what_is_no_lease_is_refused_with_why(value: str, says: str) -> None:
@@ -68,7 +68,7 @@ def test_headers_without_a_lease_are_refused() -> None:
 
 
 def test_a_lease_that_fits_no_header_is_refused() -> None:
-    with pytest.raises(UsageError, match="a key of 1025 bytes does not fit a header"):
+    with pytest.raises(UsageError, match="a key of 1025 bytes does not fit into a header"):
         Lease(b"x" * 1025, 1, 1, "carts").headers()
     with pytest.raises(UsageError, match="names no pool"):
         Lease(b"x", 1, 1).headers()

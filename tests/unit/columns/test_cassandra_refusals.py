@@ -25,8 +25,8 @@ LATE = WriteTimeout(
 @pytest.mark.parametrize(
     ("error", "is_write", "kind", "says"),
     [
-        (AWAY, False, StoreError, "nobody answers at {}: 10.0.0.1:9042: connection refused"),
-        (NoHostAvailable("x", {}), True, StoreError, "nobody answers at {}: none of its nodes"),
+        (AWAY, False, StoreError, "no node answers at {}: 10.0.0.1:9042: connection refused"),
+        (NoHostAvailable("x", {}), True, StoreError, "no node answers at {}: none of its nodes"),
         (AWAY, True, WriteUnknown, "10.0.0.1:9042: connection refused. Repeat it"),
         (LATE, True, WriteUnknown, "not: Operation timed out - received only 0 responses. Repeat"),
         (OperationTimedOut({"10.0.0.1": "x"}, "10.0.0.1"), False, StoreError, "no answer came"),

@@ -128,7 +128,7 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
     [
         (decode_to_taker, b"", "an empty message"),
         (decode_to_source, b"\x02\x91\xa5Taken", "speaks version 2 .*: upgrade tenure"),
-        (decode_to_taker, bytes(HAND_OFF_BYTES + 1), f"of {HAND_OFF_BYTES + 1} bytes, where"),
+        (decode_to_taker, bytes(HAND_OFF_BYTES + 1), f"of {HAND_OFF_BYTES + 1} bytes; at most"),
         (
             decode_to_taker,
             packed("Chunk", bytes(CHUNK_BYTES + 1)),

@@ -123,7 +123,7 @@ def test_no_bytes_are_refused() -> None:
     ],
 )
 def test_too_many_bytes_are_refused_before_they_are_looked_at(decode: Decode, limit: int) -> None:
-    with pytest.raises(RemoteProtocolError, match=f"{limit + 1} bytes, where {limit} are the most"):
+    with pytest.raises(RemoteProtocolError, match=f"{limit + 1} bytes; at most {limit} are"):
         decode(bytes(limit + 1), NEWEST)
 
 

@@ -34,7 +34,7 @@ def test_a_key_is_as_long_as_the_limit_and_no_longer(most: bytes) -> None:
         Held(start=b"", end=most + b"k", number=1),
         Held(start=most + b"k", end=None, number=1),
     ):
-        with pytest.raises(RemoteProtocolError, match="a key of 1025 bytes, where 1024"):
+        with pytest.raises(RemoteProtocolError, match="a key of 1025 bytes; at most 1024"):
             codec.decode_to_manager(request(held), NEWEST)
 
 

@@ -219,7 +219,7 @@ TOO_MUCH = [
     (replace(MESSAGES[10], key=LONG), "a key of 2049 bytes"),
     (replace(MESSAGES[14], items=(replace(ITEMS[0], key=LONG),)), "a key of 2049 bytes"),
     (replace(MESSAGES[14], items=(replace(ITEMS[1], key=b"z"),)), "ends after its start"),
-    (replace(MESSAGES[14], items=(replace(ITEMS[1], end=LONG),)), "where 1024 are the most"),
+    (replace(MESSAGES[14], items=(replace(ITEMS[1], end=LONG),)), "at most 1024 are allowed"),
 ]
 
 

@@ -128,7 +128,7 @@ class ValueCodec(Generic[V]):
         if size > ENTRY_BYTES:
             raise self._refusal(
                 user_key,
-                f"of {size} bytes with its key, where {ENTRY_BYTES} are the most: keep large "
+                f"of {size} bytes with its key; at most {ENTRY_BYTES} are allowed: keep large "
                 "values elsewhere, by reference",
             )
         if not is_alike(came, value):

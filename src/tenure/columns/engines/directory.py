@@ -71,8 +71,8 @@ def prepare(path: Path, log: Path | None) -> None:
     where = Path(said.log) if said.log else None
     if where != (log and log.resolve()):
         raise ConfigurationError(
-            f"the store {path} has its commit log in {where or path}, and would forget what is "
-            f"only there. Open it with {f'log={said.log!r}' if where else 'no log=...'}; where the "
+            f"the store {path} has its commit log in {where or path}, and would lose what is "
+            f"only there. Open it with {f'log={said.log!r}' if where else 'no log=...'}; if the "
             f"log was moved, correct the line in {path / MARK}"
         )
     if where is not None:

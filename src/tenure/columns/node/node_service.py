@@ -101,8 +101,8 @@ def _listening(where: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigurationError(
-            f"nobody can listen at {where}: {error.strerror or error}. Stop what listens there, "
-            "perhaps another node, or choose another with --port; a node takes that of TCP and UDP"
+            f"cannot listen at {where}: {error.strerror or error}. Stop what listens there, "
+            "perhaps another node, or choose another port with --port; it is for TCP and UDP"
         ) from error
 
 

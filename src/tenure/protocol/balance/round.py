@@ -378,7 +378,7 @@ class Round:
     def why_nothing(self) -> str:
         """Why nothing moves, and nothing that would is held back."""
         if self.situation.loads is None:
-            return "no load is known: nobody has told any, or not everybody has"
+            return "no load is known: not every owner has reported yet"
         most = max(self.accounts.all, key=lambda account: account.use)
         most_at = f"{most.name} carries most, {self.of_share(most)}"
         return f"{most_at}; {self.bearable:.2f} is too much"

@@ -39,13 +39,13 @@ PINNED_KEY_BYTES = KEY_BYTES - 1
 def wrong_with_points(split_points: Sequence[Key]) -> str | None:
     """Why a pool cannot be cut at these; None if it can."""
     if len(split_points) > SPLIT_POINTS_PER_POOL:
-        return f"{len(split_points)} split points, where {SPLIT_POINTS_PER_POOL} are the most"
+        return f"{len(split_points)} split points; at most {SPLIT_POINTS_PER_POOL} are allowed"
     if sum(map(len, split_points)) > BOUND_BYTES_PER_TABLE // 2:
         return (
-            f"split points of {sum(map(len, split_points))} bytes in all, where "
-            f"{BOUND_BYTES_PER_TABLE // 2} are the most; choose fewer or shorter ones"
+            f"split points of {sum(map(len, split_points))} bytes in all; at most "
+            f"{BOUND_BYTES_PER_TABLE // 2} are allowed; choose fewer or shorter ones"
         )
     longest = max(map(len, split_points), default=0)
     if longest <= KEY_BYTES:
         return None
-    return f"a split point of {longest} bytes, where {KEY_BYTES} are the most; choose shorter ones"
+    return f"a split point of {longest} bytes; at most {KEY_BYTES} are allowed; choose shorter ones"

@@ -67,7 +67,7 @@ class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_on
         """Raise ValueError where this is not a table."""
         ranges = self.ranges
         if not 0 < ranges <= RANGES_PER_TABLE:
-            raise ValueError(f"a table of {ranges} ranges, where 1 to {RANGES_PER_TABLE} may be")
+            raise ValueError(f"a table of {ranges} ranges; 1 to {RANGES_PER_TABLE} are allowed")
         for column in (self.owners, self.numbers, self.sinces):
             _check_width(column, ranges)
         if not self.lengths:

@@ -31,12 +31,12 @@ def check_size(edits: list[Edit]) -> None:
         raise SchemaError("the mutation is empty: name a family with a column to write or delete")
     if len(edits) > MUTATION_EDITS:
         raise SchemaError(
-            f"the mutation has {len(edits)} columns, and {MUTATION_EDITS} at most: split it"
+            f"the mutation has {len(edits)} columns; at most {MUTATION_EDITS} are allowed: split it"
         )
     size = 0
     for edit in edits:
         size += len(edit.super or b"") + len(edit.name or b"") + len(edit.value or b"")
     if size > MUTATION_BYTES:
         raise SchemaError(
-            f"the mutation has {size} bytes, and {MUTATION_BYTES} at most: write it in parts"
+            f"the mutation has {size} bytes; at most {MUTATION_BYTES} are allowed: split it"
         )

@@ -63,7 +63,7 @@ class NameType(msgspec.Struct, frozen=True):
             raise SchemaError(f"{what} cannot be {shown(name)}: {error}") from None
         if len(encoded) > NAME_BYTES:
             raise SchemaError(
-                f"{what} has {len(encoded)} bytes, and {NAME_BYTES} at most: {shown(name)}"
+                f"{what} has {len(encoded)} bytes; at most {NAME_BYTES} are allowed: {shown(name)}"
             )
         return encoded
 

@@ -214,7 +214,7 @@ class LedCluster:
                     f"or remove {other.name!r} first"
                 )
         if len(known) >= NODES and all(other.id != node.id for other in known):
-            return "full", f"{self.name!r} has {len(known)} nodes, which are the most"
+            return "full", f"{self.name!r} has {len(known)} nodes; no more are allowed"
         return None
 
     def _know(self, node: Node) -> None:

@@ -187,7 +187,7 @@ class TopologyLeader:
                 "name fewer",
             )
         if len(self.led) >= CLUSTERS:
-            raise ChangeRefused(f"there are {CLUSTERS} clusters, which are the most", "delete one")
+            raise ChangeRefused(f"there are {CLUSTERS} clusters; no more are allowed", "delete one")
 
     def _delete(self, wanted: DeleteCluster) -> ClusterForgotten:
         cluster = self._named(wanted.cluster)

@@ -173,7 +173,7 @@ def condition_of(headers: Mapping[str, str]) -> Condition:
     wanted = versions_in(headers, "If-Match")
     unwanted = versions_in(headers, "If-None-Match")
     if unwanted not in ((), (ANY,)):
-        raise ServiceRefusal(400, "condition", "If-None-Match takes * where something is written")
+        raise ServiceRefusal(400, "condition", "If-None-Match must be * in a request that writes")
     return Condition(wanted, bool(unwanted))
 
 

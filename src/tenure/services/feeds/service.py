@@ -220,7 +220,7 @@ class Feeds(Service[Any]):
     @operation(
         "DELETE",
         FEED + "/sources",
-        "Poll a source no more",
+        "Stop polling a source",
         {204: None},
         query=SourceNamed,
         refusals=(404, 410),

@@ -64,7 +64,7 @@ class MessageTargets:
     async def accept(self, target: str, topic: str) -> None:
         """Check that messages can be sent to a target. Raises ServiceRefusal."""
         if target == QUEUE:
-            raise ServiceRefusal(422, "target", f"{QUEUE} names no queue: {QUEUE}NAME does")
+            raise ServiceRefusal(422, "target", f"{QUEUE} does not name a queue: write {QUEUE}NAME")
         if target.startswith(QUEUE):
             await self._queue_writer().rely(target.removeprefix(QUEUE), topic)
         else:

@@ -331,11 +331,11 @@ class StoreContract:
                 ),
                 ("empty", lambda: store.insert(MAIL, "k", {})),
                 (
-                    "65535 at most",
+                    "at most 65535",
                     lambda: store.insert(MAIL, "k" * 65_536, {"profile": {"x": b""}}),
                 ),
                 (
-                    "65535 at most",
+                    "at most 65535",
                     lambda: store.insert(MAIL, "k", {"profile": {"x" * 65_536: b""}}),
                 ),
                 (
@@ -343,7 +343,7 @@ class StoreContract:
                     lambda: store.insert(MAIL, "k", {"profile": {"x": bytes(16 * 2**20 + 1)}}),
                 ),
                 (
-                    "33554432 at most",
+                    "at most 33554432",
                     lambda: store.insert(
                         MAIL, "k", {"profile": {each: bytes(12 * 2**20) for each in "abc"}}
                     ),

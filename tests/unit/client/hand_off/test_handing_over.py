@@ -298,7 +298,7 @@ async def test_a_chunk_that_is_too_large_is_not_sent(
     first = await stage.join(heavy)
     await stage.until(lambda: bool(first.owner.ranges))
     taker = await stage.join()
-    await stage.until(lambda: "where 4194304 are the most" in caplog.text)
+    await stage.until(lambda: "at most 4194304 are allowed" in caplog.text)
     await stage.until(lambda: bool(taker.owner.ranges))
     assert not any(granted.with_state for granted in taker.granted)
 

@@ -340,7 +340,7 @@ def test_the_largest_value_that_may_be_assigned_fits_into_a_chunk() -> None:
     state["k"] = bytes(ENTRY_BYTES - 10)
     (chunk,) = exported(state, WHOLE)[1]
     assert len(chunk) <= CHUNK_BYTES
-    with pytest.raises(ValueTypeError, match="bytes with its key, where 4190208 are the most"):
+    with pytest.raises(ValueTypeError, match="bytes with its key; at most 4190208 are allowed"):
         state["a longer key"] = bytes(ENTRY_BYTES - 10)
 
 

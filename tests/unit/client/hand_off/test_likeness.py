@@ -180,7 +180,7 @@ def test_what_may_be_assigned_arrives_as_it_was(value_type: Any, value: Any) -> 
         (Any, 1 << 70, "of the type int: "),
         (Room, "a text", "KeyedState of Room cannot hand over the value of 'k', of the type str"),
         (set[str], frozenset("a"), "of the type frozenset: it would arrive as {'a'}"),
-        (Any, bytes(4 << 20), "bytes with its key, where 4190208 are the most"),
+        (Any, bytes(4 << 20), "bytes with its key; at most 4190208 are allowed"),
     ],
     ids=lambda it: str(it)[:20],
 )

@@ -368,7 +368,7 @@ def test_what_stands_in_the_way_of_relieving_an_owner_is_told() -> None:
 def test_a_policy_that_does_nothing_says_why() -> None:
     members, even_enough = candidates(1, 2), table(eighths(1, 1, 1, 1, 2, 2, 2, 2))
     for asked, why in (
-        (None, "no load is known: nobody has told any, or not everybody has"),
+        (None, "no load is known: not every owner has reported yet"),
         (
             loads(*[1020] * 4, *[980] * 4),
             "owner-1 carries most, 1.02 of its share; 1.05 is too much",

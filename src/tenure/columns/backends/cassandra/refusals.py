@@ -61,7 +61,7 @@ def in_our_words(error: BaseException, address: CassandraAddress, *, is_write: b
         case Unauthorized():
             return StoreError(f"{address} does not let this user do it: {said}")
         case NoHostAvailable() if not error.errors or not is_write:
-            return StoreError(f"nobody answers at {address}: {said}")
+            return StoreError(f"no node answers at {address}: {said}")
         case OperationTimedOut() if not is_write:
             return StoreError(f"{address} has not answered in time: {said}")
         case _ if is_write:

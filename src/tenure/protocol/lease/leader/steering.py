@@ -179,7 +179,7 @@ def _wrong(table: LeaseTable, command: SteeringCommand) -> Impossible | None:
             there = _listed(f"{each.name} ({i})" for i, each in table.members.items())
             return Impossible(f"there is no incarnation {incarnation} {where}; there are: {there}")
         case PinKey(key=key) if len(key) > PINNED_KEY_BYTES:
-            why = f"a key of {len(key)} bytes cannot be pinned; {PINNED_KEY_BYTES} are the most"
+            why = f"a key of {len(key)} bytes cannot be pinned; the limit is {PINNED_KEY_BYTES}"
             return Impossible(f"{why} in an ordered pool", way_out="pin a shorter key")
         case ChoosePolicy(policy=policy) if policy not in POLICIES[table.kind]:
             there = ", ".join(POLICIES[table.kind])
@@ -200,7 +200,7 @@ def _listed(names: Iterable[str]) -> str:
 def _too_many(wanted: Steering) -> str:
     return (
         f"{len(wanted.cordoned)} owners would be cordoned, {len(wanted.drained)} drained and "
-        f"{len(wanted.pins)} keys pinned, and {NAMED_AT_MOST} of each are the most"
+        f"{len(wanted.pins)} keys pinned; at most {NAMED_AT_MOST} of each are allowed"
     )
 
 

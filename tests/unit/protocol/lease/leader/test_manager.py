@@ -209,7 +209,7 @@ def test_split_points_that_are_too_long_never_reach_the_journal() -> None:
     before = list(driven.journal.records)
     answer = driven.ask(CreatePool("p", "ordered", (b"a", b"k" * (KEY_BYTES + 1))))
     assert answer == Impossible(
-        "a split point of 1025 bytes, where 1024 are the most; choose shorter ones"
+        "a split point of 1025 bytes; at most 1024 are allowed; choose shorter ones"
     )
     assert list(driven.journal.records) == before
     assert driven.ask(CreatePool("p", "ordered", (b"k" * KEY_BYTES,))) == PoolMade(

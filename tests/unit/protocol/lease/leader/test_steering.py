@@ -401,7 +401,7 @@ def test_pins_cordons_and_drains_are_not_without_number(
     """Owners that have gone stay cordoned: each record that steers has all of their names."""
     desk = two_owners()
     desk.context.write(Changed(pool="p", entries=(), steering=full))
-    assert "1000 of each are the most" in refused(desk, more)
+    assert "at most 1000 of each are allowed" in refused(desk, more)
 
 
 # --- what is journaled ----------------------------------------------------------------------------
