@@ -119,6 +119,23 @@ async def test_before_during_and_after_an_owner_goes_the_page_shows_what_the_api
         await expect(page.locator("[data-status=Role]")).to_have_text(status["role"])
 
 
+async def test_names_are_in_the_order_of_their_numbers_and_counts_in_that_of_counts(
+    browser: Browser,
+) -> None:
+    async with dashboard(browser, owners=0) as (manager, page, owners):
+        for name in ("node-10", "node-2", "node-1"):
+            owners.append(owner(manager, name))
+            await owners[-1].__aenter__()
+        names = page.locator("#owners tbody tr th")
+        await expect(names).to_have_text(["node-1", "node-2", "node-10"])
+        await page.locator("#owners button[data-by=name]").click()
+        await expect(names).to_have_text(["node-10", "node-2", "node-1"])
+        await page.locator("#owners button[data-by=ranges]").click()
+        table = await shown(page)
+        ranges = [each["ranges"] for each in table.values()]
+        assert ranges == sorted(ranges, reverse=True)
+
+
 async def test_a_hole_is_seen_and_every_range_can_be_walked_to_by_keyboard(
     browser: Browser,
 ) -> None:

@@ -19,6 +19,9 @@ export async function ask(path, body, method) {
   return answer;
 }
 
+// Names in the order that people expect: node-2 comes before node-10.
+export const compareNames = new Intl.Collator("en", { numeric: true }).compare;
+
 export const poolPath = (pool, what) => `/v1/pools/${encodeURIComponent(pool)}/${what}`;
 
 // An element with text in it, and never markup: any client that joins can choose its name.

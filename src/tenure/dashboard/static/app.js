@@ -1,6 +1,6 @@
 // The page: it reads again what the manager's pushes name.
 
-import { ask, breathe, byId, element, offer, poolPath } from "./api.js";
+import { ask, breathe, byId, compareNames, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
 import { sayStandby, showManagers } from "./managers.js";
@@ -194,7 +194,7 @@ async function readOnce() {
 async function readPool({ pool, ranges }) {
   const found = await ask(poolPath(pool, "owners"));
   if (ranges !== page.ranges) return; // another pool was chosen meanwhile
-  const sorted = found.owners.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sorted = found.owners.sort((a, b) => compareNames(a.name, b.name));
   offerView("caches", sorted.some((owner) => owner.volume));
   offerView("entities", sorted.some((owner) => owner.entities));
   if (page.view === "caches") showCaches(sorted);

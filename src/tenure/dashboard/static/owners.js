@@ -1,6 +1,6 @@
 // The owners of a pool: sorted, filtered, and as many as the user wants to see.
 
-import { byId, command, element, fill } from "./api.js";
+import { byId, command, compareNames, element, fill } from "./api.js";
 
 const AT_FIRST = 100;
 
@@ -37,7 +37,9 @@ export class OwnersTable {
   draw() {
     const wanted = byId("owners-filter").value.trim().toLowerCase();
     const found = this.owners.filter((o) => `${o.name} ${o.address}`.toLowerCase().includes(wanted));
-    const order = (a, b) => (a[this.by] < b[this.by] ? -1 : a[this.by] > b[this.by] ? 1 : 0);
+    const order = this.by === "name"
+      ? (a, b) => compareNames(a.name, b.name)
+      : (a, b) => a[this.by] - b[this.by];
     found.sort((a, b) => (this.isDown ? order(b, a) : order(a, b)));
     byId("owners-count").textContent = `(${this.owners.length})`;
     for (const head of this.heads) {

@@ -1,7 +1,7 @@
 // A cluster's ring: an arc for each range in the colour of its first replica, stronger where there is
 // more load; inside it a band in the colour of that node's rack; outside, each node at its token.
 
-import { byId, element } from "./api.js";
+import { byId, compareNames, element } from "./api.js";
 import { colour, dark, swatch } from "./space.js";
 
 const NAMES = 40; // more would lie on each other
@@ -37,7 +37,7 @@ export class Ring {
   show(ring) {
     this.ring = ring;
     this.nodes = new Map(ring.nodes.map((node) => [node.name, node]));
-    this.racks = [...new Set(ring.nodes.map(rackOf))].sort();
+    this.racks = [...new Set(ring.nodes.map(rackOf))].sort(compareNames);
     this.at = Math.max(0, Math.min(this.at, ring.ranges.length - 1));
     this.draw();
     byId("ring-racks").replaceChildren(...this.racks.map((rack) => swatch(rack, this.rackColour(rack))));

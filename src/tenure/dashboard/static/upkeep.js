@@ -1,6 +1,6 @@
 // What nodes of a cluster do automatically: watching each other, comparing and sealing, keeping hints.
 
-import { ago, byId, bytes, element, fill, number, row } from "./api.js";
+import { ago, byId, bytes, compareNames, element, fill, number, row } from "./api.js";
 import { heading } from "./ring.js";
 
 const AT_FIRST = 100;
@@ -23,7 +23,7 @@ export function showUpkeep(upkeep) {
 
 // φ of each node by each: a row for the watching node, a column for the watched one.
 function showWatching(seen) {
-  const names = [...new Set(seen.flatMap((each) => [each.by, each.node]))].sort();
+  const names = [...new Set(seen.flatMap((each) => [each.by, each.node]))].sort(compareNames);
   const of = new Map(seen.map((each) => [JSON.stringify([each.by, each.node]), each]));
   byId("watching").hidden = !names.length;
   byId("watching").tHead.replaceChildren(row([
@@ -32,7 +32,7 @@ function showWatching(seen) {
   fill(byId("watching").tBodies[0], names.map((by) => row([
     heading(by), ...names.map((node) => suspicion(of.get(JSON.stringify([by, node])))),
   ])));
-  const down = [...new Set(seen.filter((each) => each.is_convicted).map((each) => each.node))].sort();
+  const down = [...new Set(seen.filter((each) => each.is_convicted).map((each) => each.node))].sort(compareNames);
   byId("watching-words").textContent = down.length
     ? `Considered down: ${down.map((node) => `${node} by ${count(seen, node)}`).join(", ")}.`
     : "Every node considers every other up.";
