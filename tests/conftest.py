@@ -1,4 +1,6 @@
-"""What all tests share: how Hypothesis searches, and that nothing stays open or taken."""
+"""The configuration that all tests share: how Hypothesis searches, and checks that nothing stays
+open or taken.
+"""
 
 import os
 import signal

@@ -49,7 +49,9 @@ class OpenConnections:
         Connection.__init__ = remember  # type: ignore[method-assign, assignment]
 
     def left(self) -> list[str]:
-        """Those that nobody closed, though their event loop has ended; from here on they are."""
+        """Return those that nobody has closed although their event loop has ended, and
+        close them.
+        """
         open_ = [each for each in self._made if each._protocol is not None]
         left = [each for each in open_ if each._loop.is_closed()]
         self._made[:] = [each for each in open_ if not each._loop.is_closed()]

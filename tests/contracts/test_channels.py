@@ -1,4 +1,6 @@
-"""What `transport.channels` promises, of sockets and of the channels in memory that tests use."""
+"""The contract of `transport.channels`, kept by sockets and by the channels in memory that tests
+use.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

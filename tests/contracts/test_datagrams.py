@@ -1,4 +1,6 @@
-"""What `transport.datagram` promises, of UDP and of the datagrams in memory that tests use."""
+"""The contract of `transport.datagram`, kept by UDP and by the datagrams in memory that
+tests use.
+"""
 
 import asyncio
 import socket

@@ -56,7 +56,7 @@ class TestSqlite(RestorableJournalContract):
 
 
 OURS = 0
-"""In a mandate: the journal at hand, whichever that is."""
+"""Stands in a mandate for the journal at hand, whichever that is."""
 SMALL = st.integers(0, 4)
 RECORDS = st.lists(st.builds(PromiseLowered, promise_ns=SMALL), max_size=3).map(tuple)
 SEATS = st.builds(Seat, SMALL, SMALL, st.sampled_from(["", "http://a"]), SMALL)
@@ -77,7 +77,7 @@ LIKELY = st.sampled_from(["take the seat", "append", "compact"])
 async def story(
     journal: Journal[AnyRecord, State], plan: list[JournalAction | str]
 ) -> list[object]:
-    """What comes of each step; a word stands for the action that is right at that moment."""
+    """Return the result of each step; a word stands for the action that is right at that moment."""
     told: list[object] = []
     for step in plan:
         seat, history = await journal.read_seat(), await journal.load()

@@ -69,7 +69,7 @@ def codec(format_version: int = 1) -> JournalCodec[Change, House]:
 
 
 class Houses:
-    """What changes come to: a `History` of `protocol.log`."""
+    """The state to which changes lead: a `History` of `protocol.log`."""
 
     def __init__(self, house: House, lsn: int) -> None:
         self.house, self.lsn = dict(house), lsn
@@ -141,7 +141,7 @@ async def test_a_standby_of_it_follows(journal: Journal[Change, House]) -> None:
 
 @pytest.mark.asyncio
 async def test_what_its_codec_refuses_is_not_written(tmp_path: Path, etcd: Cluster) -> None:
-    """Where records are kept as bytes."""
+    """This concerns journals that keep records as bytes."""
     for url in (f"sqlite:{tmp_path}/journal.sqlite", fresh_url(etcd)):
         journal = open_journal(url, codec())
         leadership = await lead(journal)

@@ -46,7 +46,7 @@ class TestWeighted(PolicyContract):
 
 
 def test_plans_do_not_depend_on_the_hash_seed() -> None:
-    """Of the process: here it is another than in that one."""
+    """The hash seed is that of the process: here it differs from the one in the other process."""
     here = "".join(f"{name} {digest(POLICIES[name])}\n" for name in sorted(POLICIES))
     seeds = {"1", "2"} - {os.environ.get("PYTHONHASHSEED", "")}
     for seed in sorted(seeds):

@@ -21,7 +21,7 @@ URL = "http://127.0.0.1:7500"
 
 
 def programs(listening: str = URL) -> dict[str, Any]:
-    """What the programs in the guide define."""
+    """Return the names that the programs in the guide define."""
     names: dict[str, Any] = {}
     for line, program in python_fences(GUIDE):
         here = program.replace("127.0.0.1:7500", listening.removeprefix("http://"))
@@ -56,7 +56,7 @@ async def test_a_table_behind_the_guides_server(
 
 
 def owner_programs(manager: str) -> dict[str, Any]:
-    """What the two programs of the guide to caching an owner define."""
+    """Return the names that both programs of the guide to caching an owner define."""
     names: dict[str, Any] = {}
     for line, program in python_fences((GUIDES / "caching-an-owner.md").read_text("utf-8")):
         here = program.replace("http://127.0.0.1:7400", manager)

@@ -23,7 +23,7 @@ PAGES = {
     "pubsub": ("announce", ("home-pc", "10.0.0.9")),
     "queues": ("receive", ("work-pc", 2)),
 }
-"""By service: what the program on its page is called with."""
+"""For each service, the arguments with which its page's program is called."""
 DRAWN = re.compile(r"[0-9a-f.]*\d[0-9a-f.]*")
 """Versions, times and names of readers, which differ from run to run."""
 
@@ -82,7 +82,9 @@ def rules_of(name: str, place: Path) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 async def program_of(name: str, urls: str, key: str) -> Any:  # noqa: ANN401  # what it returns
-    """What the program of the page comes to, with another key, at a service that runs there."""
+    """Run the program of the page with another key, at a service that runs at these URLs, and
+    return its result.
+    """
     *_, (_, program) = python_fences(page(name))
     function, (_, *others) = PAGES[name]
     names: dict[str, Any] = {}

@@ -89,7 +89,7 @@ MOST_SAID = 2_000
 """Characters of an error: it names what is wrong, and does not repeat what was sent."""
 A_NODE = NodeIdentity(cluster="c", node=1, token=b"t")
 PLACE = Path(mkdtemp(prefix="tenure-hostile-"))
-"""Where what a file may hold is written; it is removed when the program ends."""
+"""The directory for files with hostile contents; it is removed when the program ends."""
 
 
 def wired(decode: Callable[[bytes, int], object]) -> Decode:
@@ -108,12 +108,12 @@ def message(decode: Decode, encode: Callable[[Any], bytes]) -> Decode:
 
 
 def summed(data: bytes) -> bytes:
-    """With the checksum that it should have behind its first byte."""
+    """Return the data with the right checksum behind its first byte."""
     return data[:1] + zlib.crc32(data[1:]).to_bytes(4, "big") + data[1:]
 
 
 def unsealed(whole: bytes) -> bytes:
-    """Without that checksum, which is put in again."""
+    """Return the bytes without that checksum, which `summed` puts in again."""
     return whole[:1] + whole[5:]
 
 
@@ -235,7 +235,7 @@ def packed(*messages: object, by: Callable[[Any, int], bytes]) -> tuple[bytes, .
 
 TEXT = (ValueError,)
 MSGPACK = (ValueError, RecursionError)
-"""Of a peer that is trusted with all there is: an error of the bytes ends its call."""
+"""Errors that a fully trusted peer may cause: an error in its bytes ends its call."""
 FAILURE = EntityFailure(seq=1, module="builtins", name="ValueError", text="it is odd")
 JSON_BODIES = (
     b'{"name": "rooms", "kind": "ordered", "split_points": ["a", {"hex": "ff"}]}',
@@ -471,7 +471,7 @@ DECODERS: dict[str, HostileDecoder] = {
 
 
 def outcome(decoder: HostileDecoder, data: bytes) -> object:
-    """What comes of it; any other exception than a refusal is a fault."""
+    """Return the outcome of decoding; any exception other than a refusal is a fault."""
     try:
         return decoder.decode(data)
     except decoder.refusals as error:

@@ -58,7 +58,7 @@ class Program:
             self.wait_for(pattern)
 
     def kill(self) -> None:
-        """As kill -9 does."""
+        """Kill it as kill -9 does."""
         self.process.kill()
         self.process.wait()
 

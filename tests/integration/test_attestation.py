@@ -118,7 +118,7 @@ def test_a_process_whose_first_thread_has_ended_is_not_gone_while_others_live() 
 
 
 def look_from(wrapper: list[str], *arguments: str) -> str:
-    """What `looking` prints in there; the test is skipped where that is not permitted."""
+    """Return what `looking` prints in there; skip the test if that is not permitted."""
     command = [*wrapper, sys.executable, "-m", "tests.integration.looking", *arguments]
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=DEADLINE_SECONDS
@@ -282,7 +282,7 @@ def test_a_successor_of_the_same_name_attests_and_joins_at_once() -> None:
 
 
 def test_a_forked_child_that_keeps_the_socket_does_not_keep_the_keys() -> None:
-    """No connection breaks: the owner is suspect when it has missed a renewal."""
+    """No connection breaks: the owner becomes suspect when it has missed a renewal."""
     with neighbours("default") as there:
         victim = there.start("victim", "forked")
         there.start("other")

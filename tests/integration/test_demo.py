@@ -24,7 +24,9 @@ needs_linux = pytest.mark.skipif(
 
 
 def processes_of(demo: "subprocess.Popen[str]") -> dict[str, int]:
-    """What it has started: pidfds by name, which stay those processes' whatever comes after."""
+    """Return the processes that it has started: pidfds by name, which keep meaning those processes,
+    whatever comes after.
+    """
     children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text("utf-8").split()
     found = {}
     for pid in children:

@@ -15,7 +15,7 @@ from tests.integration.programs import EXAMPLES, program
 from tests.patience import DEADLINE_SECONDS
 
 ROOMS = [f"room-{i}" for i in range(30)]
-"""So many that an owner that joins is sure to get some, whatever name it draws."""
+"""There are so many rooms that a joining owner is sure to get some, whatever name it draws."""
 
 
 def run(path: str, *arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""What is made before a fork and entered after it lives, as under `gunicorn --preload`."""
+"""Objects that are made before a fork and entered after it work, as under `gunicorn --preload`."""
 
 import json
 import os

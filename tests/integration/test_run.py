@@ -17,7 +17,7 @@ from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 
 START_SECONDS = 60.0
-"""For three processes, each of which imports FastAPI, beside other tests."""
+"""Long enough for three processes, each of which imports FastAPI, to start beside other tests."""
 ASKS_AT_ITS_END = """
 import os, signal, sys, time, urllib.request
 

@@ -115,7 +115,9 @@ async def test_owners_hand_over_and_lookups_follow_with_tls_all_the_way(tmp_path
 
 
 async def refusal(url: str, credentials: Credentials, why: str) -> str:
-    """What a lookup is told: an answer must come before it gives up, so it is ever more patient."""
+    """Return what a lookup is told: an answer must come before it gives up, so its
+    patience grows.
+    """
     said = ""
     for patience in (1, 4, 16):
         lookup = Lookup(url, pool="rooms", credentials=credentials, enter_timeout=patience)

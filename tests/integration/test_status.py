@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def status(*managers: str) -> dict[str, Any]:
-    """What it says as JSON."""
+    """Return what it says as JSON."""
     named = [part for url in managers for part in ("--manager", url)]
     done = await asyncio.to_thread(run, "status", "--json", *named)
     assert done.returncode == 0, done.stderr

@@ -34,7 +34,7 @@ class Teller:
         self._lines.extend(self.process.stderr)
 
     def of(self, cause: str) -> list[dict[str, Any]]:
-        """What it logged because of that."""
+        """Return what it logged because of that."""
         return [each for each in parsed("".join(self._lines)) if cause in causes(each)]
 
 

@@ -71,7 +71,7 @@ class Actor:
         return self.name
 
     def clock(self) -> Instant:
-        """What its clock shows."""
+        """Return what its clock shows."""
         return Instant(round(self.stage.now * self.rate))
 
     def post(self, event: Anything) -> None:
@@ -98,7 +98,7 @@ class Actor:
         self._is_busy = False
 
     def wakes_at(self) -> int:
-        """When it is due next, by the stage's clock."""
+        """Return when it is due next, by the stage's clock."""
         return round(self._wake_at / self.rate) if self.is_alive else FAR_FUTURE
 
     def kill(self) -> None:
@@ -236,7 +236,7 @@ class LookupActor(Actor):
         return None if found is None else found.address
 
     def owners(self) -> RangeMap[int]:
-        """Who has each range, as far as it knows."""
+        """Return the owner of each range, as far as it knows."""
         table = self.machine.table
         return RangeMap.at_starts(table.starts(), [known.owner for known in table.values()])
 

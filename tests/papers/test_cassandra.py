@@ -1,6 +1,7 @@
-"""What the Cassandra paper claims of its data model, API, local persistence and inbox search.
+"""The claims of the Cassandra paper about its data model, API, local persistence and inbox search.
 
-One test a claim, each with its section. What the paper claims of many nodes is for the cluster.
+There is one test for each claim, with its section. Tests of the cluster cover the paper's claims
+about many nodes.
 """
 
 import asyncio
@@ -141,7 +142,7 @@ def test_4_a_path_names_a_column_a_family_a_super_family_or_a_column_within(path
 
 
 def test_5_6_a_write_is_in_the_commit_log_before_it_is_in_memory(tmp_path: Path) -> None:
-    """What is on the disk at the moment of the answer has the write, with nothing flushed."""
+    """At the moment of the answer the write is on the disk, and nothing has been flushed."""
     with open_store(f"rocksdb:{tmp_path / 'store'}", T, log=tmp_path / "log") as store:
         store.insert(T, "k", {"simple": {"c": b"kept"}})
         assert not list((tmp_path / "store").glob("*.sst"))
@@ -225,7 +226,7 @@ def test_5_7_files_are_merged_with_files_of_like_size_only(tmp_path: Path) -> No
 
 
 def test_5_7_a_file_is_never_changed_once_it_is_written(tmp_path: Path) -> None:
-    """So who reads needs no lock: files come and go whole."""
+    """So a reader needs no lock: files come and go whole."""
     engine = filled(tmp_path, 2_000)
     for n in range(3):
         before = {each: each.read_bytes() for each in (tmp_path / "store").glob("*.sst")}
@@ -354,7 +355,7 @@ def _fetched(engine: RocksEngine) -> int:
 
 
 def counted(engine: RocksEngine, what: str) -> int:
-    """What RocksDB has counted of data blocks so far."""
+    """Return what RocksDB has counted of data blocks so far."""
     name = re.escape(f"rocksdb.block.cache.data.{what}")
     found = re.search(rf"{name} COUNT : (\d+)", engine.statistics())
     assert found

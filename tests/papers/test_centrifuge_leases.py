@@ -51,7 +51,9 @@ def next_request(stage: Stage, by: OwnerActor | None = None) -> Letter:
 
 
 def requests(stage: Stage, by: OwnerActor) -> list[LeaseRequest | ShortRequest]:
-    """With all that it holds or in short, in their order."""
+    """Return its requests in their order, whether they list everything that it holds or
+    are short.
+    """
     found: list[LeaseRequest | ShortRequest] = [*stage.messages(LeaseRequest, by=by)]
     found += stage.messages(ShortRequest, by=by)
     return sorted(found, key=lambda request: request.sequence)

@@ -1,7 +1,8 @@
-"""What the Volume Leases paper claims of its algorithms, one test a claim, each with its section.
+"""The claims of the Volume Leases paper about its algorithms, one test for each claim, with its
+section.
 
-Costs are counted by the trace simulator, on a workload a fiftieth of the paper's in size. What is
-compared is the order of the algorithms and the shape of the curves.
+The trace simulator counts the costs, on a workload a fiftieth of the paper's in size. The tests
+compare the order of the algorithms and the shape of the curves.
 """
 
 from array import array

@@ -141,7 +141,9 @@ def events(trace: Trace) -> Iterator[tuple[float, int | None, int]]:
 
 
 def by_machines(trace: Trace, terms: Terms) -> tuple[list[int], int]:
-    """What each server sends and receives, but for introductions; and how many of these."""
+    """Return what each server sends and receives, except introductions; and how many of those there
+    are.
+    """
     servers = [OneServer(terms) for _ in range(trace.volumes)]
     for ticket, (at, client, file) in enumerate(events(trace), start=1):
         one = servers[trace.volume_of[file]]

@@ -1,7 +1,7 @@
-"""What the Volume Leases paper claims of its protocol, walked through on the machines themselves.
+"""The claims of the Volume Leases paper about its protocol, tried on the machines themselves.
 
-One test a claim, with its section or figure. What its algorithms cost on a workload is in
-`test_volume_leases.py`.
+There is one test for each claim, with its section or figure. `test_volume_leases.py` has the costs
+of its algorithms on a workload.
 """
 
 import pytest
@@ -273,7 +273,7 @@ def test_3_3_best_effort_writes_at_once_and_tells_in_parallel() -> None:
 
 
 def test_3_3_best_effort_is_stale_for_no_longer_than_a_volume_lease() -> None:
-    """Of a client that is cut off, which knows nothing."""
+    """The reader is a client that is cut off, and knows nothing."""
     stage = held("a", terms=BEST_EFFORT)
     stage.write()
     stage.end_body()

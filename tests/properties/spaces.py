@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from tenure.base.ranges import KeyRange
 
 KEYS: tuple[bytes, ...] = (b"", *(bytes([i]) for i in range(1, 12)), b"\x0b\x00", b"\xff\xff")
-"""In order. Between two of them nothing changes, if nothing is ever cut anywhere else."""
+"""The keys in order. Between two neighbours nothing changes, as long as nothing is cut
+elsewhere.
+"""
 
 cuts = st.sampled_from(KEYS)
 

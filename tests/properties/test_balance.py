@@ -67,7 +67,7 @@ def test_the_picture_is_that_of_cells_that_share_evenly(
 def test_cutting_loses_no_weight(
     each: list[float], hot: dict[Key, float], cuts: list[Key], idle: float
 ) -> None:
-    """And every hot key is in the piece around it, never hotter than its range."""
+    """Every hot key is also in the piece around it, and never hotter than its range."""
     loads = Loads(Instant(0), STARTS, each, sorted(hot.items()))
     [piece] = cut_by(RangeMap(1), loads, idle)
     pieces = [piece]

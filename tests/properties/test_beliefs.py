@@ -81,7 +81,9 @@ class Naive:
         self.giving_up.pop(revocation, None)
 
     def listed(self) -> list[tuple[bytes, int]]:
-        """With repetitions: what a later grant covers is listed under both numbers."""
+        """Return what it lists, with repetitions: a range that a later grant covers is listed under
+        both numbers.
+        """
         pairs = list(self.believed.items())
         for keys_of in self.giving_up.values():
             pairs += keys_of.items()

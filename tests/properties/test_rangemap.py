@@ -22,7 +22,7 @@ def twin_of(items: list[tuple[KeyRange, int]]) -> dict[bytes, int]:
 
 
 def changes(twin: dict[bytes, int]) -> list[tuple[bytes, int]]:
-    """Where the value changes, and to what."""
+    """Return where the value changes, and to which value."""
     found: list[tuple[bytes, int]] = []
     for key, value in twin.items():
         if not found or found[-1][1] != value:
@@ -80,7 +80,7 @@ def test_a_map_has_a_value_where_every_key_does(
 
 @given(st.lists(cuts, unique=True).map(sorted), ranges())
 def test_gaps_are_the_keys_in_no_range(bounds: list[bytes], wanted: KeyRange) -> None:
-    """Of the ranges between cuts, every second one is there."""
+    """Of the ranges between cuts, every second one is present."""
     there = [KeyRange(a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=False)]
     missing = [key for gap in gaps(wanted, there) for key in keys_in(gap)]
     assert missing == [k for k in keys_in(wanted) if not any(k in each for each in there)]

@@ -172,7 +172,7 @@ class Followed:
         self.signalled: set[bytes] = set()
 
     def commit(self) -> None:
-        """What the naive table did since goes into the log."""
+        """Put into the log what the naive table has done since."""
         for entries in self.naive.changes[self.lsn :]:
             self.lsn += 1
             if entries:

@@ -100,5 +100,5 @@ def _absolute(module: Module, node: ast.ImportFrom) -> str:
 
 
 def report(complaints: list[str]) -> str:
-    """What a failing test shows."""
+    """Return what a failing test shows."""
     return "\n" + "\n".join(complaints)

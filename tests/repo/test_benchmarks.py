@@ -58,7 +58,9 @@ def test_options_for_no_one_benchmark_are_refused(
 
 
 def test_every_benchmark_has_a_quick_form() -> None:
-    """By its sizes, by being one part of the whole, or because another command is the same."""
+    """A benchmark has one by its sizes, by being one part of the whole, or because another command
+    is the same.
+    """
     slow = [path.stem for path in PROGRAMS if "benchmarks._quick import" not in read(path)]
     assert set(slow) <= {*PARTS, *WITHOUT} <= {path.stem for path in PROGRAMS}
 

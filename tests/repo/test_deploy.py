@@ -66,7 +66,9 @@ def test_every_command_could_be_run(where: str, command: list[str]) -> None:
 
 
 def tokens_to_make() -> Iterator[tuple[str, str]]:
-    """What is to be typed to make a token, wherever that is said: in a sentence, or on a line."""
+    """Return the commands that make a token, wherever a file mentions them: in a sentence, or on a
+    line.
+    """
     for path in files():
         if path.parts[0] in ("docs", "deploy", "src") or str(path) in ("README.md", "SECURITY.md"):
             text = (ROOT / path).read_text("utf-8", errors="replace")

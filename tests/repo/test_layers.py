@@ -91,7 +91,7 @@ def room_of(name: str) -> str | None:
 
 
 def wrong_room(importer: str, target: str) -> str | None:
-    """What is wrong with an import from one room of `protocol/` to another."""
+    """Say what is wrong with an import from one room of `protocol/` to another."""
     here, there = room_of(importer), room_of(target)
     if here is None or there is None or here == there:
         return None

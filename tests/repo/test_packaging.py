@@ -56,7 +56,7 @@ def distribution(requirement: str) -> str:
 
 
 def declared() -> set[str]:
-    """What the library itself may import beside the standard library."""
+    """Return what the library itself may import besides the standard library."""
     extras = project()["optional-dependencies"]
     needed = [
         *project()["dependencies"],
@@ -160,7 +160,7 @@ def test_importing_the_library_stays_light() -> None:
 
 
 def test_pytest_loads_no_more_of_it_than_the_plugin() -> None:
-    """In every project that has tenure, whether its tests need it or not."""
+    """It loads the plugin in every project that has tenure, whether its tests need it or not."""
     ours = {each for each in loaded_by("import tenure.testing.plugin") if "tenure" in each}
     assert ours == {"tenure", "tenure.testing", "tenure.testing.plugin"}
     assert "aiohttp" not in loaded_by("import tenure.testing.plugin")

@@ -57,7 +57,7 @@ def documents() -> list[tuple[str, str]]:
 
 
 def places(path: str, text: str) -> Iterator[str]:
-    """What holds only on the machine, or behind the network, of one developer."""
+    """Return what holds only on the machine, or behind the network, of one developer."""
     for number, line in enumerate(text.splitlines(), 1):
         if found := OF_ONE_MACHINE.search(line):
             yield f"{path}:{number} a path of one machine: {found.group()}..."
@@ -143,7 +143,9 @@ def broken_programs(path: str, text: str) -> Iterator[str]:
 
 
 def habits(path: str, text: str) -> Iterator[str]:
-    """What reads oddly. Code and the tables that show what not to write are left out."""
+    """Return what reads oddly. Code is left out, and so are the tables that show what
+    not to write.
+    """
     for number, line in outside_fences(text):
         plain = re.sub(r"`[^`]*`", "`x`", line)
         if HEADING.match(line) or (path == "CONTRIBUTING.md" and line.startswith("|")):

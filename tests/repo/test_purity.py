@@ -100,7 +100,7 @@ def _set_loops(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _iterated(node: ast.AST) -> list[ast.expr]:
-    """What is iterated here in a way that shows its order."""
+    """Return what is iterated here in a way that shows its order."""
     match node:
         case ast.For():
             return [node.iter]

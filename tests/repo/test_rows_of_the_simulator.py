@@ -10,7 +10,7 @@ KERNEL_MAY_IMPORT = (KERNEL, "tenure.base", "tenure.errors")
 
 
 def complaints(module: Module) -> list[str]:
-    """What a module of the kernel imports and may not."""
+    """Return what a module of the kernel imports although it may not."""
     return [
         f"{module.path}:{each.line} the kernel may not import {each.module}"
         for each in imports(module)

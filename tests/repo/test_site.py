@@ -31,7 +31,7 @@ def leaves(navigation: object) -> Iterator[str]:
 
 
 def test_the_first_page_of_each_folder_lists_every_other() -> None:
-    """To mend this, add the page to the `index.md` of its folder."""
+    """If this fails, add the page to the `index.md` of its folder."""
     assert pages.unlisted(pages.in_docs((".md",))) == []
 
 
@@ -77,7 +77,7 @@ def test_a_link_between_the_documents_and_the_rest_is_turned() -> None:
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(PICTURES.glob("*.txt"))])
 def test_a_diagram_is_what_its_text_says(name: str) -> None:
-    """To mend this, `make pictures`."""
+    """If this fails, run `make pictures`."""
     text = (PICTURES / f"{name}.txt").read_text("utf-8")
     assert (PICTURES / f"{name}.svg").read_text("utf-8") == sequence.draw(text)
 

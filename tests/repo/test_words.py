@@ -12,7 +12,7 @@ NO_NOUNS = {"__init__", "__main__"}
 
 
 def words(text: str) -> set[str]:
-    """What is explained: in bold, in italics, or as a heading."""
+    """Return the words that are explained: in bold, in italics, or as a heading."""
     return {next(filter(None, found)).lower() for found in WORD.findall(text)}
 
 

@@ -1,4 +1,6 @@
-"""Who is on the stage: processes, each a real machine with a clock of its own, and ways to stop."""
+"""The processes on the stage, each a real machine with a clock of its own, and ways to
+stop them.
+"""
 
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -57,7 +59,7 @@ class Actor:
 
     @property
     def wakes_at(self) -> int:
-        """In real time; never, while it is stopped."""
+        """Return the real time of its next wake-up; while it is stopped, there is none."""
         asleep = not self.alive or self.stopped
         return FAR_FUTURE if asleep else self.clock.real(self.wake_at)
 
@@ -278,7 +280,7 @@ class OwnerActor(Actor):
             self.on_host.has_ended = True
 
     def die(self) -> None:
-        """As `kill`, and its parent has noticed."""
+        """Die as by `kill`; its parent has noticed."""
         self.kill()
         assert self.on_host is not None
         self.stage.hosts.reap(self.on_host)
@@ -300,7 +302,7 @@ class OwnerActor(Actor):
 
     @property
     def believed(self) -> tuple[Leased, ...]:
-        """What it believes at this instant, whatever its machine is doing."""
+        """Return what it believes at this instant, whatever its machine is doing."""
         return self.holdings.leases if self.alive and self.seconds_left > 0 else ()
 
     @property

@@ -53,15 +53,15 @@ BY_DEFAULT = "lease", "cache"
 
 
 class Tier(NamedTuple):
-    """What is hunted, and how a seed of it is run; each with the canary's name, or TWIN."""
+    """The canaries of one tier, and how to run a seed of it, with the canary's name or TWIN."""
 
     names: tuple[str, ...]
     run: Callable[[str, int], str | None]
-    """In the default swarm: what is violated."""
+    """Runs a seed in the default swarm, and returns what is violated."""
     run_soon: Callable[[str, str, int], str | None]
-    """In the mix of a canary, which may be left whole."""
+    """Runs a seed in the mix of a canary, which may itself be left whole."""
     soon: int = HOURS
-    """So many seeds of a canary's own mix the short form runs at most."""
+    """The short form runs at most this many seeds of a canary's own mix."""
 
 
 def _lease(name: str, seed: int) -> str | None:
@@ -151,7 +151,7 @@ SCHEDULED = {
 
 
 class Hunt(NamedTuple):
-    """What came of one canary from one first seed."""
+    """The outcome of one canary from one first seed."""
 
     tier: str
     name: str
@@ -256,7 +256,7 @@ def show(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """As the command line says."""
+    """Do what the command line says."""
     parser = ArgumentParser(prog="python -m tests.simulation.hunt", description=__doc__)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--tier", choices=tuple(TIERS), help="leases and caches by default")

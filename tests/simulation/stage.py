@@ -59,7 +59,7 @@ from tests.simulation.transfers import Step, Transfers
 
 JOURNAL = "journal"
 REQUESTS, RESPONSES = (LeaseRequest, ShortRequest), (LeaseResponse, ShortResponse)
-"""With all that is held, or in short."""
+"""The messages with the whole list of leases, and the short ones."""
 STEPS_WITHOUT_TIME = 5_000
 """More than any story needs at one instant: a machine that wants to be woken for ever."""
 
@@ -108,7 +108,7 @@ class Letter(InFlight):
 
 
 class Call(InFlight):
-    """What a manager asks of the journal: it takes effect, and then is answered."""
+    """A manager's call to the journal: it takes effect first, and is answered then."""
 
     def __init__(self, stage: "Stage", sender: "Actor", what: JournalAction) -> None:
         super().__init__(stage, sender, JOURNAL, what)
@@ -127,7 +127,7 @@ class Call(InFlight):
             self.sender.post(self.event)
 
     def fail(self) -> None:
-        """No answer comes: whether it took effect, the caller cannot know."""
+        """Give no answer: the caller cannot know whether the call took effect."""
         failure = failure_of(self.action, "no answer came")
         if failure is not None:
             self.sender.post(failure)
@@ -235,7 +235,7 @@ class Stage:
         self.journal, self.committed = copy, LeaseHistory(state, lsn)
 
     def restore(self) -> None:
-        """What `tenure restore` makes of the journal as it is."""
+        """Make of the journal what `tenure restore` makes of it."""
         copy, history = self.journal, LeaseHistory(self.journal.state, self.journal.state_lsn)
         for record in copy.records:
             history.apply(record)
@@ -319,7 +319,7 @@ class Stage:
     # --- who should have what ---
 
     def prefer(self, *preferences: tuple[KeyRange, tuple[str, ...]]) -> None:
-        """For each range the owners that should have it, the first one that is there."""
+        """Name the owners that should have each range; the first one that is there gets it."""
         self.preferences = list(preferences)
 
     def _policy_of(self, table: LeaseTable, _: str) -> Policy:
@@ -348,7 +348,7 @@ class Stage:
                 self.put_in_flight(Letter(self, sender, client.slot, message, client))
 
     def send_step(self, source: OwnerActor, step: Step) -> None:
-        """To the taker's place; its word back is the source's to receive."""
+        """Carry a step to the taker's place, and the taker's word back to the source."""
         is_forth = isinstance(step, owner_events.HandOver | owner_events.SendLast)
         receiver = step.order.address if is_forth else source.slot
         self.put_in_flight(Parcel(self, source, receiver, step))
@@ -432,11 +432,11 @@ class Stage:
     # --- the promises ---
 
     def holders(self, key: Key) -> list[str]:
-        """Who believes at this instant that it holds the key."""
+        """Return the processes that believe at this instant that they hold the key."""
         return [owner.slot for owner in self.owners if owner.number_of(key) is not None]
 
     def right(self, key: Key) -> Right:
-        """What is committed about the key."""
+        """Return what is committed about the key."""
         return self.committed.tables[POOL].rights[key]
 
     def check_beliefs(self, owner: OwnerActor, before: tuple[Leased, ...]) -> None:

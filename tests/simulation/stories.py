@@ -1,4 +1,4 @@
-"""What stories have in common: how they begin, and that each can end badly."""
+"""The common parts of stories: how they begin, and that each can end badly."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +16,15 @@ SLOW, FAST = -SKEW_AT_THE_BOUND, SKEW_AT_THE_BOUND
 
 
 NOT_AS_TOLD = ""
-"""No promise is broken: the story is not what it claims to be."""
+"""Stands for a story that breaks no promise, but is not what it claims to be."""
 
 
 def ends_badly(
     story: Callable[[], object], without: str | Canary, promise: str = NOT_AS_TOLD
 ) -> None:
-    """With a rule left out, the story breaks that very promise, or is not what it claims to be."""
+    """Check that with a rule left out, the story breaks that very promise, or is not what it claims
+    to be.
+    """
     broken = canary(without) if isinstance(without, str) else without
     with broken.in_place(), pytest.raises(AssertionError) as caught:
         story()

@@ -82,7 +82,7 @@ STORIES = {
 
 
 BACK = "disk put back,crash,cut,ring change"
-"""What brings a disk's earlier state to light."""
+"""The faults that reveal a disk's earlier state."""
 
 
 class Soon(NamedTuple):

@@ -43,7 +43,7 @@ SOON = (
 
 @pytest.mark.parametrize("name", SOON)
 def test_a_rule_of_entities_left_out_is_noticed(name: str) -> None:
-    """Those that any seed notices; `tests.simulation.hunt --tier entity` has all."""
+    """These are the rules that any seed reveals; `tests.simulation.hunt --tier entity` has all."""
     violation = run_entities(EntityTrial(seed=0, hours=0.5), entity_canary(name)).violation
     assert violation is not None
 

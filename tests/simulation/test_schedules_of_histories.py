@@ -169,7 +169,7 @@ def test_10_who_leads_another_journal_does_not_lead_this_one() -> None:
 
 
 def test_10_a_late_append_does_not_reach_the_journal_that_came_after() -> None:
-    """As long as the other, and led under the same number."""
+    """The other journal is as long, and is led under the same number."""
     stage, a, _ = one_owner()
     appends = stage.hold(Append, sender="a")
     stage.owner("p")
@@ -187,7 +187,7 @@ def test_10_a_late_append_does_not_reach_the_journal_that_came_after() -> None:
 
 
 def test_10_a_journal_replaced_between_a_campaign_and_the_reading_is_not_led() -> None:
-    """What was won was won in the other one; and that one is gone."""
+    """The manager won the seat in the other journal, which is gone."""
     stage = Stage()
     loads = stage.hold(Load)
     a = stage.manager("a")

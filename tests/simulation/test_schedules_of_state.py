@@ -21,7 +21,7 @@ HAND_OFF_S, TERM_S, HOLD_S = DEFAULT.hand_off_ns / 1e9, DEFAULT.term_ns / 1e9, D
 
 
 class Play:
-    """Who is on the stage, and what was written before anything moved."""
+    """The processes on the stage, and what was written before anything moved."""
 
     def __init__(self, *, compact_after: int = 1_000, p_hands_off: bool = True) -> None:
         self.stage = Stage()
@@ -61,7 +61,7 @@ class Play:
         return self.stage.right(KEY).since == self.since
 
     def ends(self, holder: str, *, unbroken: bool) -> None:
-        """In the end somebody serves the key, and its lookups know whom to ask."""
+        """Check that in the end somebody serves the key, and its lookups know whom to ask."""
         self.stage.run(DEFAULT.sync_ns / 1e9 + 2)
         found = self.lookup.find(KEY)
         assert (self.stage.holders(KEY), found) == ([holder], holder)
@@ -140,8 +140,8 @@ def test_7_nothing_is_written_while_the_last_difference_is_sent() -> None:
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_7_the_taker_restarts_after_its_import(*, is_told: bool) -> None:
-    """What it had is gone with it, however well it was named: the loss is signalled, unless the
-    source has not said yet that it was taken.
+    """Its state is gone with it, whatever names it: the loss is signalled, unless the source has
+    not said yet that the state was taken.
     """
     play = Play()
     hold = play.move_up_to(HandedOver)

@@ -38,7 +38,9 @@ SEEDS = 30
 
 @pytest.mark.parametrize("name", SOON)
 def test_a_rule_of_services_left_out_is_noticed(name: str) -> None:
-    """Those that the first seeds notice; `tests.simulation.hunt --tier services` has all."""
+    """These are the rules that the first seeds reveal; `tests.simulation.hunt --tier services` has
+    all.
+    """
     canary = services_canary(name)
     trials = (
         canary.trial(ServicesTrial(seed=seed, hours=0.1, apart=0.05))

@@ -32,13 +32,13 @@ class Soon(NamedTuple):
     world: Mapping[str, Any] = {}
     """How large it is."""
     fixed: Mapping[str, Any] = {}
-    """What of it is not drawn."""
+    """The parts of the world that are not drawn."""
 
 
 CUTS = "one-way cut,two-way cut"
 PARTED = f"{CUTS},pause past the term"
 SMALL = {"keys": 1, "clients": 2}
-"""Where everybody wants the same key, they meet more often."""
+"""If everybody wants the same key, they meet more often."""
 ONE = {"keys": 1}
 EVERY = {"has_all_faults": True}
 STRONG = {"mode": "strong"}

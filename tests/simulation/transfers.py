@@ -23,14 +23,14 @@ Step: TypeAlias = (
     | owner_events.HandedOver
     | owner_events.HandOffFailed
 )
-"""From the source to its taker, and the taker's word that it has come."""
+"""What goes from the source to its taker, and the taker's word that it has come."""
 
 
 Decision: TypeAlias = owner_events.Admit | owner_events.TurnAway | owner_events.Keep
 
 
 class Channel(NamedTuple):
-    """On which a source offers what it was ordered to hand over; numbered from 1."""
+    """A channel on which a source offers what it was ordered to hand over; numbered from 1."""
 
     source: "OwnerActor"
     order: HandOff
@@ -85,7 +85,9 @@ class Transfers:
         ]
 
     def taker(self, order: HandOff) -> "OwnerActor | None":
-        """Who takes state at the order's address, if it is still who is meant."""
+        """Return the process that takes state at the order's address, if it is still the one that
+        is meant.
+        """
         there = [each for each in self.stage.owners if each.alive and each.takes_at(order)]
         return there[-1] if there else None
 

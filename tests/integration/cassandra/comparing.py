@@ -22,11 +22,11 @@ KEYS = [b"a", b"ab", b"b", b"\x00z", b"\xffq"]
 NAMES = [b"m%d" % i for i in range(8)] + [b"\x00", b"\xff\xff", b"m3\x00"]
 SUPERS = [b"s%d" % i for i in range(4)] + [b"\x00\x01"]
 VALUES = [b"", b"1", b"22", b"\x7f"]
-"""At a tie the larger one counts. Cassandra takes bytes for signed there, so that FF is below 7F.
-We do not, because everything else is in the order of bytes.
+"""In a tie the larger value counts. Cassandra compares values as signed bytes, so that FF is below
+7F. We do not, because everything else is in the order of bytes.
 """
 TIMES = 25
-"""So few that ties are frequent, and late writes as well."""
+"""There are so few times that ties are frequent, and so are late writes."""
 ALL = 10_000
 MOST = b"\xff" * 8
 """After every name."""
@@ -120,7 +120,7 @@ def send_theirs(client: ThriftClient, write: Write, question: Question) -> None:
 
 
 def receive_theirs(client: ThriftClient) -> list[Any]:
-    """What is there, as `ask_ours` says it."""
+    """Return what their client finds, in the form of `ask_ours`."""
     client.receive()
     return [_as_ours(each) for each in thrift.columns_of(client.receive())]
 
@@ -150,7 +150,7 @@ def _theirs(
 
 
 async def ask_ours(store: ColumnStore, question: Question) -> list[Any]:
-    """What is here, page after page, as plain tuples."""
+    """Return what our store has, page after page, as plain tuples."""
     key, family, one, start, end, reverse, first = question
     path = (family,) if one is None else (family, one)
     found: Page = await store.get(
@@ -188,6 +188,8 @@ async def scan_ours(store: ColumnStore, start: bytes, end: bytes) -> list[Any]:
 
 
 def scan_theirs(client: ThriftClient, start: bytes, end: bytes) -> list[Any]:
-    """As `scan_ours`. Rows of which all is deleted are listed there, without columns."""
+    """Scan as `scan_ours` does. They also list rows of which everything is deleted, without
+    columns.
+    """
     rows = client.rows("simple", start, _last_below(end), Slice(most=ALL), 1000)
     return [(key, [_as_ours(each) for each in columns]) for key, columns in rows if columns]

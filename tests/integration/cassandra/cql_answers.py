@@ -1,8 +1,8 @@
-"""What a server of today answers to the statements of the backend, and to no others.
+"""Answers the statements of the backend, and no others, as a present server does.
 
-Real Cassandra 1.2.0 has no conditions, no static columns and no markers for times. So what is said
-to servers that have them is answered here: a small model of partitions, with the rules of CQL's
-reference. Statements are read as text, as a server reads them: one that is malformed is refused.
+Real Cassandra 1.2.0 has no conditions, no static columns and no markers for times. So this small
+model of partitions, with the rules of CQL's reference, answers statements that need them. It reads
+statements as text, as a server does: it refuses one that is malformed.
 """
 
 import re
@@ -48,7 +48,9 @@ LOCAL = (
     "rpc_address",
     "schema_version",
 )
-"""What the driver reads of a node. The other table that it asks for is refused, as old ones do."""
+"""What the driver reads about a node. The other table for which it asks is refused, as old servers
+do.
+"""
 STATIC = ("fence", "journal", "turn")
 COLUMNS = ("family", "super", "name")
 _TERM = r"\?|'(?:[^']|'')*'|-?\d+|null"
@@ -67,7 +69,7 @@ _RELATION = re.compile(rf"(token\((\w+)\)|\w+)\s*(<=|>=|=|<|>)\s*(?:token\(({_TE
 
 
 class Refused(Exception):
-    """What a server says of a statement that it does not take."""
+    """Raised with a server's words about a statement that it refuses."""
 
 
 class Relation(NamedTuple):
@@ -95,9 +97,9 @@ class Statement(NamedTuple):
     verb: str
     table: str
     columns: tuple[str, ...] = ()
-    """What is selected, set, or deleted."""
+    """The columns that are selected, set, or deleted."""
     terms: tuple[str, ...] = ()
-    """What they are set to."""
+    """The terms to which they are set."""
     where: tuple[Relation, ...] = ()
     conditions: tuple[Relation, ...] = ()
     time: str = ""
@@ -107,7 +109,7 @@ class Statement(NamedTuple):
     text: str = ""
 
     def markers(self) -> list[str]:
-        """What each `?` stands for, in the order of the text."""
+        """Return what each `?` stands for, in the order of the text."""
         terms = [("limit", self.limit)] if self.verb == "SELECT" else []
         told = [(each.column, term) for each in self.where for term in each.term.split(", ")]
         conditions = [(each.column, each.term) for each in self.conditions]
@@ -187,7 +189,7 @@ class Values:
         return int(term)
 
     def of_relation(self, relation: Relation) -> Value:
-        """What a column is compared with: of IN all that are listed."""
+        """Return the value with which a column is compared: for IN, all values that are listed."""
         if relation.comparison == "IN":
             return [self.of(term) for term in relation.term.split(", ")]
         return self.of(relation.term)
@@ -202,7 +204,7 @@ class Cell(NamedTuple):
 
 
 class Partition:
-    """What is under one key."""
+    """Everything under one key."""
 
     def __init__(self) -> None:
         self.cells: dict[Clustering, Cell] = {}

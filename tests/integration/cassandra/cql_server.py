@@ -37,7 +37,7 @@ CODES: dict[str, tuple[int, Callable[[Any], bytes], Callable[[bytes], Any]]] = {
     "inet": (16, bytes, bytes),
     "uuid": (12, lambda each: each.bytes, lambda data: uuid.UUID(bytes=data)),
 }
-"""By type: its number, and how its values are encoded and decoded."""
+"""For each type, its number, and how its values are encoded and decoded."""
 
 
 class Frame:
@@ -77,7 +77,7 @@ class SmallServer:
         self.model = Model(partitioner)
         self.port = 0
         self.keyspace = ""
-        """For the test to use."""
+        """The keyspace that the test is to use."""
         self.statements: list[str] = []
         """All that were executed, as text."""
         self.levels: list[int] = []
@@ -106,15 +106,17 @@ class SmallServer:
             each.transport.abort()
 
     def cut(self) -> None:
-        """From another thread: be away, as a server that was killed. What it has, it keeps."""
+        """Called from another thread: be away like a server that was killed. The server keeps what
+        it has.
+        """
         asyncio.run_coroutine_threadsafe(self.hang_up(), self._loop).result()
 
     def come_again(self) -> None:
-        """From another thread: be there again."""
+        """Called from another thread: be there again."""
         asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result()
 
     def let_go(self) -> None:
-        """From another thread: carry out what was held."""
+        """Called from another thread: carry out the write that was held."""
 
         async def run() -> None:
             held, self._held = self._held, []

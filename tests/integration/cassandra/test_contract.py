@@ -122,7 +122,7 @@ class TestServerOfToday(OnCassandra):
             assert {row.key async for row in store.scan(MAIL)} == {"a", "ab", "b"}
 
     async def test_names_of_every_type_keep_their_order(self, open_tables: OpenTables) -> None:
-        """Those of columns; rows have none."""
+        """These are names of columns; rows have none."""
         table = Table("ints", plain=Family(columns=int))
         ordered = [-(1 << 63), -256, -1, 0, 1, 255, (1 << 63) - 1]
         async with open_tables(table) as store:

@@ -24,7 +24,7 @@ MAIL = Table(
 ROWS = 70
 """More than a copy reads at once."""
 OPTIONS: dict[str, object] = {}
-"""What the driver is told; the tests name it as `--driver`."""
+"""The driver's options; the tests name this dict as `--driver`."""
 
 
 class Remote(NamedTuple):

@@ -56,7 +56,7 @@ async def test_where_nobody_answers_it_says_so() -> None:
 
 
 LEVELS: Mapping[Consistency, int] = {"one": 1, "quorum": 4, "all": 5, "local_quorum": 6}
-"""As the protocol numbers them."""
+"""The numbers of levels in the protocol."""
 
 
 @pytest.mark.parametrize(("level", "number"), [*LEVELS.items(), ("each_quorum", 7)])

@@ -1,10 +1,12 @@
-"""What Cassandra 1.2.0 lists although it was deleted, and what the store does not show.
+"""Columns that Cassandra 1.2.0 lists although they were deleted, and that the store does not show.
 
-The old server keeps a delete of a super column or a family as one entry, before all that it
-deletes. It reads a file of a row from the first name of a slice on, and so overlooks that entry:
-it lists columns of another file, or of memory, which the entry hides. Asked for one column alone,
-it answers rightly. Seed 2225344036 met it at its write 44,183, in a reversed slice, after enough
-rows had come for the server to write them into files.
+The old server keeps a delete of a super column or a family as one entry, before everything that it
+deletes. It reads a row's file from the first name of a slice on, and so overlooks that entry: it
+lists columns of another file, or of memory, which the entry hides. If it is asked for one column
+alone, it answers correctly.
+
+Seed 2225344036 met this at its write 44,183, in a reversed slice, after enough rows had come for
+the server to write them into files.
 """
 
 import time

@@ -48,7 +48,7 @@ WRITERS, USERS = 8, 5
 ENOUGH = 100
 """Writes that are acknowledged before a kill; and after it, where other nodes go on."""
 AWAY = (StoreError, NotEnoughReplicas)
-"""What is raised where nothing was sent."""
+"""The errors that are raised when nothing was sent."""
 
 
 class Killable(NamedTuple):
@@ -104,7 +104,7 @@ def killable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Killabl
 
 
 class Writing:
-    """What some writers were told until they end."""
+    """The answers that some writers got until they ended."""
 
     def __init__(self, store: ColumnStore) -> None:
         self._store = store
@@ -232,7 +232,7 @@ async def answering(store: ColumnStore, table: Table = MAIL) -> None:
 
 
 async def mails(store: ColumnStore) -> set[int]:
-    """Those that are there, each of them whole."""
+    """Return the mails that are there, each of them whole."""
     found: set[int] = set()
     for user in range(USERS):
         texts = await store.get(MAIL, f"user-{user}", "texts", first=10_000)

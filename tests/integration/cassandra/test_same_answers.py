@@ -45,8 +45,9 @@ SEED = int(os.environ.get("TENURE_TEST_SEED", "0"))
 ROUND = 250
 """Writes of the same rows. Times are few, so that after some hundreds no write wins any more."""
 FLUSHED = 10
-"""Of so many rounds one has a flush in its middle, so that a row is in a file and in memory; those
-that run beside it have the same at some other place."""
+"""One round in this many has a flush in its middle, so that a row is in a file and in memory.
+Rounds that run beside it see the same at some other place.
+"""
 AT_ONCE = 8
 """Rounds that run side by side."""
 

@@ -11,14 +11,14 @@ from enum import IntEnum
 from typing import Any, NamedTuple, Self, TypeAlias
 
 Value: TypeAlias = Any
-"""Of a type that its field's number tells."""
+"""The type is the one that the number of the field tells."""
 ONE, QUORUM = 1, 2
 VERSION_1 = 0x80010000
 CALL, EXCEPTION = 1, 3
 
 
 class Kind(IntEnum):
-    """What a value is, by the protocol's numbers."""
+    """The type of a value, by the protocol's numbers."""
 
     BOOL = 2
     BYTE = 3
@@ -69,7 +69,7 @@ class SuperColumn(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Which columns, or super columns, in which order."""
+    """A choice of columns, or super columns, and their order."""
 
     start: bytes = b""
     finish: bytes = b""
@@ -78,7 +78,7 @@ class Slice(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """What a mutation deletes of a family: names, all of a super column, or all."""
+    """The part of a family that a mutation deletes: names, a whole super column, or everything."""
 
     time: int
     super_name: bytes | None = None
@@ -86,7 +86,7 @@ class Deletion(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What is asked of a server."""
+    """A question to a server."""
 
     name: str
     arguments: Fields
@@ -101,7 +101,7 @@ class ThriftClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._calls = 0
         self._sent: deque[tuple[int, str]] = deque()
-        """Those whose answers were not taken yet."""
+        """Calls whose answers nobody has taken yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -277,7 +277,7 @@ def _column(column: Column) -> Fields:
 
 
 def columns_of(found: Sequence[dict[int, Any]]) -> list[Column | SuperColumn]:
-    """What the result of a slice lists."""
+    """Return the columns that the result of a slice lists."""
     return [_column_or_super(each) for each in found]
 
 

@@ -43,7 +43,7 @@ class DatagramRelay:
 
 
 class _Told(asyncio.DatagramProtocol):
-    """Where one node is told to hear."""
+    """The address at which one node is told to hear."""
 
     def __init__(self, relay: DatagramRelay, port: int) -> None:
         self._relay = relay

@@ -35,11 +35,11 @@ class NodeProcesses:
         self.running: dict[int, asyncio.subprocess.Process] = {}
 
     def url(self, *places: int) -> str:
-        """Of a store that some nodes serve."""
+        """Return the URL of the store that these nodes serve."""
         return "columns:" + ",".join(f"http://127.0.0.1:{self.nodes[at].port}" for at in places)
 
     async def start(self, *places: int, release: Release = NEW) -> None:
-        """And wait until they take part."""
+        """Start all nodes, and wait until they take part."""
         for place in places:
             node = self.nodes[place]
             said = "node", str(node.data), str(node.port), str(node.secret), *node.seeds
@@ -51,7 +51,7 @@ class NodeProcesses:
                 assert await stdout.readline() == b"takes part\n"
 
     async def kill(self, place: int) -> None:
-        """As a power failure of one host does, but for its disk."""
+        """Kill nodes as a power failure of one host does, except that its disk loses nothing."""
         process = self.running.pop(place)
         if process.returncode is None:
             process.kill()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio
 
 TABLE = Table("t", large=Family(columns=int), small=Family(columns=int, order="time"))
 OPTIONS = EngineOptions(family_bytes=4 * MIB)
-"""So that families become files, and files are merged, while it is written."""
+"""Families are so small that they become files, and files are merged, while rows are written."""
 ROUNDS = 5
 LARGE, SMALL = 48, 20_000
 TERM_SECONDS = TEST.term_ns / 1e9
@@ -98,5 +98,7 @@ class HoldingEngine(RocksEngine):
 
 
 async def test_an_engine_that_holds_the_interpreter_ends_them(owner: Owner, tmp_path: Path) -> None:
-    """What the test above would see: the work is in a thread, and the loop stands still with it."""
+    """The test above would notice this: the work is in a thread, and the loop stands
+    still with it.
+    """
     assert not await rounds_that_kept(owner, Beside(tmp_path / "store", HoldingEngine), 1)

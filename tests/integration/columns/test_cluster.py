@@ -27,7 +27,7 @@ TENURE = [sys.executable, "-m", "tenure"]
 
 @contextmanager
 def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
-    """What `tenure columns up` says; it is ended at the end."""
+    """Yield what `tenure columns up` reports; the command is ended at the end."""
     command = [*TENURE, "columns", "up", "--nodes", "3", "--data", str(data), "--port", str(port)]
     options = ("--first-start", "--balance", "auto", "--json")
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as up:

@@ -31,7 +31,7 @@ LIVES = 3
 
 
 def acknowledged(command: list[str], wanted: int) -> set[int]:
-    """What a writer says is kept until it is killed, in the middle of what it writes."""
+    """Return what a writer reports as kept until it is killed, in the middle of its writing."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         told = {int(writer.stdout.readline()) for _ in range(wanted)}

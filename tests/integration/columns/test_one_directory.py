@@ -123,7 +123,7 @@ def test_a_promise_holds_though_its_owner_was_killed_before_it_wrote(tmp_path: P
 
 @pytest.mark.asyncio
 async def test_of_two_owners_the_one_whose_lease_is_over_is_refused(tmp_path: Path) -> None:
-    """With the lease numbers that managers give, one after the other."""
+    """The owners write with lease numbers that managers gave out, one after the other."""
     rooms = Table("rooms", fenced_by="rooms", state=Family(columns=str))
     async with (
         InProcessCluster(["rooms"], clock=TurnedClock()) as cluster,

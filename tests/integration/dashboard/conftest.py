@@ -1,4 +1,4 @@
-"""What the tests of the dashboard share."""
+"""Fixtures that the tests of the dashboard share."""
 
 from collections.abc import AsyncIterator
 

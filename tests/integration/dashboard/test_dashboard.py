@@ -20,7 +20,9 @@ from tests.unit.manager.serving import Serving, serving
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
 POOL = "rooms & <b>halls</b>"
 CHANGES = 6_400
-"""At once: a hundred owners of a thousand go, each had 64 ranges, and half of those have nobody."""
+"""These changes come at once: a hundred owners of a thousand go, each had 64 ranges, and half of
+those then have no owner.
+"""
 MOVES = 10
 """How often the mouse moves, or an arrow key is pressed, while a table is copied, at least.
 A busy machine does both more slowly."""
@@ -87,7 +89,7 @@ async def until(
     as_wanted: Callable[[dict[str, Any]], bool],
     path: str = PATH,
 ) -> None:
-    """Until the page shows what the API says, and that is as wanted."""
+    """Wait until the page shows what the API says, and that is as wanted."""
     there: object = None
     try:
         async with asyncio.timeout(DEADLINE_SECONDS):

@@ -133,6 +133,6 @@ async def test_a_real_node_of_the_store_is_killed_and_comes_back(
 
 
 async def doubted(manager: Serving) -> set[tuple[str, str]]:
-    """Who takes whom to be down, as the API says."""
+    """Return which nodes consider which others down, as the API says."""
     upkeep: dict[str, Any] = (await manager.get(f"/v1/clusters/{CLUSTER}/upkeep"))[1]
     return {(each["by"], each["node"]) for each in upkeep["seen"] if each["is_convicted"]}

@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     standby: Serving
     page: Page
     stack: AsyncExitStack
-    """With the leader in it, which goes when it is closed."""
+    """It holds the leader, which goes when the stack is closed."""
 
     def row(self, manager: Serving) -> str:
         return f"#managers tr[data-manager='{manager.service.url}']"

@@ -34,7 +34,9 @@ class StoreView(NamedTuple):
     stack: AsyncExitStack
 
     async def ring(self) -> dict[str, Any]:
-        """As the API has it, as soon as the manager answers: it may be stalled for a moment."""
+        """Return the ring from the API as soon as the manager answers: it may be stalled for a
+        moment.
+        """
         while True:
             status, ring = await self.manager.get(RING)
             if status == HTTPStatus.OK:
@@ -42,7 +44,7 @@ class StoreView(NamedTuple):
             await asyncio.sleep(0.1)
 
     async def until(self, as_wanted: Callable[[dict[str, Any]], bool]) -> None:
-        """Until the page shows the nodes that the API has, and the ring is as wanted."""
+        """Wait until the page shows the nodes that the API has, and the ring is as wanted."""
         there: object = None
         ring: dict[str, Any] = {}
         try:

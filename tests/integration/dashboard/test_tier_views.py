@@ -23,7 +23,7 @@ from tests.unit.manager.serving import Serving, serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
 PATIENCE_SECONDS = 10 * DEADLINE_SECONDS
-"""Of a test in all: each of its waits has a deadline of its own."""
+"""The limit for a whole test: each of its waits has a deadline of its own."""
 KEY = "row <b>7</b>"
 
 
@@ -66,7 +66,9 @@ async def cells(page: Page, table: str) -> list[list[str]]:
 
 
 async def until(page: Page, table: str, as_wanted: Callable[[list[list[str]]], bool]) -> None:
-    """Until the table shows that. Nothing is pushed of it, so this waits for renewals, too."""
+    """Wait until the table shows that. Nobody pushes these figures, so this waits for renewals,
+    too.
+    """
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not as_wanted(await cells(page, table)):  # noqa: ASYNC110 - it can only be asked
             await asyncio.sleep(0.1)

@@ -108,7 +108,7 @@ class Member:
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """As a crash; the data stays."""
+        """End the member as a crash does; its data stays."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(DEADLINE_SECONDS)
@@ -161,7 +161,7 @@ class Cluster:
         return f"etcd:{','.join(self.urls)}?{query}"
 
     async def call(self, path: str, body: object, member: int = 0) -> dict[str, Any]:
-        """What etcd answers, as JSON."""
+        """Return etcd's answer, as JSON."""
         async with (
             aiohttp.ClientSession() as session,
             session.post(f"{self.urls[member]}/v3{path}", json=body, ssl=self._ssl) as response,
@@ -172,7 +172,7 @@ class Cluster:
             return answer
 
     async def leader(self) -> int:
-        """Which member leads the others. Raises where none answers."""
+        """Return the member that leads the others. Raises if none answers."""
         status = await self.call("/maintenance/status", {})
         ids = [
             (await self.call("/maintenance/status", {}, i))["header"]["member_id"]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class Follower:
-    """What a standby has read."""
+    """Keeps what a standby has read."""
 
     def __init__(self, journal: EtcdJournal[AnyRecord, State]) -> None:
         self._journal = journal

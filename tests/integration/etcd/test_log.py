@@ -22,7 +22,7 @@ from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import Cluster
 
 ETCD_REQUEST_BYTES = 3 << 19
-"""What etcd takes in one request, 1.5 MiB, where nothing else is said."""
+"""The size of a request that etcd accepts by default, 1.5 MiB."""
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio
 
@@ -57,7 +57,9 @@ def large_state(number: int, count: int = 40_000) -> State:
 async def test_an_append_of_a_thousand_joins_is_larger_than_a_request_and_is_whole(
     etcd: Cluster, prefix: str, open_etcd: OpenEtcd
 ) -> None:
-    """As many records as a leader appends at once, each as large as an owner can make it."""
+    """The append has as many records as a leader appends at once, each as large as an owner can
+    make it.
+    """
     labels = {f"{i:0{LABEL_CHARACTERS}}": "z" * LABEL_CHARACTERS for i in range(LABELS_PER_OWNER)}
     joins = tuple(
         Joined(

@@ -74,7 +74,9 @@ async def test_a_member_is_killed_and_nothing_is_lost(three: Cluster, open_etcd:
 
 
 async def test_a_stopped_member_costs_one_timeout(three: Cluster, open_etcd: OpenEtcd) -> None:
-    """Not the leader of the others: that would cost their election, which is theirs to speed up."""
+    """The stopped member does not lead the others: otherwise they would elect another, which only
+    etcd can speed up.
+    """
     stopped = (await three.leader() + 1) % 3
     others = [url for i, url in enumerate(three.urls) if i != stopped]
     async with proxy_to(three.urls[stopped]) as proxy:

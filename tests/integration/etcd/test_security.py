@@ -1,4 +1,4 @@
-"""Who may speak with etcd: users and their tokens, TLS, client certificates."""
+"""Tests of who may speak with etcd: users and their tokens, TLS, client certificates."""
 
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ async def add_user(etcd: Cluster, name: str, password: str) -> None:
 
 
 async def ask_for_passwords(etcd: Cluster) -> None:
-    """As docs/operating/etcd.md says."""
+    """Do what docs/operating/etcd.md says."""
     await add_user(etcd, "root", "root's own")
     await add_user(etcd, "tenure", "open sesame")
     key, end = PREFIX.encode(), after_prefix(PREFIX.encode())

@@ -39,7 +39,7 @@ async def fill(etcd: Cluster) -> None:
 
 
 async def free(etcd: Cluster) -> None:
-    """What the error says to do."""
+    """Do what the error says."""
     await etcd.compact()
     await etcd.call("/maintenance/defragment", {})
     for alarm in (await etcd.call("/maintenance/alarm", {"action": "GET"})).get("alarms", []):

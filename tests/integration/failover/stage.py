@@ -51,7 +51,7 @@ class Manager(ManagerProcess):
 
     @property
     def role(self) -> str:
-        """What it last said that it is."""
+        """Return the role that it reported last."""
         return str(self.events[-1]["event"]) if self.events else ""
 
     @property
@@ -87,7 +87,7 @@ class Stage:
         self.managers: list[Manager] = []
         self.etcd: Cluster | None = None
         self.to_etcd: list[list[Proxy]] = []
-        """Of each manager, one to each member."""
+        """For each manager, one proxy to each member."""
         self.to_managers: list[Proxy] = []
 
     def start(self, journal: str, *options: str, release: Release = NEW) -> Manager:
@@ -147,7 +147,7 @@ class Stage:
 
     @property
     def urls(self) -> list[str]:
-        """Where clients find the managers."""
+        """Return where clients find the managers."""
         return [each.url for each in self.to_managers or self.managers]
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
-"""What the guides to caching say can be tried, tried with real processes.
+"""Trials that the guides to caching propose, made with real processes.
 
 A frontend is cut off, stopped and woken; the server is killed; a room is read at four frontends
-while it moves. What counts is what is read once somebody was told that a write is done.
+while it moves. The tests judge what is read once somebody was told that a write is done.
 """
 
 import asyncio

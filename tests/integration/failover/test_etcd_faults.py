@@ -20,7 +20,7 @@ MANAGER_KEY = "/tenure/front/manager"
 BEAT_KEY = "/tenure/front/beat"
 DELAY_SECONDS = 0.15
 BEATS = 40
-"""Of a leader in the shorter outage."""
+"""How many beats of a leader the shorter outage lasts."""
 
 
 def etcd_of(stage: Stage) -> Cluster:
@@ -29,7 +29,9 @@ def etcd_of(stage: Stage) -> Cluster:
 
 
 async def goes_on(traffic: Traffic) -> None:
-    """As if nothing had been: all are renewed, nothing was lost, and a leader can grant."""
+    """Check that everything is as before: all are renewed, nothing was lost, and a leader can
+    grant.
+    """
     await traffic.renewed(boot_clock())
     await traffic.have_served()
     traffic.check_unharmed()
@@ -59,8 +61,8 @@ async def test_etcd_loses_its_majority_and_gets_it_back(tmp_path: Path) -> None:
 async def test_owners_lapse_in_a_long_outage_and_are_granted_anew(
     tmp_path: Path, seconds_of_default: int
 ) -> None:
-    """Of 40 and 120 s beside a term of 12 s. `make outages` lets it take as long as that; otherwise
-    everything takes a tenth.
+    """The outages last 40 and 120 s beside a term of 12 s. `make outages` lets them take that long;
+    otherwise everything takes a tenth of it.
     """
     preset, times = ("default", 1) if "TENURE_TEST_OUTAGES" in os.environ else ("test", 10)
     async with on_etcd(tmp_path, preset=preset) as stage, stage.traffic() as traffic:
@@ -138,10 +140,9 @@ async def test_with_a_slow_etcd_leaders_follow_each_other_and_grant(tmp_path: Pa
 
 
 async def test_the_seat_is_vacated_under_the_leader(tmp_path: Path) -> None:
-    """As by an etcd that revokes a leadership early: another leads while the first may answer yet.
-
-    Or the first is the first to see it, and takes the seat anew. Before that its time is set back,
-    which is no reason for anything.
+    """This is as if etcd revoked a leadership early: another manager leads while the first may
+    still answer. Or the first is the first to see it, and takes the seat again. Before that its
+    time is set back, which is no reason for anything.
     """
     async with on_etcd(tmp_path) as stage, stage.traffic() as traffic:
         etcd, before = etcd_of(stage), (await stage.leader()).leadership

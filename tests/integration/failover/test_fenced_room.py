@@ -33,7 +33,7 @@ from tests.repo.reading import ROOT
 
 pytestmark = pytest.mark.asyncio
 SECONDS = 30.0
-"""In which rounds begin."""
+"""The time in which rounds begin."""
 STEPS = ("kill_the_owner", "stop_the_owner", "kill_a_node")
 ROOM = "attic"
 
@@ -82,7 +82,7 @@ class Chat:
         self._dice = dice
         self._words = 0
         self.talkers: list[Talker] = []
-        """Who may be asked: neither killed nor stopped."""
+        """The talkers that may be asked: neither killed nor stopped."""
         self._everybody: list[Talker] = []
         self._down = ""
         self._kept: dict[int, str] = {}
@@ -124,7 +124,7 @@ class Chat:
         raise AssertionError(told)
 
     async def end(self, talker: Talker) -> str:
-        """What became of the word; empty where the talker has ended."""
+        """Return what became of the word; empty if the talker has ended."""
         told = await talker.line()
         what, _, said = told.partition(" ")
         what = what.rstrip(":")
@@ -137,7 +137,7 @@ class Chat:
         return what
 
     async def say(self) -> None:
-        """Until a word is kept: then whoever owns the room has adopted it."""
+        """Say words until one is kept: then the room's owner has adopted it."""
         deadline, before = monotonic() + DEADLINE_SECONDS, self.counts.copy()
         while monotonic() < deadline:
             talker, _ = await self.begin()

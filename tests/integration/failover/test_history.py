@@ -1,4 +1,6 @@
-"""What managers share is cut short under one that lags, or put back to an old copy under all."""
+"""Histories that managers share are cut short under one that lags, or put back to an old copy under
+all.
+"""
 
 import asyncio
 import shutil

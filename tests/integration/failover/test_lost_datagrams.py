@@ -66,7 +66,7 @@ async def all_answer(store: ColumnStore) -> bool:
 async def test_where_datagrams_of_two_nodes_are_lost_a_third_tells_each_of_the_other(
     tmp_path: Path,
 ) -> None:
-    """Nobody is left out for long, and a node that starts then takes part, too."""
+    """No node is left out for long, and a node that starts then takes part, too."""
     async with (
         three(tmp_path) as (ring, relay),
         open_store(ring.url(1, 2), MAIL) as store,

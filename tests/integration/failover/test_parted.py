@@ -18,7 +18,7 @@ def become(ways: list[Proxy], mode: Mode) -> None:
 
 
 async def test_a_leader_cut_off_from_etcd_falls_silent_and_another_leads(tmp_path: Path) -> None:
-    """What it had sent to etcd arrives when it is no leader any more."""
+    """Whatever it had sent to etcd arrives when it no longer leads."""
     async with on_etcd(tmp_path, breakable=True) as stage, stage.traffic() as traffic:
         leader = await stage.leader()
         parted = boot_clock()
@@ -35,7 +35,9 @@ async def test_a_leader_cut_off_from_etcd_falls_silent_and_another_leads(tmp_pat
 async def test_a_leader_cut_off_from_its_clients_for_less_than_a_term_costs_nothing(
     tmp_path: Path,
 ) -> None:
-    """Nobody else can lead: it beats. Owners go on serving by what they were told (P24)."""
+    """No other manager can lead, because this one beats. Owners keep serving by what they were told
+    (P24).
+    """
     async with on_etcd(tmp_path, parted=True) as stage, stage.traffic() as traffic:
         leader = await stage.leader()
         become(stage.to_managers, "hold")

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.asyncio
 GUIDE = ROOT / "docs" / "operating" / "backup.md"
 ETCDCTL = etcdctl_binary()
 LONGEST_HOLD_SECONDS = 65
-"""What a restored journal waits before it grants, whatever the preset."""
+"""How long a restored journal waits before it grants, whatever the preset."""
 WATCHING_SECONDS = 17
 
 

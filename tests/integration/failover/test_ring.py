@@ -86,7 +86,7 @@ class Ring:
 
 
 def command_of(home: Path, manager: str, name: str, port: int) -> list[str]:
-    """What starts a node that copies slowly."""
+    """Return the command that starts a node which copies slowly."""
     return [
         *(*TENURE, "columns", "node", "--cluster", "home", "--name", name, "--json"),
         *("--data", str(home / name), "--port", str(port), "--secret", str(home / "secret")),

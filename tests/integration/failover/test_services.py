@@ -40,7 +40,9 @@ def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
 
 
 class FourProcesses(NamedTuple):
-    """Of one service, by the port at which the others reach each; and who has which key."""
+    """Four processes of one service, by the port at which the others reach each; and which one has
+    which key.
+    """
 
     processes: dict[int, ServiceProcess]
     lookup: Lookup
@@ -54,7 +56,7 @@ class FourProcesses(NamedTuple):
                 await asyncio.sleep(0.1)
 
     def others(self, key: str) -> list[ServiceProcess]:
-        """Those that do not have this key."""
+        """Return the processes that do not have this key."""
         return [each for members, each in self.processes.items() if members != self.owner(key)]
 
 
@@ -115,7 +117,9 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl is
 async def test_four_processes_of_which_one_is_killed_meanwhile_answer_as_the_page_says(
     name: str,
 ) -> None:
-    """Without a store what the killed one has is lost, so it is one that does not have the key."""
+    """Without a store everything that the killed process has is lost, so this kills one that does
+    not have the key.
+    """
     async with four_processes(name) as there:
         asked, victim, *_ = there.others(str(PAGES[name][1][0]))
         await answers_as_the_page_says(name, asked, victim)
@@ -140,8 +144,8 @@ async def test_with_a_store_the_one_that_is_killed_may_be_the_one_that_has_the_k
 async def test_the_program_of_a_page_runs_while_one_of_four_processes_is_killed(
     name: str, tmp_path: Path
 ) -> None:
-    """As a user runs it who has given it the URLs of all four: on several keys at once, so that
-    some of these programs begin at the process that is killed.
+    """The program runs as a user runs it who has given it the URLs of all four. It runs on several
+    keys at once, so that some of these programs begin at the process that is killed.
     """
     options, env = rules_of(name, tmp_path)
     async with four_processes(name, *options, env=env) as there:

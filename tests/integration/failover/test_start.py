@@ -22,7 +22,7 @@ async def journal_for(kind: str, stack: AsyncExitStack, directory: Path) -> str:
 
 @pytest.mark.parametrize("kind", ["etcd", "sqlite"])
 async def test_of_managers_that_start_at_once_one_leads(tmp_path: Path, kind: str) -> None:
-    """On a journal that none of them finds there: each may be the one that makes it."""
+    """The journal does not exist when they start: any of them may be the one that makes it."""
     async with AsyncExitStack() as stack:
         stage = Stage(stack, "default")
         journal = await journal_for(kind, stack, tmp_path)

@@ -49,7 +49,7 @@ class Ear:
         await self.lookup.send_bytes(self.sync())
 
     async def said(self) -> list[object]:
-        """What comes first, which is what it says of the first questions if it says anything."""
+        """Return its first line, which is about the first questions if it says anything."""
         heard: list[object] = []
         for socket, count in ((self.owner.socket, 3), (self.lookup, 2)):
             decode = decode_to_lookup if socket is self.lookup else decode_to_owner

@@ -20,7 +20,7 @@ BEFORE = Release("tenure", (HERE / "tenure-store.zip",))
 
 
 class Asked:
-    """What clients of both releases have written, and so must find."""
+    """Rows that clients of both releases have written, and so must find."""
 
     def __init__(self, ring: NodeProcesses) -> None:
         self._ring = ring

@@ -29,7 +29,7 @@ WORK_SECONDS = 0.002
 PAUSE_SECONDS = 0.01
 """Between two attempts of a request."""
 HOLDS_IN_A_DEADLINE = 2
-"""As in the demo: a request that takes longer has failed."""
+"""A deadline as in the demo: a request that takes longer has failed."""
 UNANSWERED_NS = seconds(0.8)
 
 
@@ -89,14 +89,14 @@ class Traffic:
         return is_told and min(held.values()) > 1 / (12 * len(held))
 
     def settle(self) -> None:
-        """From here on nothing is to be lost: count anew."""
+        """Begin to count again: from here on nothing may be lost."""
         self.failed = self.interrupted = self.slowest_ns = 0
         self.lost.clear()
         self.revoked.clear()
         self._settled_numbers = dict(self._numbers)
 
     def abandon(self) -> None:
-        """No manager is left, and what is held can be returned to nobody: let it lapse now."""
+        """No manager is left to which owners could return their ranges: let those lapse now."""
         for owner in self.owners.values():
             owner._engine.on_reader_lapsed()
 
@@ -186,12 +186,14 @@ class Traffic:
     # --- what must be so ---
 
     def check_safe(self) -> None:
-        """No key had two owners, and no lease number went back: in every fault."""
+        """Check what must hold under every fault: no key had two owners, and no lease number went
+        back.
+        """
         assert list(map(str, self.judge.found)) == []
         assert self.went_back == []
 
     def check_unharmed(self) -> None:
-        """And nothing was lost or refused, or seemed to be, since `settle`."""
+        """Check that it is safe, and that nothing was or seemed lost or refused since `settle`."""
         self.check_safe()
         assert self.lost == []
         assert self.revoked == []

@@ -18,7 +18,7 @@ from tests.patience import DEADLINE_SECONDS
 
 KEYS = [f"user-{i}" for i in range(12)]
 NO_TLS = ssl.create_default_context()
-"""Nothing here speaks TLS; but to make one for each request takes longer than the request."""
+"""Nothing here speaks TLS, but making a context for each request takes longer than the request."""
 SIZES = (0, 10, 65_536, 65_537, 3_000_000)
 
 
@@ -29,7 +29,7 @@ def client(server: WebServer) -> Iterator[httpx.Client]:
 
 
 def ask_anew(server: WebServer, path: str) -> httpx.Response:
-    """By a connection of its own: the kernel chooses the process."""
+    """Ask by a new connection: the kernel chooses the process."""
     return httpx.get(server.url + path, timeout=DEADLINE_SECONDS, verify=NO_TLS)
 
 

@@ -37,9 +37,9 @@ class Clients:
         self.managers = managers
         self.clients: list[Client] = []
         self.numbers: dict[str, int] = {}
-        """Of every key, under which lease number it was served when that was last looked at."""
+        """For every key, the lease number under which it was last seen served."""
         self._settled: list[tuple[int, int]] = []
-        """Of each client, how many ranges were revoked and lost by then."""
+        """For each client, how many ranges had been revoked and lost by then."""
 
     async def start(self, release: Release) -> None:
         """One client more."""

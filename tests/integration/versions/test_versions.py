@@ -46,10 +46,9 @@ async def test_old_and_new_clients_share_the_keys_under_an_old_manager(tmp_path:
 
 
 async def test_the_new_takes_over_from_the_old_and_the_old_from_the_new(tmp_path: Path) -> None:
-    """On one journal file, under leases of clients of both; each leader numbers and grants.
-
-    Nothing moves on account of it: the new starts from who has what, and plans by the ring from
-    then on as it is told to, for the old knows nothing else.
+    """Both lead on one journal file, under leases of clients of both releases; each leader numbers
+    and grants. Nothing moves because of it: the new manager starts from the present owners, and
+    then plans by the ring as it is told to, because the old one knows nothing else.
     """
     async with on_sqlite(tmp_path, managers=1, release=OLD) as stage:
         await stage.start(stage.managers[0].journal).until_role("standing by")

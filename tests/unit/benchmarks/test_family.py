@@ -26,7 +26,9 @@ starts_another += " start_new_session=True, stdout=s.DEVNULL).pid)"
 orphan = subprocess.check_output([sys.executable, "-c", starts_another, {WAITS!r}])
 print(os.getpid(), *(each.pid for each in kept), int(orphan), flush=True)
 """
-"""What it leaves in its own group, stopped; in another session; and as nobody's child."""
+"""A program that leaves processes behind: one in its own group, stopped; one in another session;
+and one without a parent.
+"""
 RUNNING = """
 import os, sys
 from pathlib import Path

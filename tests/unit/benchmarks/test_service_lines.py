@@ -1,4 +1,4 @@
-"""What counts as a line of code."""
+"""Tests of what counts as a line of code."""
 
 from benchmarks.service_lines import code_lines
 

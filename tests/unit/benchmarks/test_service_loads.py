@@ -1,7 +1,7 @@
-"""Those who judge services under kills notice a loss of which nobody was told, and take none for it
-that was told.
+"""Checkers of services under kills notice a loss of which nobody was told, and report no loss that
+was told.
 
-The services here are none of ours: they speak the same HTTP, and lose what they are told to lose.
+The services here are not ours: they speak the same HTTP, and lose what they are told to lose.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class QueueThatLoses:
 
 
 async def counted(queue: QueueThatLoses) -> Counter[str]:
-    """What is counted while it is used."""
+    """Use the queue, and return what is counted in that time."""
     app = web.Application()
     for name in ("drain", "acknowledge"):
         app.router.add_post(f"/queues/a/{name}", getattr(queue, name))
@@ -171,7 +171,7 @@ async def test_a_queue_that_is_lost_while_it_is_drained_last_may_say_so_with_the
 
 
 async def test_an_older_message_after_a_newer_one_is_counted() -> None:
-    """And one that was acknowledged, and comes again."""
+    """This also counts a message that was acknowledged, and comes again."""
     counts = Counter[str]()
     load = QueueLoad(QueuesClient("http://127.0.0.1:1"))
     load.counts = counts

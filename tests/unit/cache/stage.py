@@ -75,7 +75,7 @@ class Stage:
         await self.cluster.turn(seconds)
 
     async def after(self, seconds: float, what: Awaitable[T]) -> T:
-        """What comes of something that takes no more than so long, by the turned clock."""
+        """Return the result of something that takes at most this long, by the turned clock."""
         task = asyncio.ensure_future(what)
         await self.turn(seconds)
         assert task.done(), f"not within {seconds} s"

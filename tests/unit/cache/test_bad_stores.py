@@ -173,7 +173,7 @@ async def test_no_lease_is_given_beyond_what_a_full_disk_remembers(
 async def test_a_server_closes_although_its_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At once; the next one does not know that this one was drained, and waits."""
+    """It closes at once; the next server does not know that this one was drained, and waits."""
     disk = Disk(monkeypatch)
     async with stage() as it:
         server = await entered(it, it.volume(), memory=tmp_path / "v")

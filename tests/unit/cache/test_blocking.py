@@ -64,7 +64,9 @@ def test_many_threads_share_few_fetches() -> None:
 
 
 def test_stats_may_be_asked_for_while_entries_come_and_go() -> None:
-    """By a thread that does not read: nothing that the library's thread changes is looped over."""
+    """A thread that does not read may ask: nobody loops over anything that the library's thread
+    changes.
+    """
 
     def read_others() -> None:
         for number in range(1_000):

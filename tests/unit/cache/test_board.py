@@ -1,4 +1,4 @@
-"""What a cache has for its readers: sizes, which entries make room, and what no reader may hit."""
+"""A cache's board for its readers: sizes, which entries make room, and what no reader may hit."""
 
 from random import Random
 from typing import Any
@@ -115,7 +115,7 @@ def test_what_is_read_stays_but_not_if_all_of_it_is() -> None:
 
 
 def test_readers_that_read_on_hold_up_nobody() -> None:
-    """What makes room counts the rounds, since it would find each entry read again."""
+    """Making room counts its rounds, since it would otherwise find each entry read again."""
     board = Board(limit=1)
 
     class Reread(CachedValue):

@@ -1,4 +1,6 @@
-"""What an owner's volume keeps of a range that is handed over, and then is not."""
+"""An owner's volume keeps or drops knowledge about a range whose hand-off begins, and
+then fails.
+"""
 
 from typing import NamedTuple
 

@@ -13,7 +13,7 @@ LATER = Instant(1 << 60)
 
 
 class Steps(list[str]):
-    """What readers have looked at, one after another."""
+    """The steps of readers, one after another."""
 
     def lease(self) -> CountedLease:
         steps = self

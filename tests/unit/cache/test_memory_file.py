@@ -1,4 +1,4 @@
-"""What a server leaves for the next one, and how long that waits (V16)."""
+"""A server leaves a memory for the next one, which decides how long that one waits (V16)."""
 
 import asyncio
 import errno
@@ -143,7 +143,7 @@ async def settled(it: Stage, task: "asyncio.Future[Any]") -> None:
 
 
 async def waits(it: Stage, volume: Volume[Any]) -> float:
-    """For how many seconds a write waits now."""
+    """Return for how many seconds a write waits now."""
     entering = asyncio.ensure_future(volume.changed("a"))
     for tenths in range(100):
         await it.turn(0)
@@ -304,7 +304,9 @@ async def test_a_full_disk_at_the_start(tmp_path: Path, monkeypatch: pytest.Monk
 async def test_without_a_boot_id_no_instant_of_an_earlier_life_is_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `_boot_id` says: where the system does not tell it, or the file came from elsewhere."""
+    """`_boot_id` names the reasons: the system does not tell the id, or the file came from
+    elsewhere.
+    """
     monkeypatch.setattr(cache_server, "BOOT_ID", tmp_path / "not there")
     async with stage() as it:
         options: dict[str, Any] = {"memory": tmp_path / "v", "remembers": "latest end"}

@@ -63,7 +63,7 @@ class Stage:
     def __init__(self, cluster: InProcessCluster, stack: AsyncExitStack) -> None:
         self.cluster = cluster
         self.lookups: list[Lookup] = []
-        """Of the caches, in order."""
+        """The lookups of the caches, in order."""
         self._stack = stack
 
     async def rooms(self, **options: Any) -> Rooms:  # noqa: ANN401
@@ -233,7 +233,7 @@ def is_confirmed_dead(it: Stage, owner: Owner) -> None:
 
 
 def listed(it: Stage, owner: Owner) -> OwnerSummary:
-    """What the managers say of it."""
+    """Return what the managers say about it."""
     found = it.cluster.ask(ListOwners("rooms"))
     assert isinstance(found, Owners)
     (summary,) = (each for each in found.owners if each.address == owner.address)

@@ -1,4 +1,4 @@
-"""What a cache server shows of itself at its own port, to whom, and to whom not."""
+"""A cache server shows its state at its own port: what it shows, to whom, and to whom not."""
 
 import asyncio
 import threading
@@ -185,7 +185,7 @@ async def test_of_a_write_of_many_objects_the_first_few_are_shown() -> None:
 
 @pytest.mark.asyncio
 async def test_a_write_whose_key_is_of_another_type_is_shown_too() -> None:
-    """By the bytes of its key; whoever asked for it is told what is wrong."""
+    """The key is shown by its bytes; the reader that asked for it is told what is wrong."""
     async with stage() as it, it.server(it.volume()) as server:
         cache = await it.enter(key_type=bytes)
         writing = asyncio.ensure_future(cache.write(b"\xff\x00", "new"))

@@ -49,7 +49,7 @@ def test_every_command_has_an_example_that_could_be_run(
 
 
 def described(app: App, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Of each parameter of each command under `app`: where it is, and what its help says."""
+    """Yield, for each parameter of each command under `app`, where it is and what its help says."""
     for name in app:
         if name.startswith("-"):
             continue

@@ -55,7 +55,9 @@ def test_a_short_name_of_two_pages_names_both() -> None:
 
 
 def test_every_page_that_the_code_cites_can_be_read() -> None:
-    """By `tenure docs`, which every installation has; a path in the repository it has not."""
+    """`tenure docs`, which every installation has, shows them; an installation has no paths of the
+    repository.
+    """
     pages, cited, paths = all_pages(directory()), 0, []
     for module in sorted(SRC.rglob("*.py")):
         text = " ".join(module.read_text("utf-8").split())

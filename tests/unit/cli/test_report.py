@@ -1,4 +1,4 @@
-"""What a starting manager says: that it waits, for how long, and that it has waited."""
+"""A starting manager reports that it waits, for how long, and that it has waited."""
 
 import asyncio
 from pathlib import Path
@@ -23,7 +23,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def _a_short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said does not depend on how long it lasts."""
+    """Make the wait short: the report does not depend on its length."""
     short = msgspec.structs.replace(TEST, longest_hold_ns=TEST.hold_ns)
     monkeypatch.setitem(PRESETS, TEST.name, short)
 
@@ -71,7 +71,7 @@ async def test_lines_tell_the_wait_its_progress_and_its_end(
 
 
 async def restored(journal: SqliteJournal[AnyRecord, State]) -> SqliteJournal[AnyRecord, State]:
-    """With a pool in the copy."""
+    """Restore a journal with a pool in the copy."""
     await journal.append(await lead(journal), 0, (PoolCreated(pool="rooms", kind="hashed"),))
     copy = await read_copy(journal)
     assert await journal.restore(copy.seat, copy.lsn, copy.beginning())
@@ -101,7 +101,7 @@ async def test_a_restored_journal_is_waited_for_whatever_is_said_and_why_is_told
 async def test_why_a_journal_is_waited_for_whose_owners_have_met_another_is_told(
     capsys: Capture,
 ) -> None:
-    """To pass --first-start would not help: it was, or it is not true."""
+    """Passing --first-start would not help: it was passed, or it is not true."""
     journal = MemoryJournal(LEASE_RECORDS, State(older=4711))
     await watched(LineReport(), journal, first_start=True)
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""What a command shows while it waits: nothing at first, then a line that does not stay."""
+"""A waiting command shows nothing at first, then a line that does not stay."""
 
 import ast
 import asyncio
@@ -146,7 +146,7 @@ def test_every_command_that_ends_has_a_line(
 
 
 def test_commands_write_to_standard_output_in_one_place() -> None:
-    """So that a line that is drawn is taken away first."""
+    """Otherwise a line that is drawn would not be removed first."""
     tell_of_themselves = {"up", "report", "run", "orphans", "completion", "docs"}
     for path in Path(waiting.__file__).parent.glob("*.py"):
         if path.stem in tell_of_themselves | {"output", "waiting", "app", "__init__"}:

@@ -1,4 +1,4 @@
-"""What users pass: taken, or refused with the thing, the value and the way out."""
+"""Arguments of users are accepted, or refused with the thing, the value and the way out."""
 
 from functools import partial
 from random import Random

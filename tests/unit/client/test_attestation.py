@@ -1,4 +1,6 @@
-"""What is read of `/proc`, made here as it may look. Integration tests have real processes."""
+"""The attestation reads a `/proc` that is made here as it may look. Integration tests have real
+processes.
+"""
 
 import os
 from pathlib import Path

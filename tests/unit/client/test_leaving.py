@@ -131,7 +131,7 @@ async def test_with_nothing_held_and_nobody_there_leaving_does_not_wait(
 
 
 def blocking(body: Callable[[], None]) -> None:
-    """In a thread without an event loop."""
+    """Run the body in a thread without an event loop."""
     failed: list[BaseException] = []
 
     def run() -> None:

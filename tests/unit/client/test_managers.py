@@ -1,4 +1,4 @@
-"""Where the managers are: in the call, in the environment, or in a file that is read again."""
+"""The managers are found in the call, in the environment, or in a file that is read again."""
 
 import asyncio
 from pathlib import Path

@@ -28,9 +28,9 @@ from tenure.testing.clock import TurnedClock, come_to_rest
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
 TERM = 1.2
-"""Of the preset `test`, in seconds; a renewal comes every 0.3."""
+"""The term of the preset `test`, in seconds; a renewal comes every 0.3."""
 SOON = 0.2
-"""For what is granted, given back or moved while everybody lives."""
+"""The time for a grant, a return or a move while everybody lives."""
 WHOLE = (KeyRange(b"", None),)
 
 pytestmark = pytest.mark.asyncio

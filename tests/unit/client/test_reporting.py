@@ -1,4 +1,4 @@
-"""What an owner tells of its load: from the board's counts to the report on a request."""
+"""An owner reports its load: from the board's counts to the report on a request."""
 
 from math import inf, nan
 from random import Random

@@ -40,11 +40,11 @@ pytestmark = pytest.mark.asyncio
 
 
 class ToyMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """What clients and servers say."""
+    """What clients and servers say to each other."""
 
 
 class Greeting(ToyMessage, frozen=True):
-    """From both sides."""
+    """A greeting, sent by both sides."""
 
 
 class Fetch(ToyMessage, frozen=True):
@@ -57,7 +57,7 @@ class Fetched(ToyMessage, frozen=True):
 
 
 class Bye(ToyMessage, frozen=True):
-    """From both sides."""
+    """A farewell, sent by both sides."""
 
 
 ToToyServer: TypeAlias = Greeting | Fetch | Bye
@@ -199,7 +199,7 @@ class ToyServer:
 
 
 class ToyEngine:
-    """What the machine's actions mean."""
+    """Says what the machine's actions mean."""
 
     def __init__(
         self, servers: tuple[str, ...], environment: RealEnvironment, timeout: float
@@ -269,7 +269,7 @@ class Readers:
 
 
 class Toy(Enterable[ToyEngine]):
-    """What a user would have of it."""
+    """The object that a user would have."""
 
     def __init__(self, network: MemoryNetwork, *servers: str, timeout: float = 5.0) -> None:
         class Environment(RealEnvironment):

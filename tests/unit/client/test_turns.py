@@ -182,7 +182,7 @@ async def test_tasks_that_would_wait_for_each_other_are_refused_at_once() -> Non
 
 
 def test_a_turn_that_comes_to_a_closed_loop_goes_on_to_the_next() -> None:
-    """And is not ended once more when what waited there is destroyed."""
+    """The turn does not end once more when what waited in the closed loop is destroyed."""
     turns, told = Turns(100), list[str]()
     place = turns.take_blocking("a", LONG)
     loop = asyncio.new_event_loop()

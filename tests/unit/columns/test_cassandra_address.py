@@ -1,4 +1,4 @@
-"""What names a store on Cassandra, and what is said of what does not."""
+"""Addresses name a store on Cassandra, and others are refused with the reason."""
 
 import pytest
 

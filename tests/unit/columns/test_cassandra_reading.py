@@ -18,7 +18,7 @@ LOG = TABLE.shapes["log"]
 
 
 def place(time: int) -> ColumnPlace:
-    """Where the column `c` is in the order of time, when it was written then."""
+    """Return where the column `c` stands in the order of time if it was written then."""
     return ColumnPlace(b"k", places(LOG), b"", inverted(time.to_bytes(8, "big")) + b"c")
 
 

@@ -1,4 +1,4 @@
-"""What the driver's errors become: plain words, and the right kind."""
+"""The driver's errors become plain words, and errors of the right kind."""
 
 import pytest
 from cassandra import AlreadyExists, InvalidRequest, OperationTimedOut, WriteTimeout

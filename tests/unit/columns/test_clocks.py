@@ -124,7 +124,9 @@ class Unsure(EmbeddedBackend):
 
 
 async def test_a_repeated_write_keeps_the_time_that_it_was_given() -> None:
-    """And a node is asked to merge it, not whether it was there before: it would draw a time."""
+    """A node is also asked to merge it, and not whether it was there before: it would
+    draw a time.
+    """
     wall = Wall()
     backend = Unsure(MemoryEngine, [TABLE], clock=wall)
     store = ColumnStore(backend, {"t": TABLE}, wall)

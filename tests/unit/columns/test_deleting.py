@@ -1,4 +1,4 @@
-"""What was deleted stays deleted, goes for good in time, and keeps nobody waiting."""
+"""Deleted data stays deleted, goes for good in time, and keeps nobody waiting."""
 
 import asyncio
 import tracemalloc
@@ -97,7 +97,7 @@ async def test_what_was_written_again_stays_when_the_delete_before_it_is_swept()
 
 
 async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> None:
-    """Of two owners whose clocks say the same, the former deletes and the later writes."""
+    """Two owners have clocks that say the same: the former deletes, and the later writes."""
     rooms = Table("rooms", fenced_by="rooms", f=Family(columns=int), t=Family(columns=int))
     replica = Replica(MemoryEngine())
     replica.open([rooms])
@@ -240,7 +240,7 @@ async def fill_with_tombstones(store: ColumnStore, count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "rocksdb"])
 async def test_a_page_behind_many_tombstones_lets_the_loop_run(kind: str, tmp_path: Path) -> None:
-    """And no more of them are in memory than a step looks at."""
+    """No more tombstones are in memory than a step looks at, either."""
     count = 50_000
     engine = MemoryEngine() if kind == "memory" else RocksEngine.open(tmp_path / "store")
     async with opened(Wall(), engine) as (store, _):

@@ -34,7 +34,7 @@ from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("t", f=Family(columns=str))
 NOT_DATA = ("LOG", "LOCK", "OPTIONS", "rocksdict-config")
-"""What RocksDB writes about itself whenever it looks."""
+"""Files that RocksDB writes about itself whenever it looks."""
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_manifest_that_was_cut_is_damage_and_the_rest_is_kept(path: Path, cut:
 def test_of_what_a_store_has_in_files_no_line_is_missing_unnoticed(
     is_closed: bool, tmp_path: Path
 ) -> None:
-    """Of those files that it wrote before the last sync, or when it was closed."""
+    """These are the files that it wrote before the last sync, or by the time it was closed."""
     path, copy = tmp_path / "store", tmp_path / "copy"
     engine = RocksEngine.open(path)
     engine.make_spaces(["a.b"])
@@ -294,7 +294,7 @@ def test_a_full_disk_is_told_and_loses_nothing_that_was_acknowledged(path: Path)
 def test_a_directory_that_is_taken_away_acknowledges_nothing_any_more(
     which: str, how: str, tmp_path: Path
 ) -> None:
-    """What is written then is in files that have no name, or in another place: it is forgotten."""
+    """Whatever is written then is in files without a name, or in another place: it is forgotten."""
     path, log = tmp_path / "store", tmp_path / "log"
     with open_store(f"rocksdb:{path}", TABLE, log=log) as store:
         store.insert(TABLE, "k", {"f": {"x": b"1"}})
@@ -453,7 +453,7 @@ engine.close()
 
 @pytest.mark.parametrize("program", [FORKED_STORE, FORKED_ENGINE])
 def test_a_forked_child_that_ends_touches_nothing(path: Path, program: str) -> None:
-    """Not even where it leaves the block in which its parent has the store."""
+    """It touches nothing even if it leaves the block in which its parent has the store."""
     command = [sys.executable, "-c", program, f"rocksdb:{path}"]
     found = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=DEADLINE_SECONDS

@@ -285,8 +285,8 @@ class Watched(EmbeddedBackend):
 
 
 async def test_a_row_is_read_after_the_promise_and_has_one_write_under_way() -> None:
-    """What a former owner wrote just before the promise is there; and of many writes each waits
-    for the one before it, or a repeat could not be told from what came later (R21, R22).
+    """A write that a former owner made just before the promise is there. Of many writes each waits
+    for the one before it; otherwise a repeat could not be told from what came later (R21, R22).
     """
     backend = Watched(MemoryEngine, [ROOMS])
     store = ColumnStore(backend, {"rooms": ROOMS})

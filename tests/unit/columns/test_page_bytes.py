@@ -18,7 +18,7 @@ TABLE = Table("t", f=Family(columns=int), s=Family(supers=int, columns=int))
 
 
 async def test_a_page_of_rows_has_bounded_bytes_and_the_scan_goes_on() -> None:
-    """What a row may have in one super family is as large as what it has in a simple one."""
+    """A row may have as much in one super family as in a simple one."""
     third = bytes(PAGE_BYTES // 3 + 1)
     async with open_store("memory:", TABLE) as store:
         for n in range(3):

@@ -38,7 +38,7 @@ def load(store: BlockingStore, number: int, journal: int, key: str = "attic") ->
 
 
 def contents(store: BlockingStore, key: str = "attic") -> list[tuple[Any, ...]]:
-    """What is seen of a row: names, values and times."""
+    """Return what readers see of a row: names, values and times."""
 
     def of(page: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - of any page
         return [

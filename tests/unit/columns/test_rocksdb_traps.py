@@ -1,4 +1,6 @@
-"""What RocksDB does to those who do not know it, each as a test (see `engines/rocksdb.py`)."""
+"""Traps that RocksDB sets for those who do not know it, each as a test (see
+`engines/rocksdb.py`).
+"""
 
 import asyncio
 import re
@@ -231,7 +233,7 @@ class SlowEngine(MemoryEngine):
 
 @pytest.mark.asyncio
 async def test_all_that_wait_share_one_sync() -> None:
-    """Those that come while one runs share the next one."""
+    """Writes that come while one sync runs share the next one."""
     engine = SlowEngine()
     backend = EmbeddedBackend(lambda: engine, [TABLE])
     store = ColumnStore(backend, {"t": TABLE})

@@ -1,4 +1,4 @@
-"""What `warm` reads, and what becomes of it when the store is closed."""
+"""`warm` reads rows in the background, and copes with a store that is closed meanwhile."""
 
 import asyncio
 from collections.abc import Sequence

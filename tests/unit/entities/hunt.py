@@ -24,9 +24,9 @@ KEYS = [f"key-{i}" for i in range(5)]
 STEPS = 40
 ALARM_SECONDS = 0.3
 LOST = 0.04
-"""Of messages, with their channel."""
+"""The share of messages that are lost, with their channel."""
 LIMIT_SECONDS = 20.0
-"""Of real time: far more than a run takes."""
+"""A limit in real time: far more than a run takes."""
 
 
 class Log(msgspec.Struct):
@@ -35,7 +35,7 @@ class Log(msgspec.Struct):
 
 
 class Wrong(AssertionError):
-    """What the oracle has found."""
+    """Raised by the oracle when it finds a fault."""
 
 
 class World:
@@ -128,7 +128,7 @@ class Hunt:
                         await self._clean_up()
 
     def _lose_some(self, _: bytes) -> None:
-        """Of what members say to each other; state on its way is in another loop."""
+        """Lose some of what members say to each other; state on its way is in another loop."""
         with suppress(RuntimeError):
             if asyncio.get_running_loop() is self._loop and self._random.random() < LOST:
                 raise ChannelLost("it broke in the middle")

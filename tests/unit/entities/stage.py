@@ -27,7 +27,7 @@ class Count(msgspec.Struct):
 
 
 class Counter(Entity[Count]):
-    """What most tests need of an entity."""
+    """The entity that most tests use."""
 
     async def on_activate(self) -> None:
         self.go_on = asyncio.Event()
@@ -107,7 +107,7 @@ class Stage:
         await self.done(member.__aexit__(None, None, None))
 
     async def crash(self, member: Entities[Any]) -> None:
-        """As kill -9 does, and the others are told nothing."""
+        """Crash it as kill -9 does; the others are told nothing."""
         self.members.remove(member)
         station = member.station
         self.cluster.crash(station.owner)
@@ -179,7 +179,7 @@ class Client:
 
 
 class ServerEnd:
-    """What the application is given."""
+    """The end of a socket that the application is given."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

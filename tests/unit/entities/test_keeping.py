@@ -1,4 +1,6 @@
-"""What is kept of a key: readings that wait for it, keys that are forgotten, callers' own ids."""
+"""Tests of what is kept about a key: readings that wait for it, keys that are forgotten, callers'
+own ids.
+"""
 
 import asyncio
 from pathlib import Path

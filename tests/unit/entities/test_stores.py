@@ -1,4 +1,4 @@
-"""What is stored survives crashes, and no former owner changes it."""
+"""Stored state survives crashes, and no former owner changes it."""
 
 import asyncio
 import sqlite3

@@ -14,7 +14,7 @@ PLACES = ("/usr/lib/postgresql", "/usr/local/lib/postgresql", "/opt/homebrew/opt
 
 
 def postgres_programs() -> Path | None:
-    """Where `initdb` and `postgres` are; None where they are not installed."""
+    """Return where `initdb` and `postgres` are; None if they are not installed."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent

@@ -40,7 +40,7 @@ class SocketNode:
         )
 
     async def standby(self) -> Standby:
-        """What a manager says that does not lead."""
+        """Return what a manager says that does not lead."""
         await self.socket.send_bytes(encode_topology(self._request("chat"), NEWEST))
         told = decode_to_node(await self.socket.receive_bytes(), NEWEST)
         assert isinstance(told, Standby)

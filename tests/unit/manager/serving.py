@@ -83,7 +83,7 @@ async def serving(
 
 
 class Events:
-    """What an observer was told, to be waited for."""
+    """The events that an observer was told; tests can wait for them."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer

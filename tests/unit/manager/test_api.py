@@ -255,7 +255,9 @@ async def test_a_standby_names_the_leader_and_is_ready() -> None:
 
 
 async def ready(manager: Serving) -> object:
-    """What /readyz says when it says yes; each time it is asked gives the manager a turn."""
+    """Wait until /readyz says yes, and return its answer; each question gives the
+    manager a turn.
+    """
     while (answer := await manager.get("/readyz"))[0] != 200:
         assert answer[0] == 503
     return answer[1]
@@ -287,7 +289,7 @@ async def test_a_question_that_fails_is_refused_and_the_manager_leads_on() -> No
 
 
 async def test_a_command_that_fails_is_refused_and_the_manager_leads_again() -> None:
-    """What it had half done is forgotten; asked once more, it is done."""
+    """The manager forgets what the command had half done; asked once more, it does the command."""
     async with serving() as manager:
         events = Events(manager.service.observer)
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})

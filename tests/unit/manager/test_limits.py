@@ -239,7 +239,9 @@ def test_of_very_many_floods_the_one_longest_ago_is_forgotten() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("by_messages", [True, False])
 async def test_who_floods_is_left_waiting_before_it_is_let_go(*, by_messages: bool) -> None:
-    """At once it would come back at once, and a connection costs more than a message."""
+    """A client that is disconnected at once would come back at once, and a connection costs more
+    than a message.
+    """
     limits = ManagerLimits(
         messages_a_second=1, syncs_at_once=1, requests_a_second=1, flood_seconds=0.3
     )

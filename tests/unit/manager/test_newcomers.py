@@ -1,4 +1,4 @@
-"""Who connects and says nothing is let go, and keeps nobody else out."""
+"""A peer that connects and says nothing is disconnected, and keeps nobody else out."""
 
 import asyncio
 import resource

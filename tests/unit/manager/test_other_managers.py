@@ -1,4 +1,6 @@
-"""What a manager shows of the others: who leads, who stands by, and who does not answer."""
+"""A manager shows the others: which one leads, which ones stand by, and which ones do
+not answer.
+"""
 
 import asyncio
 import socket

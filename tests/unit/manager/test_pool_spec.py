@@ -1,4 +1,4 @@
-"""What a pool may be."""
+"""Specifications of pools are accepted or refused."""
 
 import pytest
 

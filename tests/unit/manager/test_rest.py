@@ -181,7 +181,7 @@ async def test_a_manager_without_clients_is_woken_to_beat_and_for_nothing_else()
 
 
 async def test_clients_at_rest_wake_a_manager_by_their_messages_and_once_in_a_term() -> None:
-    """When an hour goes by in which nothing changes, it looks once in each hold who is to expire;
+    """In an hour in which nothing changes, the manager looks once in each hold which owners expire;
     a renewal or a sync sets no alarm.
     """
     stage = await leading()

@@ -50,7 +50,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest_asyncio.fixture
 async def manager(url: str) -> AsyncIterator[Journal[AnyRecord, State]]:
-    """As a manager that leads has it."""
+    """Yield the journal of a manager that leads."""
     journal = open_journal(url, LEASE_RECORDS)
     leadership = await lead(journal, "http://10.0.1.1:7400")
     records = (
@@ -128,7 +128,7 @@ async def test_a_manager_that_stood_by_is_stopped_by_it(
 
 
 async def test_a_copy_without_pools_is_not_worth_it(tmp_path: Path) -> None:
-    """And would, once restored, look to a manager as a new one."""
+    """Once restored, it would look like a new journal to a manager."""
     url = f"sqlite:{tmp_path}/empty.sqlite"
     await open_journal(url, LEASE_RECORDS).close()
     journal = open_copy(url, LEASE_RECORDS)

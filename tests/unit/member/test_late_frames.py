@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_no_frame_leaves_although_the_handler_goes_on_first() -> None:
-    """As in a process that was stopped, before its guard is told."""
+    """The handler goes on as in a process that was stopped, before its guard is told."""
     sent: list[Message] = []
     incoming: asyncio.Queue[Message] = asyncio.Queue()
 

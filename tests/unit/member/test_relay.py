@@ -216,7 +216,7 @@ async def test_a_member_that_has_left_is_not_warned_of(caplog: pytest.LogCapture
 
 
 async def test_at_its_own_listener_a_member_that_leaves_sends_clients_on() -> None:
-    """Until its listener is closed, which is the last thing that it does."""
+    """It does so until its listener is closed, which is the last thing that it does."""
     async with stage() as it:
         refused: list[int] = []
         member = Member("carts", it.manager, drain=0)

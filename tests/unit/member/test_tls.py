@@ -17,7 +17,7 @@ from tests.unit.member.test_relay import KEY, Shop, asking, key_of
 
 
 def mutual(directory: Path) -> Credentials:
-    """Those of a member whose peers must have a certificate, too."""
+    """Return the credentials of a member that also demands certificates from its peers."""
     authority = Authority(directory)
     identity = authority.sign("member")
     return Credentials(ca=authority.file, cert=identity.cert, key=identity.key, mutual=True)
@@ -62,7 +62,7 @@ async def test_what_is_anothers_is_relayed_over_tls_and_a_stranger_is_not_heard(
 async def test_members_of_aiohttp_relay_requests_and_websockets_over_tls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the environment names the files."""
+    """The environment names the files."""
     credentials = mutual(tmp_path)
     for name, value in (
         ("TENURE_CA", credentials.ca),

@@ -79,7 +79,7 @@ async def test_one_cause_is_in_the_lines_of_manager_owner_and_lookup(written: io
 
 
 def loggers_of_the_story(written: io.StringIO) -> set[str]:
-    """Who has a line with the cause of bob's joining."""
+    """Return the loggers that have a line with the cause of bob's joining."""
     found = lines(written)
     causes = [each["cause"] for each in found if "owner joined: bob" in each["message"]]
     return {each["logger"] for each in found if causes and causes[0] in each.get("cause", "")}

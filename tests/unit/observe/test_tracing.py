@@ -21,7 +21,7 @@ EXPORTER = InMemorySpanExporter()
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
-    """What was recorded; a process has one provider, which is set once."""
+    """Yield the recorded spans; a process has one provider, which is set once."""
     if not isinstance(trace.get_tracer_provider(), TracerProvider):
         provider = TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(EXPORTER))

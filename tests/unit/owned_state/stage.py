@@ -36,12 +36,12 @@ class Holder:
         self.board.open()
 
     def hold(self, key_range: KeyRange, number: int, since: int | None = None) -> None:
-        """From here on it holds this too."""
+        """Hold this too from here on."""
         self.leases[key_range] = number, since or number
         self._publish()
 
     def lose(self, key_range: KeyRange) -> None:
-        """From here on it does not hold this."""
+        """No longer hold this from here on."""
         self.leases.pop(key_range, None)
         self._publish()
         self.guards.keep((key_range,), ())

@@ -371,8 +371,8 @@ class NoLock:
 
 
 def beside_a_hand_off(*, is_locked: bool) -> str:
-    """What is stored in the end where a range leaves and comes back, with a newer value, while a
-    body that was its owner's stands between asking for the lease and storing.
+    """Return what is stored in the end if a range leaves and comes back, with a newer value, while
+    a body of its former owner stands between asking for the lease and storing.
     """
     clock = TurnedClock()
     first, second = holder(clock=clock), Holder("another", clock, OwnedState())

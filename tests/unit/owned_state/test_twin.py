@@ -88,7 +88,7 @@ class Story(RuleBasedStateMachine):
 
     @rule(half=halves, owner=st.integers(0, 1))
     def grant(self, half: KeyRange, owner: int) -> None:
-        """Without state: what was there is lost."""
+        """Grant without state: what was there is lost."""
         if self.move is None and self.held_by(half) is None:
             self.owners[owner].state.discard_range(half)
             self.owners[owner].hold(half, next(self.numbers))

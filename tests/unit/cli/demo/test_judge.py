@@ -48,12 +48,12 @@ def test_two_operations_of_no_length_at_one_instant_are_at_once() -> None:
 
 
 def test_an_owner_that_serves_between_two_operations_of_another_is_at_once_with_it() -> None:
-    """From its first operation under a number to its last, an owner claims the key."""
+    """An owner claims the key from its first operation under a number to its last."""
     assert judge(served("a", 1, 0, 1), served("b", 2, 5, 6), served("a", 1, 9, 10)) == AT_ONCE
 
 
 def test_an_owner_that_first_serves_after_its_successor_is_found_by_its_number() -> None:
-    """Nobody else was at work then, and yet it may not: its lease had ended before."""
+    """No other owner was at work then, and yet it may not serve: its lease had ended before."""
     assert judge(served("b", 2, 0, 10), served("a", 1, 50, 60)) == AT_ONCE
 
 

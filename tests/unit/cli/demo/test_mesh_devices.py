@@ -1,4 +1,4 @@
-"""What the demo of Live Mesh says that a device is told."""
+"""The demo of Live Mesh reports what its devices are told."""
 
 import pytest
 

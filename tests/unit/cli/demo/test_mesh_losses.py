@@ -1,4 +1,6 @@
-"""Whom the demo of Live Mesh expects to be told of what, when a server has trouble."""
+"""The demo of Live Mesh expects the right devices to be told the right things when a server has
+trouble.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

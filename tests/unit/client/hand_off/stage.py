@@ -26,13 +26,13 @@ TURNS = 600
 
 
 def guards() -> Guards:
-    """Of an owner that holds nothing."""
+    """Return the guards of an owner that holds nothing."""
     board = Board("hashed", boot_clock)
     return Guards(board, boot_clock, "an owner", lambda _: None)
 
 
 class State(KeyedState[int]):
-    """As users have it, but that it remembers what was asked of it, and may fail, or be slow."""
+    """State as users have it; it also remembers what was asked of it, and may fail, or be slow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class State(KeyedState[int]):
         self.fails: set[str] = set()
         self.is_slow = False
         self.gate = asyncio.Event()
-        """What is imported waits for it."""
+        """Imports wait for it."""
         self.gate.set()
 
     def _called(self, name: str) -> None:
@@ -139,13 +139,15 @@ class Stage:
         raise AssertionError("it never came to that")
 
     async def soon(self, wanted: Awaitable[T]) -> T:
-        """What comes while the clock is turned."""
+        """Return the result of something that happens while the clock is turned."""
         future = asyncio.ensure_future(wanted)
         await self.until(future.done)
         return await future
 
     def missing(self) -> list[str]:
-        """What was acknowledged, is not where its key is held now, and was not said to be lost."""
+        """Return what was acknowledged, is not where its key is held now, and was not reported
+        lost.
+        """
         found = []
         for key, value in self.acknowledged.items():
             holder = next((m for m in self.members if m.owner.check(key) is not None), None)
@@ -181,7 +183,9 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(policy: str = "ring") -> AsyncIterator[Stage]:
-    """By the ring, where who joins is handed many small ranges, and not one; or as is said."""
+    """Yield a stage under a policy, the ring unless the test says otherwise: it hands a new owner
+    many small ranges instead of one.
+    """
     async with InProcessCluster(["rooms"], clock=TurnedClock()) as cluster:
         cluster.ask(ChoosePolicy(pool="rooms", policy=policy))
         stage = Stage(cluster)
@@ -195,8 +199,8 @@ async def on_stage(policy: str = "ring") -> AsyncIterator[Stage]:
 
 
 def turn_patience_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes by the time of the engines' event loop, and not by the protocol's clock, goes by
-    the turned clock from here on: what the owners wait for on their own account.
+    """Let the turned clock govern from here on what otherwise goes by the time of the engines'
+    event loop, and not by the protocol's clock: what the owners wait for on their own account.
     """
     clock = stage.cluster.clock
     monkeypatch.setattr(stage.cluster._loop, "time", lambda: in_seconds(clock()))

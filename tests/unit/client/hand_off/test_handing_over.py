@@ -17,7 +17,7 @@ from tests.unit.client.hand_off.stage import Member, Stage, State, on_stage
 
 pytestmark = pytest.mark.asyncio
 STEPS = range(1, 13)
-"""At which message of the hand-offs something happens: from the offer to the last word."""
+"""The messages of the hand-offs at which something happens: from the offer to the last word."""
 
 
 by_each_policy = pytest.mark.parametrize("stage", ["ring", "weighted"], indirect=True)

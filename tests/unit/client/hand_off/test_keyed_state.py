@@ -137,7 +137,7 @@ def test_keys_that_go_one_by_one_do_not_cut_the_state_to_pieces() -> None:
 
 
 class Meddling(KeyedState[int]):
-    """Another thread sets a key between two leaves of a discard."""
+    """Lets another thread set a key between two leaves of a discard."""
 
     late = ""
 
@@ -309,7 +309,7 @@ def test_two_owners_of_one_state_are_refused_when_the_second_is_made() -> None:
 def test_a_key_outside_the_range_is_refused_and_nothing_is_imported(
     *, is_removed: bool, has_leaf: bool
 ) -> None:
-    """What is there is being served: nobody ordered that it be changed."""
+    """The existing values are being served: nobody ordered that they be changed."""
     state = state_of("ordered")
     state["served"] = 1
     leaf = (b"a", None) if has_leaf else (None, None)
@@ -354,7 +354,7 @@ def test_what_was_changed_in_place_is_looked_at_when_it_is_touched() -> None:
 
 
 def typed() -> None:
-    """What a type checker makes of it: mypy looks, nobody calls."""
+    """Show what a type checker makes of it: mypy looks, nobody calls."""
     rooms = KeyedState(value_type=Room)
     rooms["a"] = Room("a")
     rooms["a"] = 7  # type: ignore[assignment]

@@ -1,4 +1,6 @@
-"""Nobody serves a range while its last difference is on its way: it goes before what is copied."""
+"""A range has no owner while its last difference is on its way, so that goes before
+what is copied.
+"""
 
 import asyncio
 import logging
@@ -42,7 +44,7 @@ LAST = [b"%d" % i + bytes(SMALL_BYTES) for i in range(10)]
 BULK = b"bulk" + bytes(SMALL_BYTES)
 WITHOUT_END = 10_000
 TURNS = 10_000
-"""Of the loop, after which something is held never to come."""
+"""After this many turns of the loop, the tests assume that something never comes."""
 
 
 class State:
@@ -62,7 +64,7 @@ class State:
         self.taken.append(chunk)
 
     def discard_range(self, key_range: KeyRange) -> None:
-        """Nothing is dropped here."""
+        """Drop nothing."""
 
 
 def offer_of(number: int) -> Offer:
@@ -147,7 +149,7 @@ async def turns_until(condition: Callable[[], bool]) -> int:
 
 
 async def turns_of_a_pause(scene: Scene, others: int) -> int:
-    """For how many turns of the loop nobody serves a range while others are copied."""
+    """Return for how many turns of the loop nobody serves a range while others are copied."""
     copy(scene, others)
     state = State(all_of_it=[])
     giving = scene.give(others, state)

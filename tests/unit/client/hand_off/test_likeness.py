@@ -1,4 +1,6 @@
-"""What would not arrive as it is is refused when it is assigned, and all else arrives as it was."""
+"""A value that would not arrive as it is is refused when it is assigned; all others arrive as they
+were.
+"""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, timezone
@@ -52,7 +54,7 @@ class Marked(Corner):
 
 @dataclass
 class Box(Generic[T]):
-    """With an attribute that is computed, and one that is not asked for."""
+    """A class with an attribute that is computed, and one that nobody asks for."""
 
     sides: T
     volume: int = field(init=False, default=0, compare=False)
@@ -89,7 +91,7 @@ class Growing(msgspec.Struct):
 
 
 def noted(value: V) -> V:
-    """With an attribute that its class does not declare."""
+    """Return the value with an attribute that its class does not declare."""
     vars(value)["note"] = 1
     return value
 

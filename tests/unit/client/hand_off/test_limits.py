@@ -31,7 +31,9 @@ pytestmark = pytest.mark.asyncio
 Patch = pytest.MonkeyPatch
 PROGRESS_SECONDS = in_seconds(PROGRESS_NS)
 OURS = ("Line.", "Transfers._serve")
-"""What runs while state is given or taken; not `Transfers._main`, which ends with its owner."""
+"""Functions that run while state is given or taken; not `Transfers._main`, which ends with its
+owner.
+"""
 
 
 @pytest_asyncio.fixture
@@ -46,7 +48,7 @@ def inside(member: Member) -> Any:  # noqa: ANN401  # what no user sees
 
 
 def left_behind(stage: Stage) -> list[str]:
-    """What hand-offs may not leave when they have ended, well or not."""
+    """Return what hand-offs must not leave behind when they have ended, well or not."""
     tasks = asyncio.all_tasks(stage.cluster._loop)
     names = [getattr(task.get_coro(), "__qualname__", "") for task in tasks]
     left = [f"a task: {name}" for name in names if name.startswith(OURS)]
@@ -60,7 +62,7 @@ def left_behind(stage: Stage) -> list[str]:
 
 
 def recalled(source: Member, taker: Member) -> set[KeyRange]:
-    """What the taker began with empty."""
+    """Return the ranges that the taker began empty."""
     empty = {each for granted in taker.granted for each in set(granted) - set(granted.with_state)}
     assert empty <= set(source.revoked)
     return empty
@@ -178,7 +180,7 @@ class Silence:
         self.word = word
         self.is_on = True
         self.ranges: list[KeyRange] = []
-        """Of which nothing more is said."""
+        """The ranges about which nothing more is said."""
         self._monkeypatch = monkeypatch
         network = stage.cluster.channels
         self._connect = network.connect
@@ -217,7 +219,9 @@ class Silence:
 
 
 async def given_up_in_time(stage: Stage, source: Member, *, is_served: bool = True) -> None:
-    """From the first silence on, and not before so long; the source serves it, or does again."""
+    """Check when it is given up: not before this long after the first silence, and in time. The
+    source serves the range, or does again.
+    """
     await stage.cluster.turn(PROGRESS_SECONDS - 2 * STEP)
     assert "hand-offs failed" not in source.owner.stats()
     await stage.cluster.turn(4 * STEP)

@@ -1,4 +1,4 @@
-"""What an owner answers to whoever offers it state, and what becomes of that."""
+"""An owner answers offers of state, and handles what becomes of them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -130,7 +130,9 @@ async def test_an_offer_that_does_not_fit_is_refused(
 async def test_nobody_offers_what_the_manager_has_not_announced(
     stage: Stage, monkeypatch: Patch, other: dict[str, Any]
 ) -> None:
-    """Not even who knows all that is in the table: it does not know the secret."""
+    """This holds even for a peer that knows all that is in the table: it does not know
+    the secret.
+    """
     stranger, member = await without_keys(stage, monkeypatch)
     channel, answer = await stranger.offers()
     assert isinstance(answer, Accepted)

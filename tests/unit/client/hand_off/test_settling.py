@@ -1,4 +1,6 @@
-"""What has begun in a range finishes before the range moves with its state, up to a deadline."""
+"""Work that has begun in a range finishes before the range moves with its state, up to
+a deadline.
+"""
 
 import asyncio
 import logging
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.asyncio
 KEYS = [f"user-{i}" for i in range(60)]
 PAST_SETTLE = in_seconds(SETTLE_NS) + 2
 LONG = msgspec.structs.replace(TEST, hand_off_ns=seconds(60))
-"""So that an order stands for longer than what it settles is waited for, as in other presets."""
+"""Here an order stands for longer than its settling may take, as in other presets."""
 
 
 @asynccontextmanager

@@ -28,7 +28,9 @@ async def make_cluster(url: str, replicas: int) -> None:
 
 @asynccontextmanager
 async def managed(place: Path, count: int = 3) -> AsyncIterator[list[NodeService]]:
-    """So many nodes, with the ring formed; the first one's settings have the manager's URL."""
+    """Yield this many nodes, with the ring formed; the first one's settings have the
+    manager's URL.
+    """
     journal = f"sqlite:{place / 'journal.sqlite'}"
     settings = ManagerSettings(journal=journal, port=0, first_start=True)
     async with AsyncExitStack() as stack:

@@ -28,7 +28,7 @@ SECRET = b"sixteen bytes or more, of which nobody else has any"
 
 
 def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
-    """Of so many nodes in directories of `place`."""
+    """Return the settings of this many nodes in directories of `place`."""
     secret = place / "secret"
     secret.write_bytes(SECRET)
     ports = free_ports(count)

@@ -1,4 +1,4 @@
-"""What a node does with what should not be: ports in use, removed nodes, noise, no manager."""
+"""A node copes with ports in use, removed nodes, noise, and the absence of managers."""
 
 import asyncio
 import socket

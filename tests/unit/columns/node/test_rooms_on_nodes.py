@@ -52,7 +52,7 @@ class Room:
         self._said[number] = b"word %d" % number
 
     async def kill_the_owner(self) -> None:
-        """Another one comes, with nothing in memory."""
+        """Kill the owner. Another one comes, with nothing in memory."""
         self._number += 1
         await self.open()
 

@@ -1,4 +1,4 @@
-"""What etcd's refusals mean, in the words of etcd 3.4 and 3.5."""
+"""Each refusal of etcd, in the words of etcd 3.4 and 3.5, becomes the right error."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the URL of an etcd journal may say, and what is refused before etcd is asked anything."""
+"""The URL of an etcd journal is read, or refused before etcd is asked anything."""
 
 import asyncio
 from pathlib import Path

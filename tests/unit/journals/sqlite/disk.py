@@ -26,19 +26,21 @@ def opened(path: Path) -> Iterator[SqliteStore[AnyRecord, State]]:
 
 
 def first(store: SqliteStore[AnyRecord, State], leadership: int = 1) -> Mandate:
-    """Of the first leadership in the journal, or of another; also where the journal is unusable."""
+    """Return a mandate of the first leadership in the journal, or of another; also if the journal
+    is unusable.
+    """
     return Mandate(store._journal, leadership)
 
 
 def execute(path: Path, statement: str, *values: object) -> None:
-    """What somebody might do to the journal with another program."""
+    """Do what somebody might do to the journal with another program."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)
 
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    """As a user whom permissions bind: they do not bind root."""
+    """Become a user who is bound by permissions: root is not."""
     if os.geteuid() != 0:
         yield
         return
@@ -51,7 +53,7 @@ def without_rights() -> Iterator[None]:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """As on a full disk: the system refuses to make any file longer."""
+    """Limit files to this size, as a full disk does: the system refuses to make any file longer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

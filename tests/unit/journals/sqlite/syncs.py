@@ -1,8 +1,8 @@
-"""Which files SQLite syncs: its door to the system, with a counter in it.
+"""Counts which files SQLite syncs, at its door to the system.
 
-SQLite reaches the disk through a table of functions, its VFS. A copy of the usual one is made the
-default, whose files have another xSync. The offsets are those of the structs in sqlite3.h, which
-its interface has frozen.
+SQLite reaches the disk through a table of functions, its VFS. This makes a copy of the usual one
+the default; the files of the copy have another xSync. The offsets are those of the structs in
+sqlite3.h, which its interface has frozen.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""What each of SQLite's errors means for a journal: also of those that no test can bring about."""
+"""Each error of SQLite has its meaning for a journal, even one that no test can bring about."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which file systems a journal may lie on, read from a list of mounts like the kernel's."""
+"""A journal may lie on some file systems only, read from a list of mounts like the kernel's."""
 
 from pathlib import Path
 

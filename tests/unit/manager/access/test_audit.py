@@ -13,7 +13,7 @@ from tenure.manager.access.audit import BODY_CHARACTERS, Audit, AuditEntry
 
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
-    """No file of this process may become larger: a disk that is full from there on."""
+    """Let no file of this process become larger, as on a disk that is full from there on."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -40,7 +40,7 @@ UPGRADE = {
 class Way(NamedTuple):
     method: str
     path: str
-    """With `rooms` for each pool, cluster and the like."""
+    """The path, with `rooms` for each pool, cluster and the like."""
     canonical: str
 
     @property
@@ -57,7 +57,7 @@ class Port(NamedTuple):
     """The header of a token of each role; those of a pool are for `rooms`. `other` owns `carts`."""
 
     async def ask(self, way: Way, **headers: str) -> tuple[int, bytes, str]:
-        """What is answered: its status, the beginning of its body, and its kind."""
+        """Ask, and return the answer: its status, the beginning of its body, and its kind."""
         upgrade = UPGRADE if way.path in SOCKETS else {}
         body = None if way.method in ("GET", "HEAD") else b"{}"
         async with self.manager.session.request(
@@ -105,7 +105,9 @@ def named(canonical: str) -> str:
 
 
 async def test_a_stranger_gets_a_refusal_and_nothing_else(tmp_path: Path) -> None:
-    """Without a token, with a wrong one or one that counts no more, or with a made-up sign-in."""
+    """A stranger comes without a token, with a wrong one or one that is no longer valid, or with an
+    invented sign-in.
+    """
     async with port(tmp_path) as found:
         strangers: tuple[dict[str, str], ...] = (
             {},

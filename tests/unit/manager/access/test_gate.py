@@ -316,7 +316,9 @@ async def test_no_way_to_change_something_is_left_out_of_the_audit(
 async def test_no_token_is_written_down_nor_logged(
     keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not even by who signs in, whose token is in the body, nor of one that does not count."""
+    """This holds even for a peer that signs in, whose token is in the body, and for a token that is
+    not valid.
+    """
     log, admin = tmp_path / "audit", keys.of[ADMIN]
     wrong = admin.text + "x"
     with caplog.at_level("DEBUG"):

@@ -57,7 +57,7 @@ def test_a_sign_in_that_is_ended_counts_no_more_and_the_others_go_on() -> None:
 
 
 async def signed_in(manager: Serving, token: NewToken, url: str = "") -> dict[str, str]:
-    """What a browser sends from then on."""
+    """Sign in, and return what a browser sends from then on."""
     asked = f"{url or manager.service.url}/v1/sign-in"
     async with manager.session.post(asked, json={"token": token.text}) as answer:
         assert answer.status == 200
