@@ -23,7 +23,9 @@ async def lines() -> asyncio.StreamReader:
 
 
 def machine(of: Any) -> Any:  # noqa: ANN401 - of either release
-    """What the first release called `_machine`; there, `machine` is a method that makes one."""
+    """Return what the first release called `_machine`; there, `machine` is a method
+    that makes one.
+    """
     engine = of._engine
     return engine._machine if hasattr(engine, "_machine") else engine.machine
 

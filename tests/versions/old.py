@@ -28,7 +28,7 @@ def environment(release: Release) -> dict[str, str]:
 
 
 def run_old(program: str, said: str = "") -> str:
-    """What a program of this folder answers when the first release runs it."""
+    """Return what a program of this folder answers when the first release runs it."""
     ran = subprocess.run(
         [sys.executable, str(HERE / program)],
         input=said,

@@ -1,6 +1,7 @@
-"""What a release makes of bytes, as a program: it is run by an older one than that beside it.
+"""A program that an older release than the one beside it runs, to show what that release makes of
+bytes.
 
-Takes lines of JSON, [reader, bytes in hexadecimal], and answers each with the `repr` of what was
+It takes lines of JSON, [reader, bytes in hexadecimal], and answers each with the `repr` of what was
 read, or with the error.
 """
 

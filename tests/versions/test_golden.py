@@ -1,7 +1,8 @@
-"""What the first release wrote is understood, and it understands what is written today.
+"""The present release understands what the first one wrote, and the first one understands what is
+written today.
 
-A field may be added at the end, with a default, and then has a value in ADDED, so that it is seen
-that the first release passes over it. All else that is new is for peers of a newer version only.
+A field may be added at the end, with a default, and then has a value in ADDED, which shows that the
+first release passes over it. All other additions are for peers of a newer version only.
 """
 
 import json
@@ -32,7 +33,7 @@ from tests.versions.old import HERE, run_old
 
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
 RENAMED = {"MemberRecord": "Member"}
-"""What has another name today. No name of these is on the wire."""
+"""Types that have another name today. None of these names is on the wire."""
 NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
 NAMES |= {then: NAMES[now] for now, then in RENAMED.items()}
 
@@ -138,7 +139,7 @@ RECEIVERS: dict[str, Any] = {
 
 
 def meant(sample: dict[str, str]) -> Any:  # noqa: ANN401 - whatever it is
-    """What a golden line says that it is, in the words of today."""
+    """Return what a golden line stands for, in the words of today."""
     return eval(sample["is"], {"__builtins__": {}}, NAMES)  # noqa: S307 - a file of ours
 
 
@@ -149,7 +150,7 @@ def receivers(message: object) -> Iterator[str]:
 
 
 def filled(thing: Any) -> Any:  # noqa: ANN401 - any struct, or what may be in one
-    """With a value in every field that the first release does not know."""
+    """Return the thing with a value in every field that the first release does not know."""
     if isinstance(thing, tuple):
         return tuple(filled(each) for each in thing)
     if not isinstance(thing, msgspec.Struct):

@@ -58,11 +58,11 @@ GOLDEN_3 = {
     SHORT_RESPONSE: "039aad53686f7274526573706f6e73650102030405060708c4067365616c6564",
 }
 WITHOUT_REPORT = "039b" + GOLDEN_3[SHORT_REQUEST][4:-2]
-"""As owners wrote it before they told how their caches and entities are."""
+"""The bytes that owners wrote before they reported on their caches and entities."""
 
 
 def meant(sample: dict[str, str]) -> Any:  # noqa: ANN401 - whatever it is
-    """What a golden line says that it is, in the words of today."""
+    """Return what a golden line stands for, in the words of today."""
     return eval(sample["is"], {"__builtins__": {}}, NAMES)  # noqa: S307 - a file of ours
 
 

@@ -65,7 +65,7 @@ READERS: dict[str, Any] = {
 
 
 def read(line: str) -> str:
-    """What becomes of one line."""
+    """Return what becomes of one line."""
     reader, written = json.loads(line)
     try:
         return repr(READERS[reader](bytes.fromhex(written), NEWEST))

@@ -64,7 +64,7 @@ def samples(things: tuple[object, ...], encode: Callable[[object], bytes]) -> li
 
 
 def fields() -> dict[str, list[str]]:
-    """Of everything that is written, in their order."""
+    """Return everything that is written, in its order."""
     modules = (*vars(messages).items(), *vars(records).items())
     found = {name: getattr(thing, "__struct_fields__", None) for name, thing in modules}
     return {name: list(each) for name, each in sorted(found.items()) if each is not None}

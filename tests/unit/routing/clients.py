@@ -24,9 +24,9 @@ class Got(NamedTuple):
 
 
 Ask: TypeAlias = Callable[..., Got]
-"""Of a method, a path, headers and a body."""
+"""Sends a method, a path, headers and a body."""
 Client: TypeAlias = Callable[..., AbstractContextManager[Ask]]
-"""Of a table, and options of the routing."""
+"""Makes a client from a table and options of the routing."""
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tenure.base.keys import UserKey
 from tenure.routing.template import Templates
 
 DONE = {"answers", "says_unknown_done", "drops_done", "drops_in_answer"}
-"""What acts."""
+"""Behaviours in which the request is carried out."""
 IN_DOUBT = {
     "says_unknown_done",
     "says_unknown",
@@ -24,7 +24,7 @@ IN_DOUBT = {
     "drops_in_answer",
     "resets",
 }
-"""What leaves a client in doubt."""
+"""Behaviours that leave a client in doubt."""
 BEHAVIOURS = sorted(DONE | IN_DOUBT | {"refuses"})
 
 
@@ -50,7 +50,7 @@ class ScriptedServer:
         self._loop = asyncio.new_event_loop()
 
     def play(self, *script: str) -> None:
-        """From here on: do this, and then answer."""
+        """Follow this script from here on, and then answer."""
         self.script = deque(script)
         self.asked, self.acted = [], 0
 
@@ -192,7 +192,7 @@ class Table:
         self.waiting: list[Future[None]] = []
         self.found = 0
         self.then: str | None = None
-        """What it becomes as soon as somebody waits for a change."""
+        """The address that it finds as soon as somebody waits for a change."""
 
     def find(self, key: UserKey, /) -> str | None:
         assert Templates("/carts/{user}").find(f"/carts/{key!s}") == key

@@ -1,4 +1,4 @@
-"""What only aiohttp's client has: WebSockets, files, its own timeouts; and many requests."""
+"""Features of aiohttp's client alone: WebSockets, files, its own timeouts; and many requests."""
 
 import asyncio
 import io

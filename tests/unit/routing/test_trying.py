@@ -1,4 +1,4 @@
-"""What decides about attempts: nothing is sent twice that must not be, and no try is endless."""
+"""Decisions about attempts: nothing is sent twice that must not be, and no try is endless."""
 
 from itertools import product
 from random import Random

@@ -21,7 +21,7 @@ def test_the_clock_goes_on_while_the_machine_sleeps() -> None:
 
 
 def test_a_machine_that_has_slept_shows_which_clock_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no machine has slept yet all clocks agree, and any of them would pass."""
+    """As long as no machine has slept all clocks agree, and any of them would pass."""
     if not hasattr(time, "CLOCK_BOOTTIME"):
         pytest.skip("this system has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts sleep")
     slept = {time.CLOCK_BOOTTIME: 9 * SECOND_NS, time.CLOCK_MONOTONIC: SECOND_NS}
@@ -58,7 +58,9 @@ async def test_an_alarm_that_rings_too_early_for_the_clock_sleeps_again() -> Non
 async def test_an_alarm_looks_at_the_clock_again_before_a_long_sleep_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As when the machine was suspended: our clock jumped by an hour, the loop's stood still."""
+    """This is as if the machine was suspended: our clock jumped by an hour, the loop's
+    stood still.
+    """
     monkeypatch.setattr("tenure.runtime.clock.LONGEST_SLEEP_NS", MILLISECOND_NS)
     clock, rung = ByHand(), asyncio.Event()
     LoopTimers(clock)(Instant(3600 * SECOND_NS), rung.set)

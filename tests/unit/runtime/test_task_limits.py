@@ -1,4 +1,4 @@
-"""What takes too long is ended, the oldest first, by one timer for all of them."""
+"""Tasks that take too long are ended, the oldest first, by one timer for all of them."""
 
 import asyncio
 

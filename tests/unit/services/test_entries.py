@@ -1,4 +1,6 @@
-"""What a queue keeps: bounded, and whatever was dropped is in the loss that took its place."""
+"""A queue keeps a bounded number of entries, and a loss takes the place of those that
+it dropped.
+"""
 
 import pytest
 

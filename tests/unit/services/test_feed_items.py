@@ -1,4 +1,4 @@
-"""What becomes of RSS and Atom: read, refused where it means harm, coalesced, transformed."""
+"""RSS and Atom are read, refused if they mean harm, coalesced and transformed."""
 
 from collections.abc import Iterator
 from time import process_time
@@ -58,7 +58,7 @@ UNREAD = b"""<?xml version="1.0"?>
 <!ENTITY c "lol">
 ]>
 <rss version="2.0"><channel><item><title>t</title><link href="&c;"/></item></channel></rss>"""
-"""What follows on a parameter that nobody has declared is not read by expat, but by feedparser."""
+"""Text behind a parameter that nobody has declared is not read by expat, but by feedparser."""
 COMMENTED = b"""<?xml version="1.0"?>
 <!DOCTYPE rss PUBLIC "a" "b">
 <!--

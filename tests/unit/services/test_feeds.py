@@ -178,7 +178,9 @@ async def test_a_source_that_circles_never_ends_or_is_not_there_fails_and_says_h
 async def test_a_source_that_redirects_inwards_is_not_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of all addresses that are not public, only that of the test's own origin is let through."""
+    """Of all addresses that are not public, the service accepts only that of the test's
+    own origin.
+    """
     monkeypatch.setattr(outward, "is_outward", lambda address: address == "127.0.0.1")
     async with on_service_stage("feeds") as stage, origin() as there:
         feeds, url = cast("Feeds", stage.service), f"{there.url}/inwards"

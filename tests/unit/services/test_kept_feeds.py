@@ -1,5 +1,5 @@
-"""What happens to the feeds of a process by itself: sources are polled, some at a time, by the
-process that owns their feeds, and polling keeps nothing that nobody uses.
+"""A process keeps its feeds by itself: it polls the sources of the feeds that it owns, some at a
+time, and polling keeps nothing that nobody uses.
 """
 
 import asyncio

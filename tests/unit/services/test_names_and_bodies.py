@@ -46,7 +46,7 @@ WRITTEN = {
         ),
     ],
 }
-"""By service, where it is written what others read."""
+"""For each service, the place where others read what is written."""
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -73,7 +73,7 @@ async def test_a_number_that_leads_inwards_is_refused_however_it_is_written(host
 async def test_a_name_of_which_one_address_leads_inwards_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Which of them is connected to is for others to choose."""
+    """Others choose which of the addresses a connection goes to."""
 
     class Both:
         async def resolve(self, host: str, port: int, family: int) -> list[ResolveResult]:

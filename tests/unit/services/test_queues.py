@@ -256,7 +256,7 @@ async def test_what_a_reader_acknowledges_of_an_earlier_life_concerns_the_presen
 async def test_a_socket_that_was_taken_over_acknowledges_nothing_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not even in the moment before it is closed, which is held up here."""
+    """It does not even in the moment before it is closed, which this test prolongs."""
     monkeypatch.setattr(Socket, "close", lambda *_: None)
     async with on_service_stage("queues") as stage:
         await begun(stage)

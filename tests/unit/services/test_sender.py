@@ -21,12 +21,12 @@ def to(target: str, epoch: str = "1.1.a") -> Delivery:
 
 
 class OneTopic:
-    """What is due at each look, unless its target is busy; then nothing is."""
+    """A topic whose messages are due at each look, unless its target is busy."""
 
     def __init__(self, *due: list[Delivery]) -> None:
         self.due_at = list(due)
         self.busy: list[list[str]] = []
-        """At each look."""
+        """For each look, the targets that are busy."""
         self.looked: Callable[[], None] = lambda: None
         self.reported: list[tuple[str, list[str]]] = []
         self.settled = 0
@@ -120,7 +120,7 @@ async def test_nobody_waits_longer_than_he_says() -> None:
 
 
 async def test_whoever_waits_for_a_message_waits_until_it_is_taken() -> None:
-    """And not for the one before it."""
+    """It does not wait for the message before it."""
     there = HeldTargets()
     there.held["b"] = asyncio.Event()
     topic = OneTopic([to("a")], [to("b")])
@@ -168,7 +168,7 @@ async def test_what_comes_of_deliveries_at_one_moment_is_one_report_of_each_epoc
 async def test_a_target_that_refused_is_tried_when_its_pause_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody need publish, or look for it, meanwhile."""
+    """This needs nobody to publish, or to look for it, in the meantime."""
     monkeypatch.setattr(sender, "RETRY_SECONDS", 0.05)
     there = HeldTargets()
     there.refuses = 1

@@ -1,4 +1,4 @@
-"""What all clients of services do: who is asked, how often, under which id, and for how long."""
+"""Clients of all services decide whom to ask, how often, under which id, and for how long."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

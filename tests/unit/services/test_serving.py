@@ -85,7 +85,7 @@ class Held:
 async def test_what_is_under_way_is_answered_before_the_process_ends_and_no_more_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And while it still has its keys."""
+    """It also still has its keys then."""
     held, waits = Held(monkeypatch), asyncio.Event()
     emptied = ServiceDoor.emptied
 
@@ -154,7 +154,7 @@ async def test_a_fault_of_ours_is_answered_as_one_and_tells_nothing_of_it(
 
 
 async def test_a_port_is_told_which_connections_are_sockets() -> None:
-    """Of others it ends those that read nothing for long."""
+    """The port ends other connections if they read nothing for long."""
     told: list[bool] = []
 
     def port(app: web.Application) -> Any:  # noqa: ANN401  # a ServicePort, with one method more

@@ -29,7 +29,7 @@ LIMITS = ConnectionLimits(connections=8, of_a_peer=6, silent_of_a_peer=3, silent
 
 @asynccontextmanager
 async def documents(place: Path) -> AsyncIterator[tuple[str, str]]:
-    """Where a service with these limits listens, and a token that counts there."""
+    """Yield where a service with these limits listens, and a token that is valid there."""
     tokens, token = TokenFile(place / "tokens"), new_token(AccessRole.ADMIN)
     tokens.add(token.entry)
     names = OwnNames("service", "http://127.0.0.1", (), is_loopback=True)
@@ -90,7 +90,7 @@ async def test_half_a_header_and_half_a_body_are_let_go(tmp_path: Path) -> None:
 
 
 async def test_half_a_body_after_a_whole_request_is_told_so(tmp_path: Path) -> None:
-    """Who has said something is not silent any more, and could hold a connection for long."""
+    """A peer that has said something is no longer silent, and could hold a connection for long."""
     async with documents(tmp_path) as (url, token):
         shown = f"Host: localhost\r\nAuthorization: Bearer {token}\r\n"
         async with connected(url, f"GET /limits HTTP/1.1\r\n{shown}\r\n".encode()) as (

@@ -1,4 +1,6 @@
-"""Where messages go: in order, told gaps first, and so many to one owner or host at a time."""
+"""Messages go to targets in order, gaps are told first, and only so many go to one owner or host at
+a time.
+"""
 
 import asyncio
 from collections import Counter
@@ -26,7 +28,7 @@ class SlowQueues:
         self.most = Counter[str]()
         self.put_in: list[int] = []
         self.refused = 0
-        """From this number on."""
+        """Messages from this number on are refused."""
 
     def owner_of(self, queue: str) -> str:
         return queue[0]
@@ -118,7 +120,7 @@ async def test_a_target_that_refuses_is_tried_again_after_longer_and_longer() ->
 
 
 async def test_of_a_target_that_is_tried_no_more_nothing_is_kept() -> None:
-    """Nobody subscribes it any more, while others of its topic rest again and again."""
+    """No subscription has it any more, while others of its topic rest again and again."""
     pump = Pump("t", None, None, "p")  # type: ignore[arg-type]  # it is not run
     now = asyncio.get_running_loop().time()
     long_ago = now - RETRY_SECONDS - 1

@@ -1,4 +1,6 @@
-"""Who judges leases: each checker is silent on a clean story, and finds what is planted in it."""
+"""The checkers of leases: each is silent on a clean story, and finds the fault that is planted in
+it.
+"""
 
 from collections.abc import Callable
 
@@ -24,7 +26,9 @@ QUIET_NS = 200 * SECOND_NS
 
 @pytest.fixture
 def world() -> LeaseWorld:
-    """Nothing has gone wrong, and every key has an owner that every lookup knows."""
+    """Return a world in which nothing has gone wrong, and every key has an owner that every lookup
+    knows.
+    """
     made = LeaseWorld(Trial(seed=1, faults=(), timing=DEFAULT))
     made.start_all()
     made.run_until(QUIET_NS)
@@ -48,7 +52,7 @@ def other_than(world: LeaseWorld, owner: OwnerProcess) -> OwnerProcess:
 
 
 def believes_too(world: LeaseWorld) -> OwnerProcess:
-    """Another owner believes in what one has."""
+    """Let another owner believe in what one has."""
     lease, owner = holder(world).holdings.leases[0], other(world)
     table = world.checkers.committed.tables[POOL]
     stolen = replace(lease, number=table.next_number - 1)
@@ -141,7 +145,7 @@ def was_handed_over(world: LeaseWorld, key: Key) -> tuple[OwnerProcess, OwnerPro
 
 
 def is_not_signalled_after_a_crash(world: LeaseWorld) -> None:
-    """Who took a key crashes, and the client that relies on the giver is not told."""
+    """Crash the owner that took a key, and do not tell the client that relies on the giver."""
     losses = world.checkers.losses
     _, taker = was_handed_over(world, world.workload.keys[0])
     lost, crashed_at = losses.relied_on_at(taker), world.now
@@ -234,7 +238,7 @@ def test_what_nobody_owns_and_what_a_lookup_does_not_find_is_missing(world: Leas
 
 
 def test_what_an_owner_handed_over_is_not_lost_with_it(world: LeaseWorld) -> None:
-    """Not even while it is on its way once more, and nobody serves it (seed 930601)."""
+    """It is not lost even while it is on its way once more, and nobody serves it (seed 930601)."""
     giver, taker = was_handed_over(world, world.workload.keys[0])
     losses, crashed_at = world.checkers.losses, world.now
     lost = losses.relied_on_at(giver)

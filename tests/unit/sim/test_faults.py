@@ -36,7 +36,7 @@ def test_an_unknown_fault_is_refused_with_the_names_there_are(names: str) -> Non
 
 
 def test_a_mix_draws_the_same_whatever_may_happen() -> None:
-    """So that leaving a kind out of a failing seed leaves the other kinds as they were."""
+    """So leaving a kind out of a failing seed leaves the other kinds as they were."""
     whole, part = (
         Mix(Random(1), FAULTS, FAULTS.kinds),
         Mix(Random(1), FAULTS, ("drop", "skew", "suspend")),

@@ -1,4 +1,6 @@
-"""What becomes of a call to the simulated journal; its contents are those of `MemoryJournal`."""
+"""Calls to the simulated journal take effect, fail, or come late; its contents are those of
+`MemoryJournal`.
+"""
 
 from tenure.protocol.log.journal import Append, Appended, Mandate, Resign, Unknown
 from tenure.sim.journal import failure_of

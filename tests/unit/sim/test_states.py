@@ -1,4 +1,4 @@
-"""Who judges state: a write that is missing, and one that should be gone, are both seen."""
+"""The judge of state sees a write that is missing, and one that should be gone."""
 
 import pytest
 

@@ -18,11 +18,13 @@ COLD = [f"room-{i}" for i in range(100)]
 TICK = 0.3
 """A renewal's time of the preset."""
 OWNERS = 10
-"""So many that one can give all its ranges away without waiting long for the churn budget."""
+"""So many that one of them can give all its ranges away without waiting long for the
+churn budget.
+"""
 
 
 async def serve(cluster: InProcessCluster, owners: list[Owner], seconds: float, hot: int) -> None:
-    """For so long: each cold key is asked for once in a tick, the hot one `hot` times."""
+    """Serve for this long: each cold key is asked for once in a tick, the hot one `hot` times."""
     for _ in range(round(seconds / TICK)):
         for key in COLD:
             holder(owners, key)
@@ -37,7 +39,7 @@ def holder(owners: list[Owner], key: str) -> Owner | None:
 
 
 async def loads(cluster: InProcessCluster) -> dict[str, float]:
-    """What the manager says of each owner, by name."""
+    """Return the load of each owner, by name, as the manager reports it."""
     answer = cluster.ask(ListOwners("rooms"))
     assert isinstance(answer, Owners)
     return {each.name: each.load for each in answer.owners}

@@ -21,7 +21,7 @@ ROOT = Path(tenure.__file__).parent
 NOT_COUNTED = ("testing/clock.py", "testing/cluster.py")
 MOST_FILES = 25
 MOST_PASSES = 58
-"""From one file to another. Both only ever go down."""
+"""How often a renewal may pass from one file to another. Both limits only ever go down."""
 
 
 class Trail:

@@ -87,7 +87,7 @@ def test_a_broken_room_is_caught(room: str, why: str, found_by: int) -> None:
 
 
 def service(handler: Callable[[Member, str], Awaitable[str]]) -> Callable[[], App]:
-    """What makes a plain ASGI application whose GET does this."""
+    """Return a plain ASGI application whose GET does this."""
 
     def make() -> App:
         member = Member("rooms")
@@ -273,7 +273,9 @@ def test_arguments_that_cannot_be_used_are_said_at_once() -> None:
 
 
 def test_the_first_seed_of_a_process_repeats_too() -> None:
-    """What an application imports is imported by then, whatever that draws or reads."""
+    """By then the process has imported what an application imports, whatever that draws
+    or reads.
+    """
     program = (
         "from tests.unit.testing import test_simulated as it\n"
         "from tenure.testing.simulation import SeedFailed, run_seed\n"

@@ -264,7 +264,7 @@ async def connected(url: str, said: bytes = b"") -> AsyncIterator[asyncio.Stream
 
 
 async def ended(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the connection ends, however it ends."""
+    """Read until the connection ends, however it ends, and return what came."""
     came = b""
     with suppress(ConnectionError):
         while more := await reader.read(1 << 20):
@@ -331,7 +331,9 @@ SOCKETS = {
     "cache server, volume": "/v1/x",
     "store node": "/v1/x",
 }
-"""What is no HTTP. Members have none of their own: they pass on what a page may ask anyway."""
+"""The paths at which listeners accept WebSockets. Members have none of their own: they pass on what
+a page may ask anyway.
+"""
 
 
 @pytest.mark.asyncio
@@ -404,7 +406,7 @@ async def test_a_member_lets_go_who_sends_a_body_byte_by_byte(
 async def test_a_member_does_not_take_its_own_slowness_for_that_of_a_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What it does not take of a body is not read, and then nobody can send it."""
+    """It does not read the part of a body that it does not take, and then nobody can send it."""
     looks, stuck = 0, TakenConnection.stuck
 
     def counted(self: TakenConnection, *arguments: Any) -> str:  # noqa: ANN401

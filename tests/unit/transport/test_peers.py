@@ -30,7 +30,7 @@ class StuckTransport(asyncio.WriteTransport):
 
 
 def send(peers: Peers, connections: Iterable[Connection], payload: bytes) -> int:
-    """To peers that all speak version 1; how many were cut off."""
+    """Send to peers that all speak version 1; return how many were cut off."""
     return peers.send(connections, {1: payload}.__getitem__)
 
 

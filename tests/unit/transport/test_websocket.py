@@ -153,7 +153,7 @@ async def test_more_than_may_wait_closes_the_connection() -> None:
 async def closes_with(
     send: Callable[[web.WebSocketResponse], Awaitable[None]], role: Role[ToOwner] = OWNER
 ) -> tuple[str, str]:
-    """What the client says of it, and with what code and reason it closes."""
+    """Return what the client says of it, and with what code and reason it closes."""
     closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def sending(request: web.Request) -> web.StreamResponse:
@@ -232,7 +232,9 @@ async def test_the_kernel_gives_up_what_does_not_reach_a_manager() -> None:
 
 
 def user_timeout(address: tuple[str, int]) -> int:
-    """Of this process's socket that is bound to the address, in milliseconds."""
+    """Return the user timeout of this process's socket that is bound to the address, in
+    milliseconds.
+    """
     for path in Path("/proc/self/fd").iterdir():
         with suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as one:
             if one.family == socket.AF_INET and one.getsockname() == address:
@@ -241,7 +243,9 @@ def user_timeout(address: tuple[str, int]) -> int:
 
 
 async def test_closing_while_it_connects_leaves_nothing_open() -> None:
-    """At every step of connecting; what stays open would fail the test that collects it."""
+    """It may close at every step of connecting; a connection that stays open would fail the test
+    that collects it.
+    """
     arrived, ended = 0, 0
 
     async def handler(request: web.Request) -> web.WebSocketResponse:

@@ -1,4 +1,4 @@
-"""What clients send, taken apart frame by frame, whatever the pieces in which it comes."""
+"""Frames of clients are taken apart one by one, whatever the pieces in which they come."""
 
 from itertools import cycle
 

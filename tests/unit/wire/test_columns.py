@@ -1,7 +1,8 @@
-"""What clients and nodes of a store say: it survives its bytes, and those stay as they are.
+"""Messages between clients and nodes of a store survive their bytes, and those bytes stay as they
+are.
 
 The bytes below are written down, because nodes of two releases talk while a cluster is upgraded. A
-field may come at the end of a message, with a default; then an older message is still read, as
+field may come at the end of a message, with a default; then an older message can still be read, as
 the one here that is cut short.
 """
 

@@ -1,4 +1,4 @@
-"""What owners say to each other survives its bytes; and of other bytes only one error comes."""
+"""Messages between owners survive their bytes, and other bytes raise only one error."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ BYTES = {
     Whole(): "0191a557686f6c65",
     NotTaken(why="no"): "0192a752656675736564a26e6f",
 }
-"""As version 1 has them, for good: an owner of another release is on the other side."""
+"""The bytes of version 1, for good: an owner of another release is on the other side."""
 
 
 def packed(*fields: object) -> bytes:

@@ -17,7 +17,7 @@ WHERE = "LSN 12 of journal.sqlite"
 
 
 def sealed(version: int, value: object) -> bytes:
-    """What a tenure of that format may have written."""
+    """Return what a tenure of that format may have written."""
     body = msgspec.msgpack.encode(value)
     return bytes([version]) + checksum(version, body) + body
 

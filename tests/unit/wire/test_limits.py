@@ -1,4 +1,4 @@
-"""What a message may hold: few enough, short enough, in order; anything more is refused."""
+"""The limits of a message: few enough, short enough, in order; anything more is refused."""
 
 import pytest
 from msgspec.structs import replace

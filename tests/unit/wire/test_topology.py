@@ -1,4 +1,4 @@
-"""What nodes and managers say survives its bytes, and whatever else comes is refused."""
+"""Messages between nodes and managers survive their bytes, and other bytes are refused."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which version is spoken, and that every message has one."""
+"""Both ends agree on a version, and every message has one."""
 
 from collections.abc import Iterator
 from typing import Any, get_args

@@ -1,4 +1,4 @@
-"""Who comes waits a moment for what others leave: what that makes of a rolling restart."""
+"""A new owner waits a moment for what others leave, which shapes a rolling restart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where keys stand in the key space, and how much of it a range is."""
+"""Keys have places in the key space, and a range is a part of it."""
 
 import pytest
 

@@ -41,7 +41,7 @@ def test_a_report_of_no_time_says_nothing() -> None:
 
 
 def test_a_range_that_has_moved_keeps_its_rate() -> None:
-    """Another owner reports it, after a short time: it goes on from where it was."""
+    """Another owner reports it after a short time: its rate goes on from where it was."""
     picture = LoadPicture()
     told(picture, RangeRate(b"", MIDDLE, 100.0), RangeRate(MIDDLE, None, 50.0), hot={})
     told(picture, RangeRate(b"", MIDDLE, 100.0), span=seconds(0.1), hot={})

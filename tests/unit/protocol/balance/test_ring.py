@@ -90,7 +90,7 @@ def test_points_depend_on_the_name_alone() -> None:
 
 
 def loaded(plan: Plan, *rates: float) -> Loads:
-    """So much for all that each owner has by the plan, spread over it evenly."""
+    """Return loads that give each owner its rate, spread evenly over what it has by the plan."""
     space = shares(plan.owners)
     starts = plan.owners.starts()
     lengths = [

@@ -19,7 +19,7 @@ from tests.unit.protocol.balance.tables import candidates, moved, shares, table
 
 ROUND = seconds(3)
 KNOWN = 1 - exp(-ROUND / SMOOTHING_NS)
-"""Of a change, after one report."""
+"""The part of a change that is known after one report."""
 OLD: Key = b"\x11" * 8
 NEW: Key = b"\x99" * 8
 EIGHTHS = [b"", *(bytes([i * 32]) + bytes(7) for i in range(1, 8))]
@@ -225,7 +225,9 @@ def test_a_second_hot_key_leaves_though_the_budget_has_nothing_left_but_for_keys
 
 
 def test_who_has_only_a_key_that_is_cold_again_keeps_it_until_it_has_more() -> None:
-    """With nothing it would be taken for a newcomer, who is given a share whatever the budget."""
+    """An owner with nothing would count as a new one, which is given a share whatever
+    the budget.
+    """
     policy, members = Weighted(), candidates(1, 2, 3, 4)
     present = RangeMap.at_starts(EIGHTHS, [3, 1, 1, 1, 2, 2, 2, 3])
     present.assign(only(NEW), 4)

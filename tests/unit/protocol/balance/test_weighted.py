@@ -40,7 +40,7 @@ def eighths(*owners: int) -> RangeMap[int]:
 
 
 def loads(*rates: float, hot: dict[Key, float] | None = None) -> Loads:
-    """Of the eighths; what is hot comes on top."""
+    """Return the loads of the eighths; hot keys come on top."""
     found = list(rates)
     for key, rate in (hot or {}).items():
         found[key[0] // 32] += rate
@@ -154,7 +154,7 @@ def later(situation: Situation, seconds_later: float) -> Plan:
 
 
 def test_a_key_that_stood_alone_goes_back_when_it_has_been_cold_for_a_while() -> None:
-    """Not at once: a key that is hot now and then would go to and fro."""
+    """It does not go back at once: a key that is hot now and then would go to and fro."""
     present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
     present.assign(only(HOT), 2)
     situation = Situation(candidates(1, 2), table(present), at(0), even(1000))
@@ -313,7 +313,7 @@ def test_a_key_is_joined_to_the_neighbour_whose_state_is_as_old() -> None:
 
 
 def test_a_leader_that_knows_no_loads_yet_undoes_nothing() -> None:
-    """What was levelled by load is uneven in space; and a hot key alone looks cold."""
+    """Ranges that were levelled by load are uneven in space, and a hot key alone looks cold."""
     owners = eighths(2, 2, 3, 3, 3, 3, 3, 3)
     owners.assign(only(HOT), 1)
     present = table(owners)
@@ -335,7 +335,7 @@ def in_time_for(members: list[Candidate], present: RangeMap[int], loads: Loads) 
 
 
 def uses(members: list[Candidate], owners: RangeMap[int], loads: Loads) -> list[float]:
-    """What each carries for its capacity, as a part of an even share."""
+    """Return what each owner carries for its capacity, as a part of an even share."""
     carries = carried(owners, loads)
     share = sum(carries.values()) / sum(each.capacity for each in members)
     return [carries.get(each.incarnation, 0.0) / each.capacity / share for each in members]
@@ -346,7 +346,9 @@ def uses(members: list[Candidate], owners: RangeMap[int], loads: Loads) -> list[
 def test_the_weakest_owner_is_relieved_of_all_that_is_too_much_for_it(
     capacities: tuple[float, ...], part: float
 ) -> None:
-    """Of ranges, and of a key that fills it many times over and is little for a stronger one."""
+    """It is relieved of ranges, and of a key that fills it many times over and is little for a
+    stronger owner.
+    """
     members = [Candidate(i, f"owner-{i}", capacity) for i, capacity in enumerate(capacities, 1)]
     weakest = min(members, key=lambda each: each.capacity).incarnation
     total = 20_000.0

@@ -1,4 +1,4 @@
-"""Where several things come together for the weighted policy: what it must not make of them."""
+"""The weighted policy makes no mistakes when several things come together."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def memory_of(found: object) -> RoundMemory:
 
 
 def test_a_hot_key_of_who_has_just_come_costs_nothing() -> None:
-    """What it is for is settled when it has its share; until then it is no host."""
+    """The use of that owner is settled when it has its share; until then it gets no hot key."""
     starts = [b"", at(1 / 3), at(2 / 3)]
     present = table(RangeMap.at_starts(starts, [1, 2, 9]))
     policy = Weighted()

@@ -1,4 +1,4 @@
-"""When a life of a node takes part: others vouch for it, or are not heard any more (R26)."""
+"""A life of a node takes part when others vouch for it, or are no longer heard (R26)."""
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.protocol.gossip.gossiper_events import (

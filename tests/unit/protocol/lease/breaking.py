@@ -19,12 +19,12 @@ ANSWERING = (
     read_plan.__code__,
 )
 COMMANDED = (Leader.on_asked.__code__, Leader.on_plan_made.__code__)
-"""What carries out commands."""
+"""The functions that carry out commands."""
 Tracing = Callable[[FrameType, str, Any], Any] | None
 
 
 class Broken(Exception):
-    """What no code expects."""
+    """Raised where no code expects it."""
 
 
 class Breaking:

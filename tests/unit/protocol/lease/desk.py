@@ -110,7 +110,7 @@ class Desk:
                 self.lines.append(noted.text)
 
     def told(self, connection: int, kind: type[M]) -> list[M]:
-        """What was said to somebody since this was last asked, of one kind."""
+        """Return what was said to somebody, of one kind, since this was last asked."""
         found: list[M] = [m for c, m in self.said if c == connection and isinstance(m, kind)]
         self.said = [(c, m) for c, m in self.said if not (c == connection and isinstance(m, kind))]
         return found
@@ -219,7 +219,7 @@ class Desk:
 
 
 def listed(answer: LeaseResponse | Refusal | None) -> tuple[Held, ...]:
-    """What an owner that believed all of the answer would list next."""
+    """Return what an owner that believed all of the answer would list next."""
     assert isinstance(answer, LeaseResponse), answer
     return tuple(
         Held(start=lease.start, end=lease.end, number=lease.number) for lease in answer.leases

@@ -72,7 +72,7 @@ class Driven:
         self.notes: list[str] = []
         self.replies: list[Answer] = []
         self.asked: deque[Planning] = deque()
-        """What policies are asked beside the machine."""
+        """The questions for policies that run beside the machine."""
         self.gave_up = False
         self.starts_over = False
         """Whether a step that fails costs the leadership, and not the test."""
@@ -87,7 +87,7 @@ class Driven:
             self._perform(action)
 
     def _handled(self, event: ManagerEvent) -> Output[ManagerAction]:
-        """As the engine does it."""
+        """Handle an event as the engine does."""
         try:
             return self.machine.handle(self.now, event)
         except Exception as error:
@@ -134,7 +134,7 @@ class Driven:
                 self.take(event)
 
     def plan(self) -> None:
-        """What policies were asked is done."""
+        """Answer the questions that policies were asked."""
         while self.asked:
             work = self.asked.popleft()
             self.take(PlanMade(work, work.carry_out()))

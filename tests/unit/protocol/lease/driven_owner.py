@@ -137,7 +137,7 @@ OFFER = Offer(
     pool="p", journal=JOURNAL, start=b"", end=None, number=4, source=2, taker=1, secret=77
 )
 ORDER = HandOff(start=b"", end=None, number=5, taker=2, address="ws://p")
-"""What it holds is to go to incarnation 2."""
+"""The order to hand its range over to incarnation 2."""
 
 
 def whole(mark: Mark = "renewed", number: int = 5) -> Leased:
@@ -166,7 +166,7 @@ def numbered(driven: Driven | None = None) -> Driven:
 
 
 def holding() -> Driven:
-    """Nothing is asked, everything held, from 0 to 12."""
+    """Return an owner that has asked nothing and holds everything, from 0 to 12."""
     driven = numbered()
     driven.hear(response(driven, whole("granted")))
     assert driven.machine.belief.leases == (whole(),)

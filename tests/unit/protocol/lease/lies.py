@@ -26,7 +26,7 @@ BRIEF = settings(max_examples=60)
 
 
 class Lies:
-    """What Hypothesis draws, in the words of the protocol."""
+    """Lies that Hypothesis draws, in the words of the protocol."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.data = data

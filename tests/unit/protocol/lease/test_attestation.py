@@ -1,4 +1,6 @@
-"""What a witness may conclude from what it saw, and whom it answers (rule P14)."""
+"""A witness concludes only what it may from what it saw, and answers only the right ones (rule
+P14).
+"""
 
 from collections.abc import Callable
 

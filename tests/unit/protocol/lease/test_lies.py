@@ -1,8 +1,8 @@
-"""What if the peer lies? Or is of an earlier life, says it twice, or never?
+"""Machines survive a peer that lies, or is of an earlier life, or says things twice, or never.
 
-Any valid message, in any state, at any time: what it may not do is to raise, to break an invariant,
-to be answered after the end, or to make its victim busy for ever. Each machine is driven as its
-driver would, by its own `wake_at`, and what it says is believed or lost as Hypothesis likes.
+They get any valid message, in any state, at any time. The message must not make them raise, break
+an invariant, be answered after the end, or keep its victim busy for ever. Each machine is driven as
+its driver would, by its own `wake_at`, and what it says is believed or lost as Hypothesis likes.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""What if whoever speaks to a manager lies, its journal included? As in `test_lies`."""
+"""A manager survives lies of its peers, and of its journal, as the machines in `test_lies` do."""
 
 from random import Random
 from typing import get_args
@@ -114,7 +114,7 @@ def lie_to_manager(lies: Lies, manager: Manager) -> ToManager:
 
 
 def given_to(lies: Lies, manager: Manager, pool: str, incarnation: int) -> tuple[Held, ...]:
-    """What it has, or only a part of that, or anything at all."""
+    """Return what it has, or only a part of that, or anything at all."""
     there = manager.leader.pools.get(pool) if manager.leader else None
     if there is None or lies.number(3) == 0:
         return tuple(
@@ -151,7 +151,7 @@ def lie_of_a_journal(lies: Lies, manager: Manager) -> JournalEvent:
 
 
 def check_can_be_said(actions: list[manager_events.ManagerAction]) -> None:
-    """What was accepted can be answered, journaled, and read back."""
+    """Check that what was accepted can be answered, journaled, and read back."""
     for action in actions:
         match action:
             case (

@@ -31,7 +31,7 @@ MINE = Copy(start=b"", end=None, number=4, taker=1)
 
 
 def copies_of(driven: Driven) -> tuple[Copy, ...]:
-    """As its last request listed them."""
+    """Return the copies that its last request listed."""
     [request] = [each for each in driven.asked() if isinstance(each, LeaseRequest)]
     return request.copies
 

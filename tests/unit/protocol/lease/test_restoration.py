@@ -1,4 +1,4 @@
-"""What an old copy of a journal goes on with, and when it may."""
+"""An old copy of a journal becomes one from which managers can go on, at the right time."""
 
 import msgspec
 import pytest
@@ -54,7 +54,7 @@ def test_pools_are_kept_and_owners_and_leases_are_not() -> None:
 
 
 def test_numbers_go_on_far_beyond_any_that_can_have_been_given_out() -> None:
-    """And `since` with them: whatever was known of the copy is lost."""
+    """So does `since`: whatever was known of the copy is lost."""
     history = copied()
     seat, state = restored(history, SEAT, SECRET)
     for pool in state.pools:

@@ -311,7 +311,7 @@ def test_a_name_is_not_forgotten_for_one_that_had_it_before() -> None:
 
 
 def naive(table: LeaseTable, owner: int) -> tuple[Held, ...]:
-    """What the table gives an owner, by a walk through all of it."""
+    """Return what the table gives an owner, by a walk through all of it."""
     return tuple(
         Held(start=key_range.start, end=key_range.end, number=right.number)
         for key_range, right in table.rights

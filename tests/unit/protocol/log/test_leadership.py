@@ -113,7 +113,7 @@ def test_an_empty_seat_is_campaigned_for_at_once() -> None:
 
 
 def looking(leadership: Leadership, now: Instant, seat: Seat) -> list[type]:
-    """What it does on seeing `seat`."""
+    """Return what it does on seeing `seat`."""
     leadership.advance(now)
     return [type(action) for action in leadership.on_seat_read(now, SeatRead(seat))]
 

@@ -14,7 +14,7 @@ def record(i: int) -> AnyRecord:
 
 
 def ledger() -> Ledger[AnyRecord, str]:
-    """Of leadership 2, at LSN 10."""
+    """Return the ledger of leadership 2, at LSN 10."""
     return Ledger(MANDATE, 10)
 
 

@@ -82,7 +82,7 @@ class StagedNode:
         self.perform(self.machine.advance(self.stage.now).actions)
 
     def sync(self) -> None:
-        """What was changed so far is durable."""
+        """Make everything durable that was changed so far."""
         self.engine.sync()
         self.post(node_events.Synced(self.store.changes))
 

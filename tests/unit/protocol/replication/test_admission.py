@@ -1,4 +1,4 @@
-"""What a replica admits, and what it refuses (R4, R11, R20, R24)."""
+"""A replica admits some writes, and refuses others (R4, R11, R20, R24)."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Who is the nearest: by rack and data centre first, and then by how soon it answers (5.7)."""
+"""The nearest replica is chosen by rack and data centre first, and then by how soon it answers
+(5.7).
+"""
 
 from itertools import count
 

@@ -52,13 +52,13 @@ class Filled(NodeStage):
                 self.write(node, row, b"one")
 
     def write(self, node: int, row: bytes, value: bytes, time: int = 1) -> None:
-        """At one replica, whatever the others do."""
+        """Write at one replica, whatever the others do."""
         attempt = Attempt(Version(0, EPOCH_US + time), "repeat")
         step = ApplyMutation("plain", row, (Edit("names", None, b"n", value),), attempt)
         self.nodes[node].store.run(step)
 
     def value(self, node: int, row: bytes) -> bytes | None:
-        """What one replica has."""
+        """Return what one replica has."""
         result, _ = self.nodes[node].store.run(ReadState("plain", row))
         assert isinstance(result, StateRead)
         return next((entry[17:] for _, _, entry in result.state.entries), None)

@@ -49,12 +49,12 @@ def adopt(request: int, number: int, attempt: int = 1) -> AdoptRow:
 
 
 def last(stage: NodeStage) -> ClientAnswer:
-    """What a client was told last."""
+    """Return the last answer that a client got."""
     return stage.answers[-1]
 
 
 def found(stage: NodeStage) -> bytes | None:
-    """What the last answer has in the column."""
+    """Return what the last answer has in the column."""
     answer = last(stage)
     assert isinstance(answer, PageFound), answer
     return next((cell.value for cell in answer.page.cells), None)

@@ -23,7 +23,7 @@ def written_at(stage: NodeStage, node: int, value: bytes, number: int = 1) -> bo
 
 
 def read_without(stage: NodeStage, away: int, request: int, coordinator: int = 4) -> bytes | None:
-    """What a quorum of the other two shows."""
+    """Return what a quorum of the other two shows."""
     stage.nodes[coordinator].post(Convicted((away,)))
     stage.ask(coordinator, read(request, "owned"))
     stage.deliver()

@@ -39,7 +39,7 @@ from tests.unit.protocol.replication.test_upkeep import (
 def applied(
     stage: NodeStage, node: int, key: bytes, time: int, value: bytes | None
 ) -> MutationDone:
-    """What one replica says of a write that comes late, as a hint does."""
+    """Return what one replica says of a write that comes late, as a hint does."""
     attempt = Attempt(Version(0, EPOCH_US + time), "merge")
     edits = (Edit("names", None, b"a", value),)
     result, _ = stage.nodes[node].store.run(ApplyMutation("plain", key, edits, attempt))
@@ -109,7 +109,7 @@ def test_a_hint_from_before_a_seal_is_dropped() -> None:
 
 
 def seal_and_purge(stage: NodeStage, time: int) -> None:
-    """At all replicas, at once."""
+    """Seal and purge at all replicas, at once."""
     for node in stage.nodes.values():
         node.store.run(RaiseSealed(WHOLE, EPOCH_US + time))
         while True:

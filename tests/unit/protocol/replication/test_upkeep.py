@@ -1,4 +1,4 @@
-"""What replicas do by themselves: they become the same, and what was deleted goes for good."""
+"""Replicas become equal by their own upkeep, and deleted data goes for good."""
 
 import msgspec
 import pytest

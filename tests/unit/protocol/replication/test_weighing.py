@@ -1,4 +1,4 @@
-"""What a node carries is told in parts, from samples of its rows and of what it is asked."""
+"""A node reports what it carries in parts, from samples of its rows and of its requests."""
 
 import msgspec
 import pytest

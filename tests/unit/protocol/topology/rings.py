@@ -42,7 +42,7 @@ def unlike(count: int, racks: Sequence[Rack]) -> Iterator[tuple[Rack, ...]]:
 
 
 def _plain(racks: tuple[Rack, ...]) -> tuple[Rack, ...]:
-    """With the racks of each data centre numbered as they come."""
+    """Return the racks of each data centre, numbered in the order in which they come."""
     within: dict[Rack, int] = {}
     for rack in racks:
         if rack not in within:
@@ -60,7 +60,7 @@ def badness(
     before: Mapping[NodeId, Sequence[NodeId]],
     lists: Mapping[NodeId, Sequence[NodeId]],
 ) -> Badness:
-    """What a placement costs."""
+    """Return what a placement costs."""
     racks = {each.id: (each.datacentre, each.rack) for each in nodes}
     shared = sum(len(of) - len({racks[by] for by in of}) for of in lists.values())
     held = Counter(by for of in lists.values() for by in of)

@@ -1,4 +1,4 @@
-"""What has been told is enough only if no later topology can have counted anywhere."""
+"""Topologies that nodes have told are enough only if no later one can have counted anywhere."""
 
 from random import Random
 

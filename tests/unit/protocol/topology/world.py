@@ -76,7 +76,7 @@ class Desk:
             self.commit()
 
     def commit(self) -> None:
-        """What was written is durable, and what waited for it is said."""
+        """Make what was written durable, and send what waited for it."""
         if self.is_over:
             return
         self.world.records.extend(self.records)
@@ -109,7 +109,7 @@ class SimulatedNode:
         self.is_up = True
 
     def request(self) -> NodeRequest:
-        """What it asks now."""
+        """Return what it asks now."""
         self.sequence += 1
         return NodeRequest(
             cluster=CLUSTER,
@@ -279,7 +279,7 @@ class World:
     # --- managers ---
 
     def take_over(self, *, keeps_unknown: bool = False) -> None:
-        """Another manager leads. What was under way is lost, or was written nevertheless."""
+        """Let another manager lead. What was under way is lost, or was written nevertheless."""
         if self.leadership:
             self.desk.is_over = True
             if keeps_unknown:
@@ -310,7 +310,7 @@ class World:
 
     @property
     def topology(self) -> Topology:
-        """As it is decided."""
+        """Return the topology that was decided."""
         return self.clusters.states[CLUSTER].topology
 
     # --- nodes ---
@@ -368,7 +368,7 @@ class World:
         return one.version == version == other.version and self.random.random() >= self.loss
 
     def shuffled(self, of: Sequence[int]) -> list[int]:
-        """In some order."""
+        """Return them in some order."""
         return self.random.sample(of, len(of))
 
     # --- what happens ---

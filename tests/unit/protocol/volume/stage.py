@@ -67,7 +67,7 @@ ALONE = ServerConfig()
 OWNED = ServerConfig(alone=False)
 TERMS = Terms()
 QUIET_S = 3.25
-"""What a server waits that knows nothing of its predecessor."""
+"""How long a server waits that knows nothing of its predecessor."""
 
 
 class Letter(NamedTuple):
@@ -79,7 +79,7 @@ class Letter(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is."""
+        """The type of the message."""
         return type(self.message).__name__
 
 
@@ -104,7 +104,7 @@ class Stage:
         self.loads: list[LoadObject] = []
         self.bodies: list[RunBody] = []
         self.told: list[ServerAction] = []
-        """What was said to the server's application, and to no one else."""
+        """What was said to the server's application alone."""
         self.memory: VolumeMemory | None = None
         self.fence = 0
         self.fences = True
@@ -151,7 +151,7 @@ class Stage:
         self.tell_server(granted)
 
     def add(self, name: str) -> None:
-        """Another client."""
+        """Add another client."""
         config = CacheConfig(server="s")
         if self.patient:
             config = CacheConfig(server="s", retry_ns=seconds(600), patience_ns=seconds(1200))
@@ -160,7 +160,7 @@ class Stage:
         self.answers[name] = []
 
     def now(self, who: str) -> Instant:
-        """What the clock of one shows."""
+        """Return what the clock of one shows."""
         return Instant(1_000 * SECOND_NS + round(self.real * self.rates.get(who, 1.0)))
 
     def pass_(self, span_s: float) -> None:
@@ -221,7 +221,9 @@ class Stage:
     # --- what machines have ---
 
     def nonce(self, name: str) -> int:
-        """Who a client is to the server; 0 where it has never asked it anything."""
+        """Return the nonce by which the server knows a client; 0 if the client has never asked it
+        anything.
+        """
         contact = self.caches[name].contacts.get("s")
         return 0 if contact is None else contact.nonce
 
@@ -230,17 +232,17 @@ class Stage:
         return self.caches[name].contacts["s"].reader
 
     def as_of(self, name: str, key: Key = K) -> AsOf:
-        """Of a client's entry."""
+        """Return the as-of of a client's entry."""
         return self.caches[name].entries[key].as_of
 
     def listed(self, name: str) -> list[Listed]:
-        """What a client would ask about."""
+        """Return the entries about which a client would ask."""
         entries = self.caches[name].entries.items()
         versions = ((key, entry.as_of) for key, entry in entries)
         return [Listed(key=key, number=v.number, count=v.count) for key, v in versions]
 
     def reconnected(self, listed: tuple[Listed, ...]) -> ToCache | ToVolumeServer:
-        """What the server answers somebody who asks about these."""
+        """Return the server's answer to a client that asks about these."""
         message = Reconnect(
             client=4, sequence=1, history=self.server.context.history, listed=listed
         )
@@ -250,7 +252,7 @@ class Stage:
     # --- messages ---
 
     def letters(self, name: str, *, of: str = "", to: str = "") -> list[Letter]:
-        """Those on their way of that kind."""
+        """Return the messages of that kind that are on their way."""
         return [
             each
             for each in self.sent
@@ -349,7 +351,7 @@ class Stage:
         return [each for each in self.answers[name] if isinstance(each, TellReaders)]
 
     def value(self, name: str) -> bytes | None:
-        """What a client's readers were told last."""
+        """Return what a client's readers were told last."""
         answer = self.answers[name][-1]
         assert isinstance(answer, TellReaders), answer
         if answer.outcome in ("hit", "unchanged"):
@@ -358,7 +360,7 @@ class Stage:
         return answer.value
 
     def hit(self, name: str, key: Key = K) -> bytes | None:
-        """What a reader finds that asks nobody."""
+        """Return what a reader finds that asks nobody."""
         found = self.entries[name].hit(key, lambda: self.now(name))
         return None if found is None else found.value
 
@@ -386,7 +388,7 @@ def opened(terms: Terms = TERMS, *, patient: bool = False, config: ServerConfig 
 def held(
     *names: str, terms: Terms = TERMS, patient: bool = False, config: ServerConfig = ALONE
 ) -> Stage:
-    """And these clients hold a lease on K."""
+    """Return a stage on which these clients hold a lease on K."""
     stage = opened(terms, patient=patient, config=config)
     for name in names or ("a",):
         assert stage.read(name) == b"old"

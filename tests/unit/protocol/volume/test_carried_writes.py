@@ -1,4 +1,4 @@
-"""What is known of writes, on its way from one owner to the next, and back (V15)."""
+"""Knowledge of writes goes from one owner to the next, and back (V15)."""
 
 from tenure.base.ranges import KeyRange
 from tenure.protocol.volume.carried_writes import CarriedWrites

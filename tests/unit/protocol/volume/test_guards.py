@@ -74,7 +74,9 @@ def test_a_shorter_volume_lease_ends_no_earlier_than_the_one_before() -> None:
 
 
 def test_an_object_lease_is_counted_from_when_it_was_asked_for() -> None:
-    """As a volume lease is (V3): the server counts from when the question came."""
+    """A volume lease is counted in the same way (V3): the server counts from when the question
+    came.
+    """
     stage = opened(Terms(term_ns=seconds(10), lease_ns=seconds(2)), patient=True)
     stage.want("a")
     stage.settle_to("Fetched")
@@ -101,7 +103,7 @@ def test_a_deadline_for_which_two_wait_is_missed_once() -> None:
 
 
 def test_whoever_reconnects_keeps_the_deadlines_that_it_has_missed() -> None:
-    """Another number would be the way round it (V20)."""
+    """Otherwise another number would be a way round them (V20)."""
     stage = held("a")
     for _ in range(2):
         miss_a_deadline(stage)
@@ -113,7 +115,7 @@ def test_whoever_reconnects_keeps_the_deadlines_that_it_has_missed() -> None:
 
 
 def test_a_mute_reader_is_not_displaced_by_its_own_read() -> None:
-    """Nobody makes room for itself: its record is what the answer is for (V17)."""
+    """No reader makes room for itself: its record is the reason for the answer (V17)."""
     stage = held("a", config=msgspec.structs.replace(ALONE, most_leases=1))
     for _ in range(3):
         miss_a_deadline(stage)
@@ -126,7 +128,7 @@ def test_a_mute_reader_is_not_displaced_by_its_own_read() -> None:
 
 
 def test_a_write_of_a_client_whose_range_goes_meanwhile_gives_no_lease() -> None:
-    """Nobody here would be told of the next owner's writes (V12)."""
+    """No server here could tell it of the next owner's writes (V12)."""
     stage = owned()
     stage.read("a", L)
     stage.write_at("a")
@@ -188,7 +190,7 @@ def test_what_is_asked_about_in_another_history_is_read() -> None:
 
 
 def test_a_floor_is_never_lowered_by_what_is_forgotten() -> None:
-    """What came along may be of before the floor that came with it (V15)."""
+    """Knowledge that came along may be older than the floor that came with it (V15)."""
     versions = Versions(most=1)
     known = KnownWrites(((LEFT, (7, 5)),), ((b"a", (7, 3)), (b"b", (7, 4)), (L, (7, 9))))
     versions.begin(LEFT, 8, known)

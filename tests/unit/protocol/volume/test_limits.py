@@ -1,4 +1,6 @@
-"""What a server keeps at most, whom it gives nothing for a while, and who is not waited for."""
+"""A server keeps only so much, gives some clients nothing for a while, and does not
+wait for all.
+"""
 
 import msgspec
 import pytest
@@ -104,7 +106,7 @@ def test_whoever_acknowledges_in_between_is_not_mute() -> None:
 
 
 def test_whoever_reconnects_stays_mute() -> None:
-    """Another number would be the way round it (V20)."""
+    """Otherwise another number would be a way round it (V20)."""
     stage = held("a")
     for _ in range(3):
         miss_a_deadline(stage)
@@ -136,7 +138,9 @@ def with_items(*, is_away: bool) -> list[int]:
 def test_a_reader_that_is_away_is_forgotten_with_too_many_items(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """To send them all costs more than to reconnect; whoever may hit is not forgotten (V17)."""
+    """Sending all items costs more than a reconnection; a client that may hit is not forgotten
+    (V17).
+    """
     monkeypatch.setattr(readers, "ITEMS_WHILE_INACTIVE", 3)
     assert with_items(is_away=True) == [1, 2, 3, -1, -1]
     assert with_items(is_away=False) == [1, 2, 3, 4, 5]
@@ -175,7 +179,7 @@ def test_a_server_with_too_many_writes_refuses_others(monkeypatch: pytest.Monkey
 
 
 def test_a_reader_with_too_many_fetches_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What others ask for is loaded, and what it asks for once a load of its own has ended."""
+    """Objects for which others ask are loaded, and its own once one of its loads has ended."""
     monkeypatch.setattr(answers, "FETCHES_OF_A_READER", 1)
     stage = held("a", "b")
     for name, key in (("a", L), ("a", b"m"), ("b", b"m")):
@@ -194,7 +198,7 @@ def test_a_reader_with_too_many_fetches_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_best_effort_lets_a_range_go_at_once() -> None:
-    """Nobody is waited for; its holders are told (V12, V18)."""
+    """The server waits for no holder, but tells them (V12, V18)."""
     stage = Stage(BEST_EFFORT, config=OWNED)
     stage.grant()
     assert stage.read("a") == b"old"
@@ -217,7 +221,7 @@ def test_best_effort_keeps_no_quiet() -> None:
 
 
 def test_a_limit_that_is_configured_is_the_limit() -> None:
-    """Of object leases: one more is not given (C6)."""
+    """The limit here is that of object leases: the server does not give one more (C6)."""
     stage = opened(config=msgspec.structs.replace(ALONE, most_leases=2))
     for key in (K, L, b"m"):
         stage.store[key] = b"old"

@@ -1,4 +1,6 @@
-"""Who is meant, and which question is answered: what bears another number is not taken (V2)."""
+"""Numbers say who is meant, and which question is answered: a message with another one is ignored
+(V2).
+"""
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +13,7 @@ from tests.unit.protocol.volume.stage import K, L, Stage, held
 
 
 def asked(stage: Stage) -> Renew:
-    """What a client asks, which has not arrived."""
+    """Return what a client asks, which has not arrived."""
     stage.use("a", K)
     message = stage.take("Renew").message
     assert isinstance(message, Renew)
@@ -76,7 +78,7 @@ def test_nothing_is_kept_of_what_was_not_asked_about() -> None:
 
 
 def test_whoever_becomes_unknown_asks_again_at_once() -> None:
-    """What it had asked is void, and waits for no deadline (V8, C7)."""
+    """Its earlier questions are void, and wait for no deadline (V8, C7)."""
     stage = held("a", patient=True)
     stage.restart()
     stage.pass_(4)

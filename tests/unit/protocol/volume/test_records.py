@@ -1,4 +1,4 @@
-"""What a server's records say by themselves: numbers, quiets, floors, and what a memory tells."""
+"""A server's records: numbers, quiets, floors, and what a memory tells."""
 
 from random import Random
 

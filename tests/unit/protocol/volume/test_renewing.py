@@ -1,4 +1,6 @@
-"""When a cache renews: while there are hits, in time, and not too often; and what it finds then."""
+"""A cache renews while there are hits, in time, and not too often; and it copes with what it finds
+then.
+"""
 
 import msgspec
 
@@ -70,7 +72,7 @@ def test_an_entry_from_before_its_lease_was_given_is_not_held() -> None:
 
 
 def asked_at(stage: Stage, span_s: float, fetch_every_s: float = 0) -> list[float]:
-    """When the machine wants to know whether there were hits, in seconds from now."""
+    """Return when the machine wants to know whether there were hits, in seconds from now."""
     found, began = [], stage.real
     cache = stage.caches["a"]
     step = 0.05

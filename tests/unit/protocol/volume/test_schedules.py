@@ -47,7 +47,7 @@ def test_the_late_fill() -> None:
 
 
 def test_a_past_readers_answer() -> None:
-    """What an earlier reader number was told is not taken under the present one (V2)."""
+    """An answer to an earlier reader number is not taken under the present one (V2)."""
     stage = held(patient=True)
     stage.pass_(4)
     stage.want("a")  # the entry is live, and the volume lease over: a renewal
@@ -135,7 +135,7 @@ def test_the_mute_who_renews() -> None:
 
 
 def test_two_readers_one_flight() -> None:
-    """Who joins asked after the value was read: a write may have come between (V10)."""
+    """The second reader joined after the value was read: a write may have come in between (V10)."""
     stage = opened(patient=True)
     stage.want("a", ticket=1)
     stage.settle_to("Fetched")
@@ -302,7 +302,7 @@ def test_the_doubled_reconnect() -> None:
 
 
 def test_a_reconnect_during_a_write() -> None:
-    """Nothing that is being written is live by its answer (V8)."""
+    """An object that is being written is not live by its answer (V8)."""
     stage = held("a", "b")
     stage.pass_(4)
     stage.read("b")
@@ -345,7 +345,7 @@ def test_withdrawn_before_the_answer() -> None:
 
 
 def test_written_before_the_answer() -> None:
-    """As before, by a write (V7)."""
+    """The same as above, by a write (V7)."""
     stage = held()
     stage.use("a", K)
     stage.carry("Renew")
@@ -466,7 +466,7 @@ def test_a_write_that_comes_twice() -> None:
 
 
 def test_what_others_saw() -> None:
-    """What the application has seen it never reads older, in any mode (C5)."""
+    """A client never reads anything older than its application has seen, in any mode (C5)."""
     stage = held("a", "b", terms=Terms(mode="best effort"))
     stage.write()
     stage.end_body()

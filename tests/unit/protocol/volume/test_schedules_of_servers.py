@@ -55,7 +55,7 @@ def test_a_stopped_owner_looks_at_its_clock_before_it_answers() -> None:
 
 
 def test_writes_and_drains_end_with_the_term() -> None:
-    """Nobody can hit any more; the range may be somebody else's."""
+    """Nobody can hit any more; the range may belong to another owner."""
     stage = owned()
     stage.write()
     stage.tell_server(DrainAsked(WHOLE, served=True))
@@ -239,7 +239,7 @@ def test_what_was_withdrawn_is_leased_again_if_it_stays() -> None:
 
 
 def test_a_range_that_comes_back_under_its_number_has_forgotten_its_writes() -> None:
-    """Nothing that was current before them is current now (V15)."""
+    """Entries that were current before those writes are not current now (V15)."""
     stage = owned()
     suspect = stage.as_of("a")
     stage.write()
@@ -338,7 +338,7 @@ def test_dead_and_then_nothing_is_written_while_its_readers_may_hit() -> None:
 
 
 def test_dead_with_its_state_and_then_reads_wait_as_well() -> None:
-    """To read the state as lost is a write to those who still hit the old (V13)."""
+    """To readers that still hit the old value, reading the state as lost is a write (V13)."""
     stage = Stage(config=OWNED, patient=True)
     stage.grant(quiet_s=3.25, reads_wait=True)
     stage.want("a")
@@ -348,7 +348,7 @@ def test_dead_with_its_state_and_then_reads_wait_as_well() -> None:
 
 
 def test_granted_twice_the_quiet_is_the_later_ones() -> None:
-    """Another number is another grant, with a quiet of its own (V13)."""
+    """Each grant has a quiet of its own (V13)."""
     stage = Stage(config=OWNED)
     stage.grant(7)
     stage.grant(8, quiet_s=3.25)
@@ -375,7 +375,9 @@ def test_as_of_another_owner() -> None:
 
 
 def test_the_number_of_a_grant_is_its_floor() -> None:
-    """Without word of the writes nothing older is current, however unbroken the state (V15)."""
+    """Without knowledge of the writes nothing older is current, however unbroken the
+    state (V15).
+    """
     stage = owned()
     suspect = stage.as_of("a")
     stage.grant(8)
@@ -405,7 +407,7 @@ def test_what_came_along_makes_entries_current() -> None:
 
 
 def test_a_write_that_is_forgotten_raises_the_floor() -> None:
-    """What may have been written is not current (V15)."""
+    """An object that may have been written is not current (V15)."""
     stage = opened(config=msgspec.structs.replace(ALONE, known_writes=1))
     stage.read("a", K)
     before = stage.as_of("a")
@@ -454,7 +456,7 @@ def test_what_is_still_current_is_known_as_of_the_last_question() -> None:
 
 
 def test_granting_during_a_write() -> None:
-    """No object lease is given while a write of the object has its turn (V5)."""
+    """The server gives no object lease while a write of the object has its turn (V5)."""
     stage = held("a")
     stage.write()
     stage.take("Invalidate")

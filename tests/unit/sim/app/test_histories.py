@@ -1,4 +1,4 @@
-"""What is concluded from answers, also from those that took long."""
+"""Conclusions from answers, also from those that took long."""
 
 import pytest
 

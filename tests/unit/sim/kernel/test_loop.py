@@ -25,7 +25,7 @@ class Code(LoopProcess):
     main: "asyncio.Task[Any]"
 
     def on_message(self, sender: SimProcess, message: object) -> None:
-        """Nobody sends it any."""
+        """Is never called: nobody sends it a message."""
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
         """It has no connections."""

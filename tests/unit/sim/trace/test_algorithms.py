@@ -187,7 +187,7 @@ EVERY: dict[str, Make] = {
 
 @pytest.mark.parametrize("make", EVERY.values(), ids=list(EVERY))
 def test_writes_before_the_next_read_of_their_file_cost_nothing(make: Make) -> None:
-    """So the trace without them, which is much shorter where writes are many, costs the same."""
+    """So the trace without them, which is much shorter if there are many writes, costs the same."""
     dice = Random(5)
     reads = sorted((dice.random() * 2000, dice.randrange(3), dice.randrange(2)) for _ in range(400))
     writes = sorted((dice.random() * 2000, dice.randrange(2)) for _ in range(600))

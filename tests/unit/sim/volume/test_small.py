@@ -14,7 +14,9 @@ WHOLE = (
 
 @pytest.mark.parametrize("scope", WHOLE, ids=str)
 def test_no_story_within_the_scope_breaks_a_promise(scope: Scope) -> None:
-    """Nobody can hit what is being written, and whatever is read is the current version."""
+    """No client can hit an object that is being written, and whatever is read is the current
+    version.
+    """
     found = search_caches(scope)
     print(found)
     assert found.violation is None, str(found)

@@ -1,4 +1,4 @@
-"""Who drives the simulated caches: what it waits for comes."""
+"""The clients that drive the simulated caches wait only for what comes."""
 
 from tenure.base.instants import SECOND_NS
 from tenure.sim.volume.trial import VolumeTrial
@@ -6,7 +6,7 @@ from tenure.sim.volume.world import VolumeWorld
 
 
 def test_a_write_that_was_given_up_is_not_waited_for() -> None:
-    """Nobody answers it, so that its keys are written by another (seed 940234)."""
+    """Nobody answers it, so its keys are written by another client (seed 940234)."""
     world = VolumeWorld(VolumeTrial(seed=1, faults=()))
     world.start_all()
     world.run_until(100 * SECOND_NS)

@@ -22,7 +22,7 @@ async def either(request: web.Request) -> web.StreamResponse:
 
 @routes.post("/rooms/{room}")
 async def echo(request: web.Request) -> web.StreamResponse:
-    """What was sent, in two parts."""
+    """Answer what was sent, in two parts."""
     sent = await request.read()
     answer = web.StreamResponse(headers={"X-Length": str(len(sent))})
     await answer.prepare(request)

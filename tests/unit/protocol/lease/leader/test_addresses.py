@@ -25,7 +25,7 @@ class Workers:
         return joined.incarnation
 
     def ask(self, seconds: float, incarnation: int, nonce: int, *, leaving: bool = False) -> str:
-        """What the answer says of who else is at the address."""
+        """Ask, and return what the answer says of other owners at the address."""
         held = self.desk.pool.table.held_by(incarnation)
         now = at(seconds)
         said = self.desk.ask(now, incarnation, nonce, held, leaving=leaving)

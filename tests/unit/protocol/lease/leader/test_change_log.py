@@ -35,7 +35,7 @@ def test_the_changes_after_an_lsn_are_told_in_order(lsn: int, told: tuple[Entry,
 
 
 def test_what_is_forgotten_is_not_told_in_part() -> None:
-    """As in figure 4: after the truncation a lookup at an older LSN gets the whole table."""
+    """As in figure 4: after the truncation, a lookup at an older LSN gets the whole table."""
     changes = log()
     assert changes.since(9, at_most=100) is None
     changes.forget_before(Instant(13))

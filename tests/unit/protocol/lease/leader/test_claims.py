@@ -1,4 +1,4 @@
-"""What one owner claims is evidence against that owner alone."""
+"""The claims of one owner are evidence against that owner alone."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which copies count, and what a lie about them costs."""
+"""A leader counts copies, and a lie about them costs little."""
 
 from collections.abc import Iterator
 from itertools import pairwise

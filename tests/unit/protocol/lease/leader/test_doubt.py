@@ -30,7 +30,7 @@ from tests.unit.protocol.lease.driven_manager import Driven, at
 
 
 def receipt(driven: Driven, leadership: int, lsn: int, nonce: int = 5) -> bytes:
-    """What a leader of this journal gave to a client: nobody else can make one."""
+    """Return what a leader of this journal gave to a client: nobody else can make one."""
     assert driven.machine.leader is not None
     secret = driven.machine.leader.context.history.secret
     return sealed(Receipt(leadership, nonce, lsn), driven.journal.journal, secret)
@@ -247,7 +247,7 @@ def test_a_beat_that_was_sent_before_the_doubt_decides_nothing() -> None:
 
 @pytest.mark.parametrize(("leadership", "beat"), [(0, 2), (1, 1), (1, 3), (2, 2)])
 def test_an_answer_to_another_beat_decides_nothing(leadership: int, beat: int) -> None:
-    """Of an earlier time as leader, say: to give up would be a mistake."""
+    """It may for example answer a beat of an earlier leadership: giving up would be a mistake."""
     driven = Driven()
     driven.run(at(0.4))
     doubting(driven)

@@ -60,7 +60,7 @@ COMMANDS: tuple[Question, ...] = (
     CompareNow(cluster="chat"),
 )
 PLACES = 10
-"""At about so many calls each command is made to fail."""
+"""Each command is made to fail at about this many calls."""
 
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, AssertionError])
@@ -83,12 +83,12 @@ def ready() -> Driven:
 
 
 def records(driven: Driven) -> list[AnyRecord]:
-    """What the journal has, takeovers left out."""
+    """Return the records of the journal, takeovers left out."""
     return [each for each in driven.journal.records if not isinstance(each, TookOver)]
 
 
 def leases(driven: Driven, number: int) -> list[tuple[bytes, int]]:
-    """What an owner may count on, as the leader says when it asks anew."""
+    """Return the leases on which an owner may count, as the leader says when it asks again."""
     leader = driven.machine.leader
     assert leader is not None
     context = leader.context

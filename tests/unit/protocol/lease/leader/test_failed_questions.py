@@ -66,7 +66,7 @@ READINGS: tuple[Question, ...] = (
     RemoveNode(cluster="chat", node="n3", dry_run=True),
 )
 PLACES = 120
-"""At about so many calls each question is made to fail."""
+"""Each question is made to fail at about this many calls."""
 
 
 def told(value: object, seen: dict[int, tuple[int, object]]) -> object:

@@ -57,7 +57,9 @@ def grants_at(driven: Driven) -> Instant:
 
 @pytest.mark.parametrize(("timing", "listens"), [(PAPER, 2), (DEFAULT, 2), (TEST, 0.3)])
 def test_a_first_start_grants_when_it_has_listened(timing: Timing, listens: float) -> None:
-    """For as long as an owner of the same preset that holds something may take to ask again."""
+    """It listens for as long as an owner of the same preset that holds something may take to ask
+    again.
+    """
     driven = Driven(journal=LeaseContents(Random(1), State()), first_start=True, timing=timing)
     assert grants_at(driven) == T0 + listening_ns(timing) == at(listens)
     pause_ns = 1.5 * min(timing.renew_ns // 2, HOLDERS_PAUSE_NS)

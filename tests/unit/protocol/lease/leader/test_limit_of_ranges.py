@@ -125,8 +125,8 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
 
 
 def test_more_owners_than_a_ring_has_room_for_all_have_something(ring: Ring) -> None:
-    """As 2,049 owners of 64 ranges, where 131,072 are the most. Nobody is refused: what is not cut
-    is told to whoever asks for the plan.
+    """There are 2,049 owners of 64 ranges each, where at most 131,072 are allowed. Nobody is
+    refused: the plan tells whoever asks for it which ranges are not cut.
     """
     for nonce in range(11, 28):
         ring.enter(nonce)

@@ -55,7 +55,7 @@ class Stage:
         assert isinstance(answer, LeaseResponse)
 
     def renew(self, first: int, last: int, *rates: tuple[int, float | None]) -> None:
-        """So many renewals, and a moment after the last."""
+        """Renew from the first to the last, and let a moment pass."""
         for i in range(first, last + 1):
             for nonce, rate in rates:
                 if rate is None:

@@ -320,7 +320,7 @@ def test_an_append_that_is_refused_deposes() -> None:
 def test_an_answer_to_no_append_that_is_under_way_changes_nothing(
     result: Committed | Deposed | Unknown, leadership: int, after_lsn: int
 ) -> None:
-    """Of an earlier leadership, or said twice."""
+    """The append is of an earlier leadership, or its answer comes twice."""
     driven = Driven()
     assert driven.machine.leader is not None
     assert driven.machine.leader.context.ledger.committed == 2

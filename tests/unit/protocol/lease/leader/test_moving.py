@@ -1,4 +1,4 @@
-"""What moves away from an owner under a leader: ordered, given over, handed over, or taken back."""
+"""A leader moves ranges away from an owner: it orders, hands over, gives over, or takes back."""
 
 from itertools import pairwise
 
@@ -45,7 +45,7 @@ def three_owners(*able: str) -> Desk:
 
 
 def ordered() -> Desk:
-    """At 1 s everything is planned for `b`, and `a` is told to hand it over."""
+    """Return a desk where at 1 s everything is planned for `b`, and `a` is told to hand it over."""
     desk = three_owners()
     plan(desk, at(1), TO_B)
     assert orders(ask(desk, 1.1, HELD)) == [("", None, TAKER)]
@@ -117,7 +117,7 @@ def test_the_taker_is_poked_and_told_what_to_expect_for_as_long_as_it_is_ordered
 
 
 def test_a_successor_tells_the_same_secret() -> None:
-    """What is under way at a takeover goes on."""
+    """A hand-off that is under way at a takeover goes on."""
     before = three_owners()
     before.context.write(TookOver(leadership=1, promise_ns=1, manager="m", secret=b"secret"))
     plan(before, at(1), TO_B)

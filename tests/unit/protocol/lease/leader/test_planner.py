@@ -45,7 +45,7 @@ class Beside(Desk):
         super()._take(action)
 
     def made(self, now: Instant) -> None:
-        """What was asked first is done."""
+        """Answer the question that was asked first."""
         work = self.asked.pop(0)
         assert self.pool.planner.on_made(now, work, work.carry_out())
         self.commit()
@@ -249,7 +249,7 @@ def test_a_plan_that_makes_no_sense_costs_a_round_too(plans_at_once: int, nonsen
 
 
 def test_a_policy_that_raises_is_replaced_by_a_command_all_the_same() -> None:
-    """What would move without the command cannot be told; what moves with it can."""
+    """Nobody can tell what would move without the command, but what moves with it can be told."""
     desk = Beside(Failing(HALVES, [True] * 10))
     desk.owner(T0, "a", A)
     work = desk.pool.planner.planning(at(1), BY_A, Steering(policy="ring"))

@@ -147,7 +147,7 @@ def test_the_pool_of_another_policy_names_the_one_at_fault() -> None:
 
 @pytest.mark.parametrize("asked_late", [False, True])
 def test_when_it_returns_after_all_it_is_asked_again(asked_late: bool) -> None:
-    """What it returns so late is thrown away."""
+    """The plan that it returns so late is thrown away."""
     driven = beside()
     work = hanging(driven)
     driven.asked.clear()

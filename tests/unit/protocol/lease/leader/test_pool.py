@@ -361,7 +361,7 @@ def test_a_join_after_leaving_is_past_or_a_new_incarnation() -> None:
 
 
 def test_one_poke_is_on_its_way_at_a_time() -> None:
-    """Until the next request; it is answered with all there is by then."""
+    """No other is sent until the next request, which is answered with all there is by then."""
     desk, held = one_owner()
     desk.pokes(A)
     for _ in range(5):

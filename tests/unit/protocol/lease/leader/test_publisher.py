@@ -1,4 +1,4 @@
-"""What lookups are told: changes as they commit, encoded once for all, or the whole table."""
+"""Lookups are told changes as they commit, encoded once for all, or the whole table."""
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.ranges import WHOLE
@@ -51,7 +51,9 @@ def test_a_lookup_of_another_journal_gets_the_whole_table() -> None:
 
 
 def after_a_takeover(desk: Desk) -> tuple[Publisher, int]:
-    """What another leader publishes that has read the same journal, and where its log begins."""
+    """Return what another leader publishes that has read the same journal, and where its log
+    begins.
+    """
     first = desk.records
     history = LeaseHistory(State(), 0)
     for record in first:

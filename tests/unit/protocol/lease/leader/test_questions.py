@@ -1,4 +1,4 @@
-"""What people and tools are answered, in figures that they can read."""
+"""People and tools get answers in figures that they can read."""
 
 import pytest
 

@@ -12,7 +12,7 @@ A, B, C = 101, 102, 103  # nonces, and connections
 POLICY = ByName((WHOLE, "a b c"))
 READS_S = 3.0
 QUIET_NS = seconds(3.25)
-"""What 3 s may be on another clock."""
+"""How long 3 s may be on another clock."""
 
 
 def holding(*, next_reads_s: float = READS_S, hand_off: bool = False) -> Desk:
@@ -34,7 +34,7 @@ def dies(desk: Desk, now: Instant, incarnation: int, why: LeaderKind = LeaderKin
 
 
 def quiet(answer: object) -> int:
-    """What an answer says of everything, granted."""
+    """Return the quiet of the only range that the answer grants."""
     assert isinstance(answer, LeaseResponse), answer
     (lease,) = answer.leases
     assert lease.mark == "granted", lease

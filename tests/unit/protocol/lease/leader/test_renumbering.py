@@ -45,7 +45,7 @@ class Scene:
         self.settle()
 
     def answer(self) -> LeaseResponse:
-        """What the leader says to what the owner holds."""
+        """Return the leader's answer to what the owner holds."""
         held, knows = self.belief.held(), self.knows_former
         answer = self.desk.ask(self.now, self.owner, NONCE, held, knows_former=knows)
         assert isinstance(answer, LeaseResponse), answer

@@ -322,7 +322,7 @@ def test_what_an_eviction_leaves_to_nobody_is_a_change() -> None:
 
 
 def test_what_a_command_does_a_moment_later_is_said_too() -> None:
-    """Who is as any other owner again is given its share when it has waited for leavers."""
+    """An owner that is like any other again is given its share when it has waited for leavers."""
     desk = Desk(Weighted(), kind="hashed")
     desk.owner(T0, "a", A)
     desk.owner(T0, "b", B)

@@ -1,4 +1,4 @@
-"""Whom a leader asks whether a process is gone."""
+"""A leader chooses the witnesses that it asks whether a process is gone."""
 
 import msgspec
 import pytest
@@ -79,7 +79,9 @@ def test_who_has_only_joined_is_no_witness() -> None:
 
 
 def attested(driven: Driven, of: LeaseResponse, **said: object) -> Attested:
-    """What the owner beside it says when it was asked, and has seen that the process is gone."""
+    """Return what the owner beside it says when it was asked, and has seen that the process is
+    gone.
+    """
     honest = Attested(
         pool="p",
         incarnation=of.incarnation,

@@ -72,7 +72,7 @@ class Driven:
         return routes[-1] if routes else None
 
     def routed(self) -> RoutingTable | None:
-        """What readers find by from here on, where that is said."""
+        """Return the table by which readers find from here on, if the output has one."""
         route = self.published()
         if route is None:
             return None
@@ -157,7 +157,7 @@ def test_what_was_handed_over_cleanly_is_not_lost() -> None:
 
 
 def test_a_loss_is_signalled_once_find_knows_the_new_place() -> None:
-    """Who republishes on a loss must find the new owner."""
+    """A client that republishes on a loss must find the new owner."""
     driven = in_contact(number=3)
     driven.hear(
         at(1), pushed(Entry(start=b"m", end=None, owner=2, number=7, since=7), after=5, lsn=6)

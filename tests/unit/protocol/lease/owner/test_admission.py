@@ -1,4 +1,4 @@
-"""Which offers an owner admits: what its manager announced, where nothing is in the way of it."""
+"""An owner admits offers that its manager announced, if nothing is in the way of them."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def announced(possession: Possession, *offers: Offer) -> list[OwnerAction]:
 
 
 def offered(possession: Possession, offer: Offer, *, channel: int = CHANNEL) -> list[OwnerAction]:
-    """What is decided about an announced offer, in the end."""
+    """Return the final decision about an announced offer."""
     announced(possession, offer)
     possession.admission.on_offer(NOW, channel, offer)
     now = possession.admission.decide(NOW, may_take=True)

@@ -1,4 +1,6 @@
-"""What an owner believes: it drops first, renews only what it holds, and never un-expires."""
+"""An owner's belief: it drops first, renews only what it holds, and never revives what
+has expired.
+"""
 
 import pytest
 

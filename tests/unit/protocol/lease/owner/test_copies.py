@@ -274,7 +274,7 @@ def test_what_is_left_of_a_copy_comes_back_with_its_order() -> None:
 
 
 def test_what_came_after_the_question_is_not_forgotten_by_its_answer() -> None:
-    """Not even one that is under the number of another that was asked about."""
+    """This holds even for a copy under the number of another that was asked about."""
     copies = having((LOW, 4))
     asked = copies.listed()
     copies.begin(CHANNEL, Part(HIGH, 4))

@@ -72,7 +72,7 @@ class Given:
         return list(output.actions)
 
     def on(self, *events: GivingEvent) -> list[GivingAction]:
-        """What the last of them led to."""
+        """Handle the events, and return what the last of them led to."""
         for event in events:
             output = self.machine.handle(self.now, event)
             self.wake_at, self.did = output.wake_at, list(output.actions)
@@ -83,7 +83,9 @@ class Given:
         return self.on(*map(PeerSaid, messages))
 
     def gives_round(self, *chunks: bytes) -> list[GivingAction]:
-        """From an Export that was asked for to the end of that round."""
+        """Answer an Export that was asked for until the end of that round, and return the last
+        actions.
+        """
         self.on(ExportBegun())
         for chunk in chunks:
             self.on(ChunkMade(chunk))

@@ -364,7 +364,9 @@ def test_silence_is_followed_by_a_search() -> None:
 
 
 def test_who_lapses_asks_at_once_for_new_leases() -> None:
-    """Not at the next renewal: nobody serves meanwhile what it has just let go of."""
+    """It does not wait for the next renewal: until then nobody would serve what it has
+    just let go.
+    """
     driven = holding()
     driven.take(events.Lapsed(), at(1))
     [request] = driven.asked()

@@ -15,7 +15,7 @@ LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 
 
 def check(sampler: Sampler, keys: Iterable[Key]) -> None:
-    """As `Owner.check` does it."""
+    """Check keys as `Owner.check` does."""
     for key in keys:
         sampler.left -= 1
         if sampler.left < 0:

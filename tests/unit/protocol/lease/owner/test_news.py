@@ -1,4 +1,4 @@
-"""What an owner tells of the answers that it takes."""
+"""An owner tells the news in the answers that it takes."""
 
 import msgspec
 

@@ -43,7 +43,7 @@ from tenure.protocol.lease.owner.transfer import (
 OFFER = Offer(pool="p", journal=7, start=b"a", end=b"b", number=5, source=1, taker=2, secret=77)
 CHUNK = Chunk(data=b"1")
 PHASES: dict[str, tuple[TakingEvent, ...]] = {}
-"""What leads to each."""
+"""For each phase, the events that lead to it."""
 PHASES["silent"] = ()
 PHASES["asking"] = (PeerSaid(OFFER),)
 PHASES["clearing"] = (*PHASES["asking"], Admitted())
@@ -70,7 +70,7 @@ class Steps:
         return list(output.actions)
 
     def on(self, *events: TakingEvent) -> list[TakingAction]:
-        """What the last of them led to."""
+        """Handle the events, and return what the last of them led to."""
         did: list[TakingAction] = []
         for event in events:
             output = self.machine.handle(self.now, event)
