@@ -76,7 +76,7 @@ class Zipf:
         self.hot_below = list(accumulate((self.hot[i] for i in self.hot_keys), initial=0.0))
 
     def redraw(self, ranks: Sequence[int]) -> None:
-        """Give these ranks to other keys. Those that had them are asked for no more."""
+        """Give these ranks to other keys. Nobody asks any longer for those that had them."""
         for rank in ranks:
             del self.hot[self.ranked[rank]]
         for rank in ranks:
@@ -239,7 +239,7 @@ class World:
         return max(1.0, self.capacity / most * self.load.hottest_share)
 
     def devoted(self) -> set[int]:
-        """The owners that hold one key and nothing else."""
+        """Return the owners that hold one key and nothing else."""
         return {
             owner
             for owner, held in self.held.items()

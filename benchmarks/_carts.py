@@ -18,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def on_a_dict() -> Handler:
-    """As it is without tenure, on one process."""
+    """The carts without tenure, on one process."""
     carts: dict[str, list[str]] = {}
     locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -32,7 +32,7 @@ def on_a_dict() -> Handler:
 
 
 def on_owned_state(carts: OwnedState[list[str]]) -> Handler:
-    """As it is with tenure, on any of several processes."""
+    """The carts with tenure, on any of several processes."""
 
     async def post(request: web.Request) -> web.Response:
         try:

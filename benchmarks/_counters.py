@@ -32,7 +32,9 @@ class Cart(Entity[Articles]):
 
 
 def by_hand(app: FastAPI, address: str) -> None:
-    """What somebody writes who has a Redis: a lock for each key, and the cart beside it."""
+    """Do what a user of Redis writes by hand: take a lock for each key, and keep the cart beside
+    it.
+    """
     from redis.asyncio import Redis  # noqa: PLC0415  # only where it is asked for
 
     host, _, port = address.rpartition(":")

@@ -21,7 +21,7 @@ from tenure import Fenced, Lease, PostgresFence, SqliteFence
 
 LONGEST_PAUSE_SECONDS = 0.004
 WAIT_FOR_LOCK_SECONDS = 0.15
-"""For a transaction that is open in a process that is stopped."""
+"""How long a writer waits for a transaction that is open in a process that is stopped."""
 STORE = "CREATE TABLE written (at {serial}, number INTEGER)"
 
 
@@ -30,7 +30,9 @@ class Found(NamedTuple):
 
     late: int
     outcomes: Counter[str]
-    """Of the processes that were stopped: written, refused, and where the other one waited."""
+    """Outcomes of the processes that were stopped: written, refused, and where the other one
+    waited.
+    """
 
 
 def opened(url: str) -> Any:  # noqa: ANN401  # of either driver
@@ -85,16 +87,16 @@ class Writer:
         self._process.stdin.flush()
 
     def answer(self) -> str:
-        """What came of it."""
+        """Return the outcome."""
         assert self._process.stdout
         return self._process.stdout.readline().strip()
 
     def stop(self) -> None:
-        """As a machine does that swaps, or a debugger."""
+        """Stop it, as a machine does that swaps, or a debugger."""
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Until it is stopped again."""
+        """Let it run until it is stopped again."""
         os.kill(self._process.pid, signal.SIGCONT)
 
     def end(self) -> None:
@@ -104,7 +106,7 @@ class Writer:
 
 
 def run(url: str, rounds: int, seed: int, *, is_fenced: bool = True) -> Found:
-    """So many rounds, in an empty database."""
+    """Make this many rounds, in an empty database."""
     serial = "INTEGER PRIMARY KEY" if url.startswith("sqlite:") else "serial PRIMARY KEY"
     connection, random = opened(url), Random(seed)
     connection.execute(STORE.format(serial=serial))

@@ -77,7 +77,7 @@ class PushHead(msgspec.Struct, array_like=True, tag="Changes"):
 
 
 class NoPoolHead(msgspec.Struct, array_like=True, tag="SyncRefusal"):
-    """There is no such pool yet."""
+    """Raised while the pool does not exist yet."""
 
 
 class StandbyHead(msgspec.Struct, array_like=True, tag="Standby"):
@@ -94,7 +94,7 @@ class Seen:
         self.answer_seconds: list[float] = []
         """Of every renewal, from asking to its answer."""
         self.longest_gap = 0.0
-        """Between two questions that were answered, of one owner."""
+        """The longest time between two questions of one owner that were answered."""
         self.lapsed = 0
         """How often a term ran out."""
         self.tables = 0
@@ -236,7 +236,7 @@ class LiveOwner(LiveClient):
         self._renewed_at = asked_at
 
     async def _wait(self, seconds: float) -> None:
-        """Until it is poked, or it is time."""
+        """Wait until the manager pokes, or until it is time to ask."""
         owner = self.self
         assert owner is not None
         with suppress(TimeoutError):

@@ -179,12 +179,12 @@ class PackedSocket(asyncio.Protocol):
 
 
 def port_of(url: str) -> int:
-    """As `CARRIED` counts what is carried."""
+    """Return the port, by which `CARRIED` counts."""
     return urlsplit(url).port or 80
 
 
 async def packed(url: str, count: int) -> list[PackedSocket]:
-    """So many connections to one path, a hundred at a time."""
+    """Open this many connections to one path, a hundred at a time."""
     made: list[PackedSocket] = []
     while len(made) < count:
         few = min(AT_ONCE, count - len(made))

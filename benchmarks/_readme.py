@@ -19,9 +19,9 @@ ROWS = (
     ("etcd lease", "etcd lease", "etcd: range of the key"),
     ("PostgreSQL advisory lock", "PostgreSQL advisory lock", "PostgreSQL: `SELECT 1`"),
 )
-"""As each is called where members come and go, elsewhere, and where a check is measured."""
+"""The names of the rows: where members come and go, elsewhere, and where a check is measured."""
 MUCH_LOAD = 5.0
-"""The peers and their members are as much on a machine with two cores and nothing else to do."""
+"""On a machine with two cores, the peers and their members alone cause this much load."""
 HEAD = [
     "",
     "a sure check, µs",

@@ -79,7 +79,7 @@ class RedisCache(RedisConnection):
 
 
 def frontends(path: Path, place: Path, count: int, products: int, seconds: float) -> None:
-    """Let so many read and write for so long."""
+    """Let this many frontends read and write for this long."""
     context = get_context("spawn")
     processes = [
         context.Process(target=_frontend, args=(path, place, number, count, products, seconds))

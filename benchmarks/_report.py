@@ -109,7 +109,7 @@ class Results:
         return [found[name] for name in self._order if name in found]
 
     def write(self, how: Iterable[str]) -> Path:
-        """Write the page; where it is. `how` says on what it was measured."""
+        """Write the page, and return where it is. `how` says on what it was measured."""
         page = self._folder / "RESULTS.md"
         page.write_text("\n".join([*_head(how), *map(_section, self.all())]))
         return page
@@ -168,7 +168,7 @@ def _processor() -> str:
 
 
 def version_of(package: str) -> str | None:
-    """`package` and its version, where it is installed."""
+    """Return `package` and its version, if it is installed."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
@@ -181,7 +181,7 @@ def load() -> float:
 
 
 def commit() -> str:
-    """Of the tree that was measured."""
+    """Return the commit of the tree that was measured."""
     asked = ["git", "describe", "--always", "--dirty"]
     found = subprocess.run(asked, cwd=HERE, check=False, capture_output=True, text=True)
     return found.stdout.strip() or "unknown"

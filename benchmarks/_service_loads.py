@@ -286,7 +286,7 @@ class TopicReader:
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Learn whether the subscription is there, and of this epoch."""
+        """Learn whether the subscription exists, and belongs to this epoch."""
         try:
             found = await self._load.client.refresh(self._key, self._id)
             if found.epoch != self._epoch:
@@ -344,8 +344,9 @@ class TopicReader:
 
 
 class FeedLoad(Load):
-    """Each feed has one writer, which pushes an item and looks whether it is there. Feeds are
-    weakly consistent: an item that is not there is counted, and is no fault.
+    """Gives each feed one writer, which pushes an item and looks whether the feed has it.
+
+    Feeds are weakly consistent: an item that is missing is counted, and is not a fault.
     """
 
     def __init__(self, client: FeedsClient) -> None:

@@ -42,7 +42,7 @@ class Room(Entity[Spoken]):
         return said
 
     async def enter(self) -> int:
-        """For whoever has the room next."""
+        """Prepare the room for its next owner."""
         self.state.times += 1
         return self.state.times
 

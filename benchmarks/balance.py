@@ -84,7 +84,7 @@ class Case(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What came of it."""
+    """The results of a run."""
 
     case: Case
     floor: float
@@ -194,7 +194,7 @@ def run(case: Case) -> Figures:
 
 
 def start(world: World, at_most: int) -> None:
-    """Until nothing to speak of has moved for a while."""
+    """Run until almost nothing has moved for a while."""
     before = [world.moved]
     while world.second < at_most:
         world.step()

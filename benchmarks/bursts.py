@@ -93,7 +93,7 @@ def drift() -> tuple[int, float]:
 
 
 def run(world: World, length: int) -> None:
-    """So many seconds."""
+    """Run for this many seconds."""
     for _ in range(length):
         world.step()
 

@@ -34,7 +34,7 @@ WRITERS = 8
 MB_A_SECOND = 40.0
 """The rate from one node in the paper."""
 SLOW_MB_A_SECOND = 4
-"""Of the copy that is killed at half, so that there is a half; of 24 MB."""
+"""The rate of the copy that is killed at half of its 24 MB: slow, so that there is a half."""
 SENT_AGAIN = 0.05
 TABLE = Table("copied", kind="hashed", said=Family(columns=str))
 """Hashed, so that its rows are everywhere on the ring: parts of it are copied side by side."""
@@ -63,11 +63,11 @@ class Copy:
         await self._home.said("replace", {"node": self._dead, "by": self.new})
 
     async def end(self) -> None:
-        """Wait until all is there."""
+        """Wait until everything is copied."""
         await until(self._home.ring, lambda ring: ring.phase != "filling", "it is not copied")
 
     async def copied(self, least: int) -> int:
-        """How much it says that it has, when that is so much."""
+        """Return how much it reports as copied, as soon as that reaches this much."""
 
         def has(ring: RingRead) -> bool:
             return any(node.name == self.new and node.copied >= least for node in ring.nodes)
@@ -95,7 +95,9 @@ def _home(place: str, sources: int, rate: float) -> HomeRing:
 
 
 async def rate_from(sources: int, size: int) -> float:
-    """Megabytes a second that a node copies from so many; each of them has everything."""
+    """Return how many megabytes a second a node copies from this many others, each of which has
+    everything.
+    """
     with tempfile.TemporaryDirectory(prefix="tenure-copies-") as place:
         home = _home(place, sources, 10_000)
         try:

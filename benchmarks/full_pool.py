@@ -40,7 +40,7 @@ POINTS = 64
 EACH_ASKS_AGAIN = 1
 """Seconds between two rounds: a plan is made beside them."""
 STILL_ROUNDS = 3
-"""In which nobody is given anything, nor anything recalled: then all is dealt out."""
+"""How many rounds in which nothing is granted or recalled show that everything is dealt out."""
 FULL = min(OWNERS * POINTS, RANGES_PER_PLAN)
 BOUND_SECONDS = at_most(180)
 BOUND_TAKEOVER_SECONDS = at_most(40)
@@ -71,7 +71,7 @@ async def whole_table(manager: ManagerProcess) -> SyncResponse:
 
 
 class FullOwner(Owner):
-    """One that joins anew where its hold has run out, as every owner does, and is as patient."""
+    """Joins again when its hold has run out, as every owner does, and is as patient."""
 
     again_seconds = 15.0
 

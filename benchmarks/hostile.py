@@ -40,7 +40,7 @@ LOST_SECONDS = 12.0
 """The term of the preset: an owner that is answered later has lost what it held."""
 END_SECONDS = 10.0
 AGAIN_SECONDS = 0.05
-"""Before a connection is made again: the attacker's CPU is the owners', too."""
+"""The pause before a connection is made again: the attacker uses the owners' CPU, too."""
 UPGRADE = (
     "GET /v1/lookup HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: {SUBPROTOCOLS[0]}\r\n"
@@ -197,7 +197,7 @@ async def measure(url: str) -> tuple[list[float], list[float], int, dict[str, in
                 return events
 
         async def rounds(seconds: float) -> tuple[list[float], dict[str, int]]:
-            """They renew for so long, and until the manager has said what happened meanwhile."""
+            """Renew for this long, and until the manager has reported what happened meanwhile."""
             waited: list[float] = []
             ended = asyncio.Event()
             now = loop.time()

@@ -68,7 +68,7 @@ Take = Callable[[str], Awaitable[None]]
 
 
 async def of_turns() -> Counter[str]:
-    """What came of all turns with owned state."""
+    """Return the outcome of all turns with owned state."""
     with running_manager("--preset", "test", "--create-pools") as manager:
         carts: OwnedState[int] = OwnedState(value_type=int)
         other = Owner(manager.url, pool=POOL, address="http://127.0.0.1:1", hand_off=carts)
@@ -77,7 +77,7 @@ async def of_turns() -> Counter[str]:
 
 
 async def of_rooms() -> Counter[str]:
-    """What came of all turns with entities."""
+    """Return the outcome of all turns with entities."""
     from benchmarks._stopped_room import Room  # noqa: PLC0415  # it reads what is above
 
     with running_manager("--preset", "test", "--create-pools") as manager:
@@ -92,7 +92,7 @@ async def of_rooms() -> Counter[str]:
 
 
 async def measure(program: str, url: str, take: Take) -> Counter[str]:
-    """What came of all turns."""
+    """Return the outcome of all turns."""
     random, outcomes = Random(SEED), Counter[str]()
     async with AsyncExitStack() as stack:
         workers = [await started(stack, program, url) for _ in range(STOPPED)]

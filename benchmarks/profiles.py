@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def ask_for_tables(clients: Clients) -> None:
-    """So many lookups come anew."""
+    """Let this many new lookups come."""
     for number in range(TABLES):
         clients.sync(number, is_new=True)
 

@@ -121,7 +121,7 @@ class Told:
 
 
 async def change(owner: Owner, told: Told, lookups: list[Lookup]) -> None:
-    """One change: the owner gives up all that it holds, and is granted it anew."""
+    """Make one change: the owner gives up all that it holds, and is granted it again."""
     told.expect(lookups)
     owner.held = ()
     await owner.renew()
@@ -129,7 +129,7 @@ async def change(owner: Owner, told: Told, lookups: list[Lookup]) -> None:
 
 
 async def connect(url: str, count: int, told: Told) -> list[Lookup]:
-    """So many, each of which has asked once."""
+    """Connect this many, each of which has asked once."""
     sockets = await packed(url + "/v1/lookup", count)
     lookups = [Lookup(number, socket, told) for number, socket in enumerate(sockets)]
     await asyncio.gather(*(lookup.sync() for lookup in lookups))

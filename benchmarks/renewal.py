@@ -173,7 +173,7 @@ class Owner:
 
 
 def in_short(whole: LeaseRequest, told: bytes) -> ShortRequest:
-    """A request that says the same, where there is nothing to say but what is held."""
+    """Return a request that says the same in short, if there is nothing to say but what is held."""
     return ShortRequest(
         pool=whole.pool,
         incarnation=whole.incarnation,
@@ -235,7 +235,7 @@ async def measure(manager: ManagerProcess, owners: list[Owner], *, short: bool) 
 
 
 def make_pool(manager: ManagerProcess, ranges: int) -> str:
-    """A pool of which each owner has so many ranges."""
+    """Make a pool in which each owner has this many ranges."""
     pool = f"bench-{ranges}"
     points = [f"{i:05}" for i in range(1, OWNERS * ranges)]
     body = json.dumps({"name": pool, "kind": "ordered", "split_points": points}).encode()
@@ -247,7 +247,7 @@ def make_pool(manager: ManagerProcess, ranges: int) -> str:
 
 
 class Found(NamedTuple):
-    """Of owners with so many ranges each."""
+    """Results for owners with this many ranges each."""
 
     ranges: float
     short: Figures
@@ -255,7 +255,7 @@ class Found(NamedTuple):
 
 
 async def find(manager: ManagerProcess, ranges: int) -> Found:
-    """Measure owners with so many ranges."""
+    """Measure owners with this many ranges."""
     pool = make_pool(manager, ranges)
     async with aiohttp.ClientSession() as session:
         url = manager.url + "/v1/owner"

@@ -50,7 +50,7 @@ ORDER = (
     "volumes",
     "inbox",
 )
-"""As they stand on the page."""
+"""The results in the order of the page."""
 SIDE_BY_SIDE = (
     *("changes", "stopped", "cut", "coordinator", "at_rest", "restarts", "rotation", "scale"),
     *("memory", "rack", "skew", "volumes"),

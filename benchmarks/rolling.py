@@ -46,19 +46,21 @@ from tenure.runtime.clock import boot_clock
 OWNERS = sized(12, 4)
 REQUESTS = sized(200_000, 1_500)
 RATE = sized(200, 50)
-"""Requests a second: what two cores bear beside fifteen processes, two of which always begin anew.
-With twice as many, requests wait for a processor (99th percentile 0.25 s above the quiet one)."""
+"""Requests a second: what two cores can serve beside fifteen processes, two of which always start
+again. With twice as many, requests wait for a processor (99th percentile 0.25 s above the quiet
+one).
+"""
 QUIET_PART = 10
 USERS = 1_000
 READS_OF_TEN = 6
 MEMBERS_CHANGED = ("house", "welcome", "ring")
-"""The phases of policies that follow from who is there."""
+"""The phases of policies that follow from changes of membership."""
 MOVES, SURGE_MOVES = 1.4, 1.1
 SLOWER_MS = at_most(100)
 
 
 class Load:
-    """Requests at a steady rate, and what came of them."""
+    """Requests at a steady rate, and their outcomes."""
 
     def __init__(self, does: Operations, rate: float, random: Random) -> None:
         self.operations = does
@@ -149,7 +151,7 @@ class Measured(NamedTuple):
 async def measure(
     requests: int, rate: float, directory: Path, policy: str | None, *, is_surge: bool
 ) -> Measured:
-    """Start everything, send so many requests at least, and end everything."""
+    """Start everything, send at least this many requests, and end everything."""
     settings = DemoSettings(seconds=0, owners=OWNERS, frontends=1, preset="default")
     service = PresenceService(settings, directory, tell=untold)
     rolling = Surge(service) if is_surge else RollingRestart(service, tell=untold)

@@ -50,7 +50,9 @@ class _Room:
         self._word = 0
         self._acknowledged: dict[int, bytes] = {}
         self._doubtful: dict[int, bytes] = {}
-        """Sent before the successor had the row, and not acknowledged: they may be there or not."""
+        """Rows sent before the successor had the row, and not acknowledged: they may
+        exist or not.
+        """
         self.counts: Counter[str] = Counter()
         self.owner: OwnedRow
 

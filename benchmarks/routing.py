@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 
 async def routed() -> float:
-    """How many times a plain request's time one through the routing takes."""
+    """Return how many times as long a request through the routing takes as a plain one."""
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text="[]")
@@ -88,7 +88,9 @@ async def timed(session: aiohttp.ClientSession) -> float:
 
 
 async def relayed() -> float:
-    """How many times a direct request's processor time a relayed one takes, over both workers."""
+    """Return how many times the processor time of a direct request a relayed one takes, over both
+    workers.
+    """
     async with shop(2) as service:
         one = aiohttp.TCPConnector(limit=1)  # all requests reach the worker of this connection
         async with aiohttp.ClientSession(service.url, connector=one) as session:

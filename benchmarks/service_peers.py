@@ -410,7 +410,7 @@ async def compared(redis_url: str | None) -> bool:
 
 
 def main() -> int:
-    """Run it, without Redis where there is none."""
+    """Run it, without Redis if there is none."""
     if redis_binary() is None:
         print("no redis-server here, so only the services are measured: `.ci/redis` fetches one")
         return 0 if asyncio.run(compared(None)) else 1

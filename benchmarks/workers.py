@@ -59,7 +59,7 @@ class Load:
         self.errors: list[str] = []
 
     async def run(self, requests: int, restarting: "asyncio.Task[None]") -> None:
-        """At least so many requests, and until the restart is over."""
+        """Send at least this many requests, and go on until the restart is over."""
 
         async def one_after_another() -> None:
             while self.calls < requests or not restarting.done():

@@ -30,7 +30,7 @@ async def nothing() -> None:
 
 
 class Found(NamedTuple):
-    """The answer to a get by the right process: None where nothing was put, or it was lost."""
+    """The answer to a get by the right process: None if nothing was put, or it was lost."""
 
     value: str | None
 
@@ -41,7 +41,7 @@ class Shard:
     def __init__(self, owner: Owner, meanwhile: Meanwhile = nothing) -> None:
         self.owner = owner
         self.meanwhile = meanwhile
-        """Happens between doing and answering: for those who want to see what then is lost."""
+        """Is called between doing and answering, for those who want to see what is lost then."""
         self.stored: dict[str, tuple[Lease, str]] = {}
 
     async def put(self, name: str, value: str) -> bool:
@@ -76,7 +76,7 @@ class Shard:
 
 
 class Table:
-    """The whole table, for its users: finds the shard, and tries again where it is refused."""
+    """The whole table, for its users: finds the shard, and tries again if the shard refuses."""
 
     def __init__(self) -> None:
         self.lookup: Lookup
@@ -173,8 +173,8 @@ async def cluster(
     if manager is not None:
         yield partial(Owner, manager, pool=POOL), partial(Lookup, manager, pool=POOL)
         return
-    # With the leases of production: nothing here waits for one to run out, and none is to run out
-    # because this machine is busy.
+    # The leases are those of production: nothing here waits for one to run out, and none may run
+    # out because this machine is busy.
     async with InProcessCluster([POOL], timing=DEFAULT) as here:
         yield here.owner, here.lookup
 

@@ -26,7 +26,7 @@ class Shop:
         )
 
     async def add(self, user: str, article: str) -> int:
-        """Put an article into a cart; how many are in it then."""
+        """Put an article into a cart, and return how many are in it then."""
         async with self.carts.at(user) as cart:  # NotOwner: nothing was done
             before = cart.value or []
             await asyncio.sleep(PAUSE_SECONDS)  # is it in stock?
@@ -35,7 +35,7 @@ class Shop:
 
 
 class Customers:
-    """Find the owner of a cart, and ask again where nothing was begun."""
+    """Find the owner of a cart, and ask again if nothing was begun."""
 
     def __init__(self, lookup: Lookup) -> None:
         self.lookup = lookup
@@ -44,7 +44,7 @@ class Customers:
         self.said: Counter[str] = Counter()
 
     async def add(self, user: str, article: str) -> None:
-        """Put an article into a cart, once or, where that is not certain, perhaps."""
+        """Put an article into a cart: once or, if that is not certain, perhaps."""
         while True:
             shop = self.shops.get(self.lookup.find(user) or "")
             try:
@@ -54,7 +54,7 @@ class Customers:
                     return
             except NotOwner:  # over HTTP 421: ask the owner
                 self.said["refused, and asked again"] += 1
-            except LeaseLost:  # over HTTP 503, Tenure-Outcome: unknown: an article is no repeat
+            except LeaseLost:  # over HTTP 503: adding an article twice would show
                 self.said["unknown"] += 1
                 return
             await asyncio.sleep(PAUSE_SECONDS)

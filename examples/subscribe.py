@@ -63,7 +63,7 @@ class Topics:
         return self.owner.holds(lease)
 
     def subscribers(self, topic: str) -> list[str]:
-        """Who is on the list, as far as it is not stale."""
+        """Return the subscribers, as far as the list is not stale."""
         stored, subscribers = self.lists.get(topic, (None, []))
         return subscribers if stored is not None and self.owner.holds(stored) else []
 
@@ -168,8 +168,8 @@ async def cluster(
     if manager is not None:
         yield partial(Owner, manager, pool=POOL), partial(Lookup, manager, pool=POOL)
         return
-    # With the leases of production: nothing here waits for one to run out, and none is to run out
-    # because this machine is busy.
+    # The leases are those of production: nothing here waits for one to run out, and none may run
+    # out because this machine is busy.
     async with InProcessCluster([POOL], timing=DEFAULT) as here:
         yield here.owner, here.lookup
 

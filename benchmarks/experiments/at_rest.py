@@ -29,7 +29,7 @@ Centrifuge's figure 12 shows about 10 KB/s, for 130 owners and 1,000 lookups."""
 
 
 async def measure(manager: ManagerProcess, preset: str, seconds: float) -> Rest:
-    """What a second costs, when all are there."""
+    """Measure the cost of a second once all clients are connected."""
     timing = PRESETS[preset]
     sockets = await packed(manager.url + "/v1/owner", OWNERS)
     owners = [Owner(number, socket) for number, socket in enumerate(sockets)]
@@ -47,7 +47,7 @@ async def measure(manager: ManagerProcess, preset: str, seconds: float) -> Rest:
 
 
 def run(tell: Callable[[str], None], seconds: float = SECONDS) -> Section:
-    """With the paper's terms, and with those of `default`."""
+    """Run with the paper's terms, and with those of `default`."""
     allow_many_files()
     found = {}
     for preset in ("default",) if SECONDS < 20 else ("paper", "default"):

@@ -40,7 +40,7 @@ class Frontend(NamedTuple):
 
     read: Callable[[], Awaitable[object]]
     peek: Callable[[], object]
-    """What it would serve now: None where it must ask."""
+    """Returns what it would serve now, or None if it must ask."""
 
 
 class Way(NamedTuple):
@@ -122,7 +122,7 @@ class Found(NamedTuple):
 
 
 async def measure(way: Way, place: Path, frontends: tuple[int, ...]) -> Found:
-    """Reads, writes with so many frontends, and a frontend that is cut off."""
+    """Measure reads, writes with this many frontends, and a frontend that is cut off."""
     values, there, writes = count(1), [await way.open(way.url)], []
     one = there[0]
     await one.read()

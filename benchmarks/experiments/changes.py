@@ -49,7 +49,7 @@ class Event(NamedTuple):
     """Of each partition, the seconds without an owner."""
     moved: int
     least: int
-    """As many must move, whoever decides."""
+    """The least that must move, whatever system decides."""
 
     def cells(self) -> list[str]:
         """Longest, in the mean of all, and moved."""

@@ -202,7 +202,7 @@ OPEN = {"tenure": of_tenure, "zookeeper": of_zookeeper, "redis": of_redis, "etcd
 
 
 async def measure(system: str, server: Server, owners: int, seconds: float) -> Rest:
-    """What a second costs, when all are there."""
+    """Measure the cost of a second once all members are connected."""
     async with OPEN[system](server.url, owners):
         cpu, sent, began = server.cpu_seconds(), carried(), monotonic()
         await asyncio.sleep(seconds)

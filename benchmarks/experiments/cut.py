@@ -35,7 +35,7 @@ for all that it held. Every term is {term:g} s; *never* means not within {watche
 
 
 class Loss(NamedTuple):
-    """What came of one."""
+    """The outcome of one run."""
 
     learnt: float | None
     taken: float | None

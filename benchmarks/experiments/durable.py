@@ -59,7 +59,7 @@ class Database(Protocol):
     """One that keeps values by key."""
 
     def turn(self, what: str, clients: int, seconds: float) -> Turn:
-        """`write` or `read`, so many at once, for so long."""
+        """Write or read, with this many at once, for this long."""
 
 
 class Calls(NamedTuple):

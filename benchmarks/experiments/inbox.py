@@ -60,7 +60,7 @@ def run(tell: Callable[[str], None], nodes: Sequence[int] = NODES) -> Section:
 
 
 def detection(nodes: int, tell: Callable[[str], None]) -> list[float]:
-    """After how many seconds each of the others suspects a node that was killed."""
+    """Return after how many seconds each of the others suspects a node that was killed."""
     tell(f"{nodes} nodes gossip")
     world = quiet(1, nodes)
     world.run_quietly(WARM_ROUNDS)

@@ -1,9 +1,10 @@
 """How far one manager goes: to 10,000 owners and 100,000 lookups, in virtual time.
 
-So many sockets do not fit into one machine beside the manager. Its machine does: here it is given
-the bytes that clients send, when they would send them, and what it says is encoded as the service
-encodes it, and then thrown away but for what clients go by. What counts is the time of decoding,
-deciding and encoding; sockets come on top, and are measured on smaller sizes (`at_rest`, `scale`).
+One machine cannot have so many sockets beside the manager, but the manager's machine can serve
+them. Here it gets the bytes that clients send, at the times when they would send them. Its answers
+are encoded as the service encodes them, and then thrown away, except for what clients need. The
+benchmark counts the time of decoding, deciding and encoding. Sockets cost more on top; smaller
+sizes measure them (`at_rest`, `scale`).
 """
 
 import ctypes
@@ -243,7 +244,7 @@ class Clients:
         self.manager.hear(-number - 1, encode(asked, NEWEST))
 
     def rest(self, timing: Timing, period: float) -> float:
-        """For so many seconds nothing changes: CPU of each."""
+        """Change nothing for this many seconds, and return the CPU of each."""
         manager, before = self.manager, self.manager.cpu
         due = {"owners": 0.0, "lookups": 0.0}
         at = {"owners": 0, "lookups": 0}

@@ -31,7 +31,7 @@ lookups, each on a socket of its own, preset `paper`. Memory is what the manager
 
 
 class Found(NamedTuple):
-    """With so many connections."""
+    """Results with this many connections."""
 
     owners: int
     lookups: int
@@ -60,7 +60,7 @@ async def measure(manager: ManagerProcess, tell: Callable[[str], None]) -> list[
 
 
 async def come(url: str, lookups: list[Lookup], many: int) -> None:
-    """Until there are so many; all but the first know the table."""
+    """Connect until there are this many; all but the first know the table."""
     told = Told(many)
     if not lookups:
         [socket] = await packed(url, 1)

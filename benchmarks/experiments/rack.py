@@ -53,7 +53,7 @@ class Tables:
         self._tables: list[RangeMap[int]] = [RangeMap(0)]
 
     def told(self, lsn: int, entries: msgspec.Raw) -> None:
-        """By the first that has it; what the others are told is the same."""
+        """Take a change from the first lookup that has it; the others are told the same."""
         if lsn <= self._lsns[-1]:
             return
         table = self._tables[-1].copy()
@@ -63,7 +63,7 @@ class Tables:
         self._tables.append(table)
 
     def at(self, lsn: int) -> RangeMap[int]:
-        """What a lookup finds that knows so much."""
+        """Return what a lookup finds that knows this much."""
         return self._tables[bisect_right(self._lsns, lsn) - 1]
 
 
@@ -75,7 +75,7 @@ class Operation(NamedTuple):
 
 
 class Operations:
-    """Those of all frontends."""
+    """The operations of all frontends."""
 
     def __init__(
         self, owners: list[LiveOwner], lookups: Sequence[LiveLookup], tables: Tables
@@ -90,7 +90,7 @@ class Operations:
         self.refused = 0
 
     async def carry_out(self, seconds: float) -> list[Operation]:
-        """So many a second, for so long; wait for all of them."""
+        """Carry out this many a second, for this long, and wait for all of them."""
         self.done, self.refused = [], 0
         loop = asyncio.get_running_loop()
         began, tasks = loop.time(), []
@@ -182,5 +182,5 @@ def run(tell: Callable[[str], None]) -> Section:
 
 
 def at(times: Sequence[float], part: float) -> float:
-    """The time that so many operations do not exceed, of sorted times."""
+    """Return the time that this many operations do not exceed, from sorted times."""
     return times[min(round(part * len(times)), len(times)) - 1]

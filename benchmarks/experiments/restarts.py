@@ -44,7 +44,7 @@ class Phase(NamedTuple):
 
 
 async def restart(those: list[C], make: Callable[[], C], seconds: float) -> None:
-    """Every one of them, one after another, over so many seconds."""
+    """Restart all of them, one after another, over this many seconds."""
     loop = asyncio.get_running_loop()
     began = loop.time()
 

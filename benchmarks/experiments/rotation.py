@@ -72,7 +72,9 @@ def begin(leader: Manager, names: dict[int, str], seen: Seen) -> Reign:
 async def next_leader(
     stage: Stage, leader: Manager, found: list[Reign], names: dict[int, str], seen: Seen
 ) -> Manager:
-    """Stop this one, and start it again; whoever leads then, watched from before it did."""
+    """Stop this one, start it again, and return whichever leads then, watched since
+    before it did.
+    """
     standing = {each: begin(each, names, seen) for each in stage.standbys}
     leader.send(TERMINATE)
     new = await stage.leader(after=leader.leadership)

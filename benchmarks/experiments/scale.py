@@ -34,7 +34,7 @@ of packets; memory is what the process has at the end."""
 
 
 class Size(NamedTuple):
-    """So many nodes."""
+    """Results with this many nodes."""
 
     nodes: int
     quiet: Watched
@@ -50,7 +50,7 @@ async def fail(
     make_lookup: Callable[[], LiveLookup],
     seconds: float,
 ) -> int:
-    """For so long; how many died."""
+    """Let nodes die for this long; return how many did."""
     nodes = len(owners) + len(lookups)
     between = LIFE_SECONDS / nodes
     died, loop = 0, asyncio.get_running_loop()

@@ -42,7 +42,7 @@ class Round(NamedTuple):
 def measure(
     system: str, url: str, place: Path, rounds: int, tell: Callable[[str], None]
 ) -> list[Round]:
-    """So many rounds, of one of three members."""
+    """Measure this many rounds, of one of three members."""
     found = []
     with Pool(system, url, TERM, place) as pool:
         pool.start()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 PARTITIONS = 64
 PAUSE_SECONDS = 0.1
-"""Without asking for so long, a member does not count as believing: it did not run."""
+"""A member that has not asked for this long does not count as believing: it did not run."""
 
 
 class Run(NamedTuple):

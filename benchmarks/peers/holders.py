@@ -159,7 +159,7 @@ class ByLocks(ABC):
 
     @abstractmethod
     def connect(self) -> None:
-        """Begin anew, with nothing held."""
+        """Begin again, with nothing held."""
 
     @abstractmethod
     def renew(self) -> None:
@@ -167,7 +167,7 @@ class ByLocks(ABC):
 
     @abstractmethod
     def members(self) -> list[str]:
-        """Who is there."""
+        """Return the members that are there."""
 
     @abstractmethod
     def free(self) -> list[int]:

@@ -89,11 +89,11 @@ class Pool:
 
     @property
     def members(self) -> list[Member]:
-        """Those that live."""
+        """Return the members that are alive."""
         return [each for each in self.all if each.ended is None]
 
     def start(self, count: int = 1, url: str = "") -> list[Member]:
-        """So many more, all at once; the first makes the pool."""
+        """Start this many more, all at once; the first makes the pool."""
         first = len(self.all)
         numbers = range(first, first + count)
         new = [Member(self.system, url or self.url, n, self.term, self.place) for n in numbers]
@@ -109,7 +109,7 @@ class Pool:
         member.ended = time.monotonic()
 
     def owners(self) -> list[list[str]]:
-        """Of each partition, who says that it holds it."""
+        """Return, for each partition, the members that say that they hold it."""
         said = {member.name: member.runs() for member in self.members}
         return [[name for name, runs in said.items() if holds(runs, n)] for n in range(PARTITIONS)]
 

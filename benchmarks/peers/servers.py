@@ -56,7 +56,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def why_not(system: str) -> str | None:
-    """What is missing here to run it; None where nothing is."""
+    """Return what is missing here to run it, or None."""
     if system == "zookeeper":
         if not _has_module("kazoo"):
             return f"the package kazoo is not installed: {FETCH}"

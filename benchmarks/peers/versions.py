@@ -13,7 +13,7 @@ PACKAGES = ("tenure", "kazoo", "redis", "uhashring", "psycopg", "uvloop")
 
 
 def versions() -> Iterator[str]:
-    """Of what is there."""
+    """Return the versions of what is installed."""
     yield from filter(None, map(version_of, PACKAGES))
     if why_not("zookeeper") is None:
         [jar, *_] = (ZOOKEEPER_JARS.parent).glob("libzookeeper-java_*.deb")

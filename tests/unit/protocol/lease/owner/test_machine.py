@@ -364,9 +364,7 @@ def test_silence_is_followed_by_a_search() -> None:
 
 
 def test_who_lapses_asks_at_once_for_new_leases() -> None:
-    """It does not wait for the next renewal: until then nobody would serve what it has
-    just let go.
-    """
+    """If it waited for the next renewal, nobody would serve those ranges until then."""
     driven = holding()
     driven.take(events.Lapsed(), at(1))
     [request] = driven.asked()
