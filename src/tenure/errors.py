@@ -8,7 +8,7 @@ TenureError
 │   ├── PoolError           the pool does not exist, or is of another kind
 │   ├── SchemaError         a table has no such family, or not with such names or values
 │   ├── Unsupported         this store does not do what you ask for
-│   ├── ForkedError         this Owner or Lookup belongs to the parent process
+│   ├── ForkedError         it belongs to the parent process, or does not work in a forked child
 │   ├── ClosedError         used before it was entered, or after it was left
 │   └── NotSimulated        simulated code reached for a socket, a thread or a process; what to use
 ├── NotOwner                this owner does not hold the key, nothing was begun; says who may
@@ -80,7 +80,7 @@ class Unsupported(UsageError):
 
 
 class ForkedError(UsageError):
-    """This Owner or Lookup belongs to the parent process."""
+    """This belongs to the parent process, or needs what a forked child does not have."""
 
 
 class ClosedError(UsageError):

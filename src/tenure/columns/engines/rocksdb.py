@@ -31,7 +31,7 @@ from tenure.columns.engines.directory import (
     rocksdict,
 )
 from tenure.columns.engines.manifest import ManifestWatch, check_manifest
-from tenure.errors import ConfigurationError
+from tenure.errors import ConfigurationError, ForkedError
 
 if TYPE_CHECKING:
     from rocksdict import ColumnFamily, Options, Rdict, RdictIter
@@ -173,6 +173,7 @@ class RocksEngine:
         self._write = rocksdict().WriteOptions()
         self._write.no_slowdown = True
         self._directory = DirectoryWatch(path, log)
+        _Threads.process = _Threads.process or os.getpid()
         self._db = self._opened()
         _OPEN.add(self)
         self._manifest = ManifestWatch(path)
@@ -184,7 +185,9 @@ class RocksEngine:
     ) -> Self:
         """Open the engine in a directory, which is made if it is missing. Raises StoreError if the
         directory is in use, damaged, of a newer version or not writable; then nothing was touched.
+        Raises ForkedError in a child of a process that has opened one.
         """
+        _Threads.check()
         rocksdict()
         with Translated(path):
             prepare(path, log)
@@ -372,12 +375,40 @@ class RocksEngine:
 _OPEN: WeakSet[RocksEngine] = WeakSet()
 
 
-def _keep_for_ever() -> None:
-    """A child that ends would drop its copies of handles, and RocksDB would then write to the files
-    of the parent. So a forked child keeps them.
-    """
-    for engine in _OPEN:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+class _Threads:
+    """RocksDB's threads, which all engines of a process share, and which a forked child lacks."""
+
+    process: int | None = None
+    """The process in which they run; None before the first engine."""
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise ForkedError where they are gone, but RocksDB counts on them: an engine would never
+        flush there, and closing it would hang.
+        """
+        if cls.process not in (None, os.getpid()):
+            raise ForkedError(
+                f"this process was forked by one that has opened a store ({cls.process}), and the "
+                "threads of RocksDB are not in it: fork before the first store is opened, or start "
+                "a new process"
+            )
+
+    @classmethod
+    def leave_alone(cls) -> None:
+        """In a forked child: what belongs to the parent is neither closed nor waited for.
+
+        A child that ends would drop its copies of handles, and RocksDB would then write to the
+        files of the parent. So the child keeps them. And at exit RocksDB would join the threads,
+        which crashes. The C library calls first what was registered last, so here it ends the
+        process at once; Python has done all of its own by then.
+        """
+        if cls.process is None:
+            return
+        for engine in _OPEN:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+        if hasattr(_C, "on_exit"):  # in glibc
+            _C.on_exit(_C["_exit"], None)
 
 
-os.register_at_fork(after_in_child=_keep_for_ever)
+_C = ctypes.CDLL(None)
+os.register_at_fork(after_in_child=_Threads.leave_alone)
