@@ -18,10 +18,12 @@ from benchmarks._quick import VARIABLE
 
 HERE = Path(__file__).parent
 WITHOUT = ("copies", "quorum", "results", "ring", "suite")
-"""What `--quick` leaves out unless it is named: `make bench-quick` and `make test` are those, and
-`copies`, `quorum` and `ring` start many processes each, as tests do in `make test-failover`."""
+"""The benchmarks that `--quick` leaves out unless they are named: `make bench-quick` and `make
+test` run them anyway, and `copies`, `quorum` and `ring` start many processes each, as tests do in
+`make test-failover`.
+"""
 PARTS = {"balance": ("10", "0.8", "weighted"), "rolling": ("--surge",), "service_lines": ()}
-"""What is quick by being one part of the whole."""
+"""The benchmarks whose quick form is one part of the whole."""
 
 
 def main(said: list[str]) -> int:

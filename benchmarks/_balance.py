@@ -37,7 +37,7 @@ SEEN_AT_LEAST, TOLD_AT_MOST = 4, 32
 LEAST = RATE / SAMPLES / 2
 """A key with a lower rate is not met so often, but once in hundreds of reports."""
 DELAY_SECONDS = 5
-"""From a plan to its effect: the poke, the recall, and the hand-off of a range."""
+"""The time from a plan to its effect: the poke, the recall, and the hand-off of a range."""
 
 
 @cache
@@ -96,7 +96,7 @@ class Zipf:
         return bisect_right(self.places, where) if len(key) > 8 else bisect_left(self.places, where)
 
     def rate(self, first: int, last: int) -> float:
-        """Of the keys from index `first` up to `last`."""
+        """Return the rate of the keys from index `first` up to `last`."""
         hot = (
             self.hot_below[bisect_left(self.hot_keys, last)]
             - self.hot_below[bisect_left(self.hot_keys, first)]
@@ -159,7 +159,7 @@ class World:
         self.memory: object = None
         self.second = 0
         self.moved = 0.0
-        """Of the key space, so far."""
+        """The part of the key space that has moved so far."""
         self.moves = 0
         self._coming: list[tuple[int, list[tuple[KeyRange, int]]]] = []
         self._planned: dict[tuple[Key, Key | None], int] = {}
@@ -173,7 +173,7 @@ class World:
         self.held: dict[int, list[Held]] = {}
         self.rates: dict[int, float] = {}
         self._told: dict[int, list[RangeRate]] = {}
-        """What each owner reports of its ranges."""
+        """What each owner reports about its ranges."""
         self._notable: dict[int, list[tuple[int, float]]] = {}
         """The keys of each owner that may be met often enough to be told."""
         self._tail = [i for i, rate in enumerate(self.load.rates) if rate > LEAST]
@@ -234,7 +234,7 @@ class World:
 
     @property
     def floor(self) -> float:
-        """No policy comes below: one owner has the hottest key."""
+        """Return the value below which no policy comes: one owner has the hottest key."""
         most = max(each.capacity for each in self.candidates)
         return max(1.0, self.capacity / most * self.load.hottest_share)
 

@@ -50,7 +50,7 @@ def by_hand(app: FastAPI, address: str) -> None:
 
 
 def service(carts: Entities[Cart]) -> FastAPI:
-    """In one process."""
+    """Serve in one process."""
     app = FastAPI()
     on_dict: dict[str, list[str]] = {}
     locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

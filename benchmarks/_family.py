@@ -18,7 +18,7 @@ from pathlib import Path
 END_SECONDS = 10.0
 """How long a program that is told to end may take, to remove its files."""
 _SET_CHILD_SUBREAPER = 36
-"""Of `prctl`: orphans of this process's descendants become its children."""
+"""The option of `prctl` by which orphans of this process's descendants become its children."""
 
 
 def family(pid: int) -> list[int]:

@@ -104,7 +104,7 @@ async def echoing() -> AsyncIterator[str]:
 
 
 def processor_seconds(name: str) -> float:
-    """What the thread whose name begins so has used of the processor."""
+    """Return the processor time that the thread has used whose name begins so."""
     thread = next(each for each in threading.enumerate() if each.name.startswith(name))
     assert thread.ident is not None
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))

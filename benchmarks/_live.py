@@ -35,7 +35,7 @@ from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST
 
 PATIENCE_SECONDS = 5.0
-"""For an answer, before another manager is asked."""
+"""How long a client waits for an answer before it asks another manager."""
 CONNECT_AGAIN_SECONDS = 0.2
 _numbers = count()
 Told: TypeAlias = Callable[[int, msgspec.Raw], None]
@@ -88,20 +88,20 @@ _head = msgspec.msgpack.Decoder(AnswerHead | PushHead | NoPoolHead | StandbyHead
 
 
 class Seen:
-    """What the clients of one pool have seen, for the report."""
+    """The observations of one pool's clients, for the report."""
 
     def __init__(self) -> None:
         self.answer_seconds: list[float] = []
-        """Of every renewal, from asking to its answer."""
+        """The time of every renewal, from asking to its answer."""
         self.longest_gap = 0.0
         """The longest time between two questions of one owner that were answered."""
         self.lapsed = 0
         """How often a term ran out."""
         self.tables = 0
-        """That lookups were told as a whole."""
+        """How many tables lookups were told as a whole."""
 
     def begin(self) -> None:
-        """From here on."""
+        """Begin to count from here on."""
         self.answer_seconds.clear()
         self.longest_gap, self.lapsed, self.tables = 0.0, 0, 0
 
@@ -149,7 +149,7 @@ class LiveOwner(LiveClient):
     def __init__(self, urls: Sequence[str], timing: Timing, seen: Seen) -> None:
         super().__init__(urls, timing, seen)
         self.self: renewal.Owner | None = None
-        """What it knows; None until it has joined."""
+        """The machine's knowledge; None until it has joined."""
         self._renewed_at = 0.0
 
     @property
@@ -266,7 +266,7 @@ class LiveLookup(LiveClient):
         self._told = told
 
     async def leave(self) -> None:
-        """As it crashes: nobody waits for a lookup."""
+        """Leave as in a crash: nobody waits for a lookup."""
         self.crash()
 
     async def _at(self, url: str) -> None:
@@ -351,7 +351,7 @@ async def clients(
 
 
 async def settled(owners: Sequence[LiveOwner]) -> None:
-    """Until each holds something, and all that they list is renewed."""
+    """Wait until each holds something, and all that they list is renewed."""
     while not all(  # noqa: ASYNC110 - each has a task of its own
         each.self and each.held and each.self.is_settled() for each in owners
     ):

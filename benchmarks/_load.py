@@ -1,4 +1,6 @@
-"""What a manager uses while something happens to its clients: CPU and network, moment by moment."""
+"""Measures what a manager uses while something happens to its clients: CPU and network, moment by
+moment.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -10,7 +12,7 @@ from benchmarks._packed import CARRIED
 
 
 class Sample(NamedTuple):
-    """Of one stretch of time."""
+    """The usage in one stretch of time."""
 
     minute: float
     """Its end, from when watching began."""
@@ -42,7 +44,7 @@ class Watched:
 
     @property
     def mean(self) -> Sample:
-        """Of all the time."""
+        """Return the mean of all the time."""
         began, cpu, sent = self._first
         took = self._at - began
         return Sample(took / 60, (self._cpu - cpu) / took, (self._sent - sent) / took)

@@ -31,7 +31,7 @@ OPEN: "set[PackedSocket]" = set()
 
 
 class Socket(Protocol):
-    """Of aiohttp, or one of these."""
+    """A socket of aiohttp, or one of these."""
 
     async def send_bytes(self, data: bytes) -> None:
         """Send a message."""

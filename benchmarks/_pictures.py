@@ -103,7 +103,7 @@ def draw_lines(title: str, x_name: str, y_name: str, curves: Mapping[str, Points
 
 
 class EvenAxis:
-    """From 0 to the first step at or above the most, from one pixel to another."""
+    """Goes from 0 to the first step at or above the most, from one pixel to another."""
 
     def __init__(self, most: float, start: float, end: float) -> None:
         rough = max(most, 1e-9) / 5

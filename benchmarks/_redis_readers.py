@@ -52,7 +52,7 @@ async def _listens(path: Path) -> None:
 
 
 class RedisCache(RedisConnection):
-    """What one frontend has read, and its connection."""
+    """The values that one frontend has read, and its connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         super().__init__(reader, writer)

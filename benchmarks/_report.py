@@ -29,7 +29,7 @@ class Table(msgspec.Struct):
     caption: str = ""
 
     def lines(self) -> list[str]:
-        """In Markdown."""
+        """Return the table's lines, in Markdown."""
         said = [self.caption, ""] if self.caption else []
         rule = ["---"] + ["---:"] * (len(self.head) - 1)
         return [*said, *(f"| {' | '.join(row)} |" for row in (self.head, rule, *self.rows)), ""]
@@ -53,7 +53,7 @@ class Promise(msgspec.Struct):
 
 
 class Section(msgspec.Struct):
-    """What one experiment found."""
+    """The findings of one experiment."""
 
     title: str
     text: str
@@ -61,7 +61,7 @@ class Section(msgspec.Struct):
     pictures: list[Picture] = []
     promises: list[Promise] = []
     notes: list[str] = []
-    """What was skipped, and in what another system is ahead."""
+    """Experiments that were skipped, and figures in which another system is ahead."""
 
 
 class Measured(msgspec.Struct):
@@ -73,7 +73,7 @@ class Measured(msgspec.Struct):
     when: str
     seconds: float
     load: str
-    """Of the machine, before and after."""
+    """The load of the machine, before and after."""
     commit: str
 
 
@@ -101,7 +101,7 @@ class Results:
         (there / f"{measured.name}.json").write_bytes(data + b"\n")
 
     def all(self) -> list[Measured]:
-        """In the order of the page."""
+        """Return all, in the order of the page."""
         found = {
             path.stem: msgspec.json.decode(path.read_bytes(), type=Measured)
             for path in (self._folder / "results").glob("*.json")
@@ -176,7 +176,7 @@ def version_of(package: str) -> str | None:
 
 
 def load() -> float:
-    """Of the last minute."""
+    """Return the load of the last minute."""
     return os.getloadavg()[0]
 
 

@@ -1,5 +1,6 @@
-"""What the clients of each service do while its processes restart or are killed, and what they
-notice. Each client checks that what was acknowledged to it exists, or was reported as lost.
+"""Clients of each service, while its processes restart or are killed, and what they notice.
+
+Each client checks that what was acknowledged to it exists, or was reported as lost.
 """
 
 import asyncio
@@ -88,7 +89,7 @@ class SentMessage(NamedTuple):
 
     number: int
     began_at: float
-    """When it was first sent, by the clock that all processes here share."""
+    """The time when it was first sent, by the clock that all processes here share."""
 
 
 class QueueLoad(Load):
@@ -148,10 +149,10 @@ class QueueLoad(Load):
 
 
 class QueueReceived:
-    """What the reader of one queue has received and was told, and what it should have.
+    """The entries that the reader of one queue has received, and those that it should have.
 
     A loss excuses what was sent before it was put into the queue, and nothing that was sent later:
-    a queue that loses something once more has to say so once more.
+    a queue that loses something again has to say so again.
     """
 
     def __init__(self, load: Load) -> None:
@@ -183,7 +184,7 @@ class QueueReceived:
                 self._missed(sent)
 
     def end(self) -> None:
-        """Nothing comes any longer."""
+        """Judge what is left: nothing comes any longer."""
         for each in self._pending:
             self._missed(each)
 
@@ -256,11 +257,11 @@ class TopicLoad(Load):
 
 
 class TopicReader:
-    """What one subscriber knows."""
+    """The knowledge of one subscriber."""
 
     def __init__(self, load: TopicLoad, key: str) -> None:
         self.pending: deque[int] = deque()
-        """What its publisher has sent, in order, and what has not arrived."""
+        """The messages that its publisher has sent, in order, and that have not arrived."""
         self._load = load
         self._key = key
         self._id = ""
@@ -312,7 +313,9 @@ class TopicReader:
                     return
 
     async def _is_over(self) -> bool:
-        """Nothing came for a second: is what is missing told, lost, or still on its way?"""
+        """Called when nothing came for a second: return False if what is missing is still on its
+        way. Otherwise it was told, or is counted as lost.
+        """
         await self.refresh()
         if self._is_told:
             return True

@@ -40,7 +40,7 @@ async def owner_pid(_: Annotated[Lease, Depends(owned("user"))]) -> int:
 
 @app.get("/carts/{user}")
 async def get(user: str) -> list[str]:
-    """What is in a cart."""
+    """Answer what is in a cart."""
     async with carts.at(user) as cart:
         return cart.value or []
 
@@ -59,7 +59,7 @@ async def post(user: str, article: str) -> int:
 
 
 class Articles(msgspec.Struct):
-    """What is kept of a cart."""
+    """The contents of a cart, as they are kept."""
 
     kept: list[str] = []
 
@@ -75,12 +75,12 @@ class Cart(Entity[Articles]):
 
     @reading
     async def articles(self) -> list[str]:
-        """What is in it."""
+        """Return the articles in it."""
         return self.state.kept
 
     @reading
     async def pid(self) -> int:
-        """Where it lives."""
+        """Return the process in which it lives."""
         return os.getpid()
 
 
@@ -97,7 +97,7 @@ async def entity_pid(user: str) -> int:
 
 @app_of_entities.get("/carts/{user}")
 async def entity_get(user: str) -> list[str]:
-    """What is in a cart."""
+    """Answer what is in a cart."""
     return await entities[user].articles()
 
 

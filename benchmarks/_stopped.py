@@ -10,7 +10,7 @@ from tenure import LeaseLost, NotOwner, OwnedState, Owner
 
 
 async def main(url: str) -> None:
-    """Until nobody writes any more."""
+    """Take turns until nobody writes to this process any more."""
     carts: OwnedState[int] = OwnedState(value_type=int)
     address = f"http://127.0.0.1:{os.getpid() % 60_000 + 1_024}"
     async with Owner(url, pool=POOL, address=address, hand_off=carts) as owner:

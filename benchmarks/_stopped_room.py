@@ -31,7 +31,7 @@ class Room(Entity[Spoken]):
         socket.send("welcome")
 
     async def speak(self) -> str:
-        """For a while, in which the process may be stopped."""
+        """Speak for a while, in which the process may be stopped."""
         said = spoken_under(self.lease)
         if not TURN.said:  # not, where the room has come back, and it is asked for again
             TURN.said = said
@@ -91,7 +91,7 @@ class Listener:
 
 
 async def main(url: str) -> None:
-    """Until nobody writes any more."""
+    """Serve until nobody writes to this process any more."""
     rooms = Entities(Room, ROOMS, url, watchdog=None)
     async with rooms:
         while await asyncio.to_thread(sys.stdin.readline):

@@ -50,7 +50,7 @@ QUIET = 200
 STILL = 60
 """Seconds in which next to nothing moves: then the start is over."""
 STILL_MOVES = 5e-4
-"""Of the key space: less than the bound of churn lets move in as long."""
+"""A part of the key space, less than the bound of churn lets move in the same time."""
 TOLD_EVERY = 10
 """Seconds."""
 SETTLED = 1.2
@@ -64,7 +64,7 @@ class Length(NamedTuple):
     """How long a run is, in seconds, and how many flips end it. Large pools take long."""
 
     start: int
-    """At most: until what the skew asks for has moved, within the budget."""
+    """The most seconds until the ranges have moved that the skew asks for, within the budget."""
     steady: int
     flips: int
 
@@ -93,9 +93,9 @@ class Figures(NamedTuple):
     most_of_rest: float
     devoted: int
     churn: float
-    """Of the key space, an hour."""
+    """The part of the key space that moves in an hour."""
     started: float
-    """Of the key space, that moved before the windows begin."""
+    """The part of the key space that moved before the windows begin."""
     seconds: int
     """That passed until then."""
     ranges: int
@@ -204,7 +204,9 @@ def start(world: World, at_most: int) -> None:
 
 
 def steady(world: World, length: int) -> Iterator[tuple[float, float]]:
-    """For each window (max/mean)/F, and max/mean of those that are not for one key alone."""
+    """Return for each window (max/mean)/F, and max/mean of the owners that do not have one key
+    alone.
+    """
     mean = world.load.total / len(world.candidates)
     for second in range(0, length, WINDOW):
         carried = dict.fromkeys(world.rates, 0.0)

@@ -56,7 +56,7 @@ def told(what: str, figure: float, bound: float) -> bool:
 
 
 def bursts(*, same: bool, hands_over: bool) -> float:
-    """Of the key space, what moves."""
+    """Return the part of the key space that moves."""
     world, dice = World(Weighted(), OWNERS, 0.8, seed=1, hands_over=hands_over), Random(5)
     run(world, START)
     before, key, rest = world.moved, dice.randrange(KEYS), 0.0

@@ -26,7 +26,9 @@ BOUND_TRACKED = 16
 
 
 def owner_of_half_the_keys() -> Owner:
-    """As in a pool of two: what it holds is in 64 ranges, with gaps between them."""
+    """Return an owner as in a pool of two: what it holds is in 64 ranges, with gaps
+    between them.
+    """
     random = Random(1)
     points = [b"", *sorted(random.randbytes(8) for _ in range(2 * RANGES - 1))]
     leases = tuple(

@@ -47,7 +47,7 @@ WRITERS = 100
 SECONDS = sized(10, 2)
 TURNS = sized(5, 2)
 SYNC_SECONDS = 0.003
-"""What a disk of a common machine takes (docs/decisions/0016)."""
+"""The time of a sync on the disk of a common machine (docs/decisions/0016)."""
 WIDE = sized(50, 5) << 20
 HELD_BYTES = sized(100, 10) << 20
 TOMBSTONES = sized(1_000_000, 50_000)
@@ -179,7 +179,7 @@ async def rate(path: Path, writers: int, names: list[bytes], least: float) -> Ra
 
 
 class SlowedEngine(RocksEngine):
-    """On a disk that takes its time."""
+    """An engine on a disk that takes its time."""
 
     least = 0.0
 
@@ -247,7 +247,7 @@ def engine_of(store: ColumnStore) -> RocksEngine:
 
 
 def blocks(engine: RocksEngine, *kinds: str) -> int:
-    """What RocksDB has counted so far."""
+    """Return the blocks that RocksDB has counted so far."""
     text = engine.statistics()
     found = [
         re.search(rf"rocksdb\.block\.cache\.data\.{kind} COUNT : (\d+)", text) for kind in kinds

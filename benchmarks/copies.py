@@ -112,7 +112,7 @@ async def rate_from(sources: int, size: int) -> float:
 
 
 async def sent_again(size: int) -> float:
-    """Which part is sent twice, at most, if the node is killed when it has half."""
+    """Return the part that is sent twice, at most, if the node is killed when it has half."""
     sources = 2
     with tempfile.TemporaryDirectory(prefix="tenure-copies-") as place:
         home = _home(place, sources, SLOW_MB_A_SECOND * size / 24e6)

@@ -29,9 +29,9 @@ from tenure.protocol.lease.messages import LeaseResponse, Refusal
 OWNERS = sized(1_000, 150)
 AT_ONCE = OWNERS // 10
 BOUND_LONGEST_MS = at_most(100)
-"""From a tenth of a second on, people notice that something does not follow them."""
+"""From a tenth of a second on, people notice that a page lags behind them."""
 BOUND_PART = at_most(0.02)
-"""Of the time, that is in long tasks."""
+"""The part of the time that is in long tasks."""
 BOUND_OPENING_MS = at_most(500)
 """The longest task while the whole table is read: once."""
 PATIENCE_MS = 120_000
@@ -45,7 +45,7 @@ SCROLLED = "(part) => scrollTo(0, part * document.documentElement.scrollHeight)"
 
 
 class Stutter(NamedTuple):
-    """What the browser reports about a period."""
+    """The browser's report about a period."""
 
     seconds: float
     tasks: Sequence[float]
@@ -74,7 +74,7 @@ class LeavingOwner(FullOwner):
 
 
 async def taken(page: Page, began: float) -> tuple[Stutter, float]:
-    """What there was since `began`, on the page's clock, and what that clock says now."""
+    """Return what there was since `began`, on the page's clock, and what that clock says now."""
     tasks, now = await page.evaluate("[longTasks.splice(0), performance.now() / 1000]")
     return Stutter(now - began, tasks), now
 

@@ -53,7 +53,7 @@ async def failover(stage: Stage, traffic: Traffic, number: signal.Signals) -> Fa
 
 
 async def replace(stage: Stage, gone: Manager, journal: str) -> None:
-    """Another manager at the same place, standing by."""
+    """Start another manager at the same place, standing by."""
     await gone.ended()
     stage.managers.remove(gone)
     new = stage.start(journal, "--port", gone.url.rpartition(":")[2])

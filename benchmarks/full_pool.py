@@ -48,7 +48,7 @@ BOUND_TAKEOVER_SECONDS = at_most(40)
 
 
 def ask(manager: ManagerProcess, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
-    """What the manager's JSON API says."""
+    """Return the answer of the manager's JSON API."""
     connection = HTTPConnection(urlsplit(manager.url).netloc, timeout=60)
     said = None if body is None else json.dumps(body).encode()
     connection.request(method, path, said, {"Content-Type": "application/json"})
@@ -59,7 +59,7 @@ def ask(manager: ManagerProcess, method: str, path: str, body: object = None) ->
 
 
 async def whole_table(manager: ManagerProcess) -> SyncResponse:
-    """As a lookup reads it that knows nothing."""
+    """Return the table as a lookup reads it that knows nothing."""
     socket = await PackedSocket.connect(manager.url + "/v1/lookup")
     sync = Sync(pool=POOL, sequence=1, journal=0, leadership=0, lsn=0, nonce=1)
     await socket.send_bytes(encode(sync, NEWEST))

@@ -36,7 +36,7 @@ from tenure.runtime.clock import boot_clock
 
 KEYS = sized(1_000_000, 300_000)
 VALUE = "x" * 84
-"""With its key some 100 bytes."""
+"""With its key, an entry has some 100 bytes."""
 BATCH = 2_500
 POOL = "state"
 ROUNDS = sized(3, 1)
@@ -200,7 +200,7 @@ def with_leases() -> tuple[float, list[float]]:
 
 
 def pauses_of(left: list[Any], taken: list[Any]) -> list[float]:
-    """From when the one ceased to hold a range until the other held it."""
+    """Return the times from when the one ceased to hold a range until the other held it."""
     ended = RangeMap(NEVER)
     for start, end, at in left:
         ended.assign(range_of(start, end), at)
@@ -217,7 +217,7 @@ def range_of(start: str, end: str | None) -> KeyRange:
 
 
 class Watch:
-    """When ranges came to be held by this process, and when they ceased to be."""
+    """The instants at which this process began to hold ranges, and ceased to hold them."""
 
     def __init__(self) -> None:
         self.came: list[tuple[str, str | None, int]] = []

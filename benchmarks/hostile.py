@@ -34,7 +34,7 @@ OWNERS = sized(200, 40)
 HOSTILE = sized(1_000, 200)
 SECONDS = sized(60, 9)
 RENEW_SECONDS = 3.0
-"""Of the preset `default`."""
+"""The interval of the preset `default`."""
 BOUND_SECONDS = at_most(RENEW_SECONDS / 3)
 LOST_SECONDS = 12.0
 """The term of the preset: an owner that is answered later has lost what it held."""
@@ -94,7 +94,7 @@ async def half(
 async def flood(
     host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rng: random.Random
 ) -> None:
-    """As much as the connection takes."""
+    """Send as much as the connection takes."""
     if rng.random() < 0.5:
         writer.write(UPGRADE.format(host=host).encode())
         await reader.readuntil(b"\r\n\r\n")

@@ -40,10 +40,12 @@ class Worker:
         self._process = process
         self.key = ""
         self.taken_at = 0.0
-        """When another owner had the key; all processes of a machine have one clock."""
+        """The time when another owner had the key; all processes of a machine have one clock."""
 
     async def outcome(self) -> str:
-        """What became of its turn. On a busy machine it may be over before the signal comes."""
+        """Return the outcome of its turn. On a busy machine the turn may be over before the signal
+        comes.
+        """
         said, _, at = (await self.said()).partition(" ")
         return "over before it was stopped" if at and float(at) < self.taken_at else said
 

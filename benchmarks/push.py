@@ -39,9 +39,9 @@ class Lookup:
         self.told = told
         self.sequence = 0
         self.lsn = 0
-        """What it knows, by a table or by a push."""
+        """The LSN that it knows, by a table or by a push."""
         self.known = (0, 0, b"")
-        """Of whom, and with which receipt."""
+        """The leadership and the nonce of the leader that told it, and its receipt."""
         self.synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         socket.heard, socket.lost = self.hear, self.lose
 

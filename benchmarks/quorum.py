@@ -40,7 +40,7 @@ Waited = dict[str, list[float]]
 
 
 def of_nodes(store: ColumnStore) -> dict[str, Call]:
-    """What is asked of ours."""
+    """Return the operations of our store that are measured."""
 
     async def insert(n: int) -> None:
         await store.insert(TABLE, f"row-{n:08}", {"f": dict.fromkeys(NAMES, VALUE)})
@@ -113,7 +113,7 @@ def said(waited: Waited) -> bool:
 
 
 def p99(times: list[float]) -> float:
-    """In milliseconds."""
+    """Return the 99th percentile, in milliseconds."""
     return sorted(times)[int(len(times) * 0.99)] * 1e3
 
 

@@ -40,7 +40,7 @@ FRONTENDS = sized(4, 2)
 PRODUCTS = sized(1_000, 200)
 KILLS = sized(200, 3)
 ANEW = 0.01
-"""Of all entries, in a rolling restart."""
+"""The part of all entries that may be fetched again in a rolling restart."""
 READ_AGAIN_MS = at_most(1_000)
 TERM_MS = 3_000
 WRITTEN_MS = at_most(TERM_MS * 13 / 12 + 1_000)

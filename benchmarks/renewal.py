@@ -43,7 +43,9 @@ RANGES = (1, 64, 200)
 RENEWALS = sized(6_000, 1_000)
 REPEATS = sized(5, 1)
 BOUND_US = None if QUICK else 40.0
-"""Of a quiet machine. The quick form has the ratio: so few renewals are ten clock ticks of CPU."""
+"""The bound on a quiet machine. The quick form has the ratio: its few renewals are ten clock ticks
+of CPU.
+"""
 MOST_TO_WHOLE = 0.75
 """A renewal in short to one with the list, where owners have the most ranges."""
 BOUND_OF_WHOLE_US = at_most(200)
@@ -74,10 +76,10 @@ class Owner:
         self.receipt = b""
         self.pokes = 0
         self.bytes = (0, 0)
-        """Of the last request, and of its answer."""
+        """The sizes of the last request, and of its answer."""
 
     async def hear(self) -> ToOwner:
-        """What the manager says, but for its pokes."""
+        """Take what the manager says, except its pokes."""
         while True:
             data = await self.socket.receive_bytes()
             message = decode_to_owner(data, NEWEST)
@@ -111,7 +113,7 @@ class Owner:
         )
 
     async def renew(self) -> None:
-        """With the whole list."""
+        """Renew with the whole list."""
         response = await self._ask(self._request)
         assert isinstance(response, LeaseResponse), response
         self.held = tuple(
@@ -122,7 +124,9 @@ class Owner:
         self.told = response.fingerprint
 
     async def renew_in_short(self) -> None:
-        """By the fingerprint of it, which is told by the manager and computed here once."""
+        """Renew with the fingerprint of the list, which the manager tells and this
+        computes once.
+        """
         response = await self._ask(lambda: in_short(self._request(), self.told))
         assert isinstance(response, ShortResponse), response
 
@@ -158,7 +162,7 @@ class Owner:
             again_seconds *= 2
 
     async def _answer(self) -> ToOwner:
-        """To the newest request."""
+        """Return the answer to the newest request."""
         while True:
             response = await self.hear()
             if not isinstance(response, LeaseResponse | ShortResponse):
@@ -193,7 +197,7 @@ class Figures(NamedTuple):
     together: list[float]
     """The same, all owners at once."""
     bytes: tuple[int, int]
-    """Of the largest request, and of the largest answer."""
+    """The sizes of the largest request, and of the largest answer."""
 
 
 async def join(owners: list[Owner]) -> None:

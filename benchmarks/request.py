@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
     @property
     def cpu(self) -> float:
-        """Of both processes."""
+        """Return the CPU time of both processes."""
         return self.service + self.client
 
 
@@ -106,7 +106,7 @@ async def service(manager: str) -> AsyncIterator[str]:
 
 
 async def measure() -> dict[str, Cost]:
-    """What a request costs on each way."""
+    """Measure the cost of a request on each way."""
     with running_manager("--create-pools") as manager:
         async with (
             service(manager.url) as url,

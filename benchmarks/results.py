@@ -62,7 +62,7 @@ Tell = Callable[[str], None]
 
 
 def ignore(_: str) -> None:
-    """Of several at once nobody is told what each does."""
+    """Ignore what each of several does that run at once."""
 
 
 def run(name: str, tell: Tell, options: dict[str, float]) -> Measured:

@@ -108,7 +108,7 @@ class Load:
 
 
 def untold(_: str) -> None:
-    """What happens is of no interest here, only what it comes to."""
+    """Is told what happens, and ignores it: only the results count here."""
 
 
 class Surge(RollingRestart):
@@ -141,7 +141,7 @@ class Measured(NamedTuple):
     at_once: int
     lost: int
     moves: list[float]
-    """Of a key, on the average, in each round."""
+    """How often a key moves on average, in each round."""
     drains: list[float]
     quiet: float
     """The 99th percentile of the times of requests, in seconds."""

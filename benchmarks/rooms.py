@@ -36,7 +36,7 @@ ROOMS = Table("rooms", fenced_by="rooms", said=Family(columns=int))
 SECONDS = 1_800
 TOLD_ROUNDS = 25
 WORDS = 3
-"""Of each owner, before its successor comes."""
+"""How many words each owner says before its successor comes."""
 
 
 class _Room:

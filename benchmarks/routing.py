@@ -28,10 +28,10 @@ from tenure.testing.cluster import InProcessCluster
 
 ROUNDS = sized(41, 11)
 REQUESTS = sized(200, 50)
-"""In a round."""
+"""The requests of a round."""
 RELAYED_ROUNDS = sized(40, 8)
 RELAYED = sized(200, 50)
-"""In a round."""
+"""The relayed requests of a round."""
 ROUTED_BOUND = at_most(1.15)
 RELAYED_BOUND = at_most(2.2)
 
@@ -114,7 +114,7 @@ async def relayed() -> float:
 
 
 async def number(session: aiohttp.ClientSession, path: str) -> int:
-    """What it answers."""
+    """Return the number that it answers."""
     async with session.get(path) as response:
         return int(await response.text())
 

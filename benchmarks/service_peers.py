@@ -208,7 +208,7 @@ async def services(stack: AsyncExitStack) -> AsyncIterator[OfTenure]:
 
 
 class Rate(NamedTuple):
-    """What one round came to."""
+    """The results of one round."""
 
     per_second: float
     median_ms: float
@@ -263,7 +263,7 @@ async def rates(tenure: OfTenure, redis: OfRedis | None) -> None:
 
 
 class Missed(NamedTuple):
-    """What became of messages."""
+    """The outcome of messages."""
 
     accepted: int
     refused: int
@@ -286,7 +286,7 @@ class Missed(NamedTuple):
 
 
 async def published(publish: Callable[[int], Awaitable[None]], seconds: float) -> None:
-    """At a steady rate, whether answers come or not."""
+    """Publish at a steady rate, whether answers come or not."""
     began, under_way = perf_counter(), list[asyncio.Task[None]]()
     for number in range(round(seconds * RATE)):
         await asyncio.sleep(max(began + number / RATE - perf_counter(), 0.0))
@@ -295,7 +295,7 @@ async def published(publish: Callable[[int], Awaitable[None]], seconds: float) -
 
 
 async def missed_of_a_topic(topics: PubSubClient, kind: Kind) -> Missed:
-    """With tenure."""
+    """Measure it with tenure."""
     inbox, numbers, refused = Inbox(), set[int](), 0
     await inbox.open()
     topic, text = f"missed-{kind}", "x" * SIZES[kind]
@@ -335,7 +335,9 @@ async def missed_of_a_topic(topics: PubSubClient, kind: Kind) -> Missed:
 
 
 async def missed_of_a_channel(url: str, kind: Kind) -> Missed:
-    """With Redis. A subscriber whose connection has ended connects again, as its clients do."""
+    """Measure it with Redis. A subscriber whose connection has ended connects again, as its clients
+    do.
+    """
     channel, text, got = b"missed", b"x" * SIZES[kind], set[bytes]()
     publisher = await connected(url, RedisConnection)
     subscriber = await subscribed(url, channel)

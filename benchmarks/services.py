@@ -48,7 +48,7 @@ RESTART_SECONDS = sized(60, 5)
 KEYS = 16
 DEADLINE = 60.0
 OPTIONS = {"pubsub": ("--inward",)}
-"""What each service is started with, whatever is done to it."""
+"""The options with which each service is always started."""
 TELLING = ("queues", "pubsub")
 """Services that tell of losses, of which a kill is one."""
 SERVICES = ("documents", "queues", "pubsub", "feeds")
@@ -85,8 +85,9 @@ async def restarts(load: Load, processes: list[ServiceProcess]) -> None:
 
 
 async def kills(load: Load, processes: list[ServiceProcess], most: int) -> None:
-    """At random instants, each of which meets something under way. What waits for processes that
-    start is not what this is about, so they start while others are killed.
+    """Kill processes at random instants, each of which meets something under way.
+
+    Waiting for processes that start is not measured here, so they start while others are killed.
     """
     random = Random(1)
     away: dict[asyncio.Task[str], ServiceProcess] = {}

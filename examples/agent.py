@@ -14,7 +14,7 @@ from tenure import Entities, Entity, Socket, reading
 
 
 async def answer(messages: list[dict[str, str]]) -> AsyncIterator[str]:
-    """In the place of a model: it says what it was told."""
+    """Stands for a model: it repeats what it was told."""
     for word in messages[-1]["text"].split():
         await asyncio.sleep(0.01)
         yield f"{word} "

@@ -26,7 +26,7 @@ Meanwhile = Callable[[], Awaitable[None]]
 
 
 async def nothing() -> None:
-    """What happens between doing and answering, usually."""
+    """Happens between doing and answering, usually."""
 
 
 class Found(NamedTuple):
@@ -58,7 +58,7 @@ class Shard:
         return self.owner.holds(lease)
 
     async def get(self, name: str) -> Found | None:
-        """What is stored; None if this is not the process to ask, or no longer."""
+        """Return the stored value; None if this is not the process to ask, or no longer."""
         # (1) Has the request come to the right process?
         lease = self.owner.check(name)
         if lease is None:
@@ -81,7 +81,7 @@ class Table:
     def __init__(self) -> None:
         self.lookup: Lookup
         self.shards: dict[str, Shard] = {}
-        """By address. Stands for the requests that would be sent there."""
+        """The shards by address. This stands for the requests that would be sent there."""
         self.lost: set[str] = set()
 
     async def put(self, name: str, value: str) -> None:

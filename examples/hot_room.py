@@ -33,13 +33,13 @@ class Rooms:
         return self.names.get(room)
 
     async def rename(self, room: str, name: str) -> None:
-        """From when the body begins, no frontend shows the old name."""
+        """Rename a room. From when the body begins, no frontend shows the old name."""
         async with self.volume.write(room):
             self.names[room] = name
 
 
 async def read(cache: Cache[str]) -> set[str | None]:
-    """What a frontend shows to a thousand visitors."""
+    """Return what a frontend shows to a thousand visitors."""
     return {await cache.get(ROOM) for _ in range(READS)}
 
 

@@ -30,7 +30,7 @@ class Rooms:
         return await self.kept.load(lease, room)
 
     async def topic(self, room: str) -> str | None:
-        """What the room talks about."""
+        """Return the topic of the room."""
         async with self.owner.guard(room) as lease:
             column = (await self.row(lease, room)).get("state", "topic")
             return column and str(column.value)

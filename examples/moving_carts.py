@@ -18,7 +18,7 @@ PAUSE_SECONDS = 0.01
 
 
 class Shop:
-    """What one process does."""
+    """The shop in one process."""
 
     def __init__(self) -> None:
         self.carts: OwnedState[list[str]] = OwnedState(
@@ -40,7 +40,7 @@ class Customers:
     def __init__(self, lookup: Lookup) -> None:
         self.lookup = lookup
         self.shops: dict[str, Shop] = {}
-        """By address. Stands for the requests that would be sent there."""
+        """The shops by address. This stands for the requests that would be sent there."""
         self.said: Counter[str] = Counter()
 
     async def add(self, user: str, article: str) -> None:
@@ -89,7 +89,7 @@ async def main() -> None:
 
 
 async def value(customers: Customers, user: str) -> list[str]:
-    """What is in a cart, wherever it is."""
+    """Return what is in a cart, wherever it is."""
     while True:
         shop = customers.shops.get(customers.lookup.find(user) or "")
         try:

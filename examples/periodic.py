@@ -52,7 +52,9 @@ class Rounds:
 
 
 async def look_at(site: str, lease: Lease) -> None:
-    """What there is to do. What it writes elsewhere goes with the lease number, as a fence."""
+    """Do the work that there is. Whatever it writes elsewhere goes with the lease number, as a
+    fence.
+    """
     del site, lease
 
 

@@ -75,7 +75,7 @@ class Subscriber:
         self.name = name
         self.lookup: Lookup
         self.servers: dict[str, Topics] = {}
-        """By address. Stands for the requests that a real one would send there."""
+        """The servers by address. This stands for the requests that a real one would send there."""
         self.lost: set[str] = set()
 
     async def subscribe(self, topic: str) -> int:

@@ -113,7 +113,7 @@ def _host_and_port(url: str) -> tuple[str, int]:
 
 
 class Found(NamedTuple):
-    """What one way came to."""
+    """The results of one way."""
 
     read: float
     writes: list[float]

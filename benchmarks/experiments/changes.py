@@ -39,14 +39,14 @@ VARIANTS = {
     "zookeeper": {"zookeeper": "kazoo SetPartitioner, time_boundary 1 s"}
     | ({} if QUICK else {"zookeeper, 30 s": "kazoo SetPartitioner, as it is by default (30 s)"}),
 }
-"""Of a system, what is measured, and how it is called."""
+"""For each system, what is measured, and what that is called."""
 
 
 class Event(NamedTuple):
-    """What a change cost."""
+    """The cost of a change."""
 
     gaps: list[float]
-    """Of each partition, the seconds without an owner."""
+    """For each partition, the seconds without an owner."""
     moved: int
     least: int
     """The least that must move, whatever system decides."""
@@ -98,7 +98,9 @@ def run(tell: Callable[[str], None], members: int = MEMBERS) -> Section:
 
 
 def ring_moves(members: int) -> str | None:
-    """What a ring in the clients moves: it owns nothing, so nothing can be without an owner."""
+    """Return what a ring in the clients moves: it owns nothing, so nothing can be
+    without an owner.
+    """
     try:
         from uhashring import HashRing  # noqa: PLC0415  # it need not be there
     except ImportError:

@@ -120,7 +120,7 @@ def _loop(ask: Callable[[Any], object]) -> Callable[[Sequence[Any]], None]:
 
 
 def bare() -> Way:
-    """What nothing can do without."""
+    """Measure the steps that no check can do without."""
     held, clock = dict.fromkeys(KEYS, 1), boot_clock
 
     def ask(key: int) -> bool:

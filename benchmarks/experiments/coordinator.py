@@ -36,14 +36,14 @@ RENEW = TIME_TO_LIVE / 3
 T = TypeVar("T")
 OURS = in_seconds(DEFAULT.renew_ns)
 START_SECONDS = 60.0
-"""For a server to serve,"""
+"""How long a server may take until it serves."""
 ATTEMPT_SECONDS = 2.0
-"""for one answer of it,"""
+"""How long it may take for one answer."""
 AGAIN_SECONDS = 0.2
-"""and between two attempts."""
+"""The pause between two attempts."""
 AT_ONCE = 20
 ACKED, RECEIVED = 120, 128
-"""Where Linux has the bytes of a connection in its `tcp_info`."""
+"""The places where Linux has the bytes of a connection in its `tcp_info`."""
 TEXT = """{owners:,} owners that hold something, at rest: nothing is asked for, nothing changes,
 for {seconds:g} s. CPU is of the coordinator's process, in percent of a core; bytes are what the
 owners' connections carried in both directions, without the headers of packets. Terms are {term:g}
@@ -52,7 +52,7 @@ manager can go on from; the others renew a lock or a session and no more."""
 
 
 class Rest(NamedTuple):
-    """What a second cost."""
+    """The cost of a second."""
 
     cpu: float
     sent: float
@@ -149,8 +149,10 @@ async def patiently(
     patience: float = START_SECONDS,
     attempt: float = ATTEMPT_SECONDS,
 ) -> T:
-    """What a server answers that listens before it serves: what it is asked too early, ZooKeeper
-    mostly answers by closing the connection, and sometimes never. Raises TimeoutError.
+    """Return the answer of a server that listens before it serves.
+
+    ZooKeeper mostly answers questions that come too early by closing the connection, and sometimes
+    never. Raises TimeoutError.
     """
     async with asyncio.timeout(patience):
         while True:

@@ -60,7 +60,7 @@ def watch(pool: Pool, victim: Member, act: Callable[[], object]) -> Loss:
 
 
 def cut_off(system: str, url: str, place: Path) -> Loss:
-    """Of two members, the one behind a proxy."""
+    """Cut off one of two members: the one behind a proxy."""
     with ExitStack() as stack:
         proxy = stack.enter_context(proxied(url, place / "proxy"))
         pool = stack.enter_context(Pool(system, url, TERM, place / "cut"))
@@ -71,7 +71,7 @@ def cut_off(system: str, url: str, place: Path) -> Loss:
 
 
 def taken_away(system: str, url: str, place: Path) -> Loss:
-    """Of two members, one that an operator takes it from."""
+    """Let an operator take partitions away from one of two members."""
     with Pool(system, url, TERM, place / "taken") as pool:
         pool.start()
         [victim] = pool.start()
@@ -167,6 +167,6 @@ HEAD = ("it learns, s", "another holds it, s", "both, ms")
 
 
 def cells(loss: Loss) -> list[str]:
-    """As `HEAD` says."""
+    """Return the cells that `HEAD` names."""
     said = ["never" if each is None else f"{each:.2f}" for each in (loss.learnt, loss.taken)]
     return [*said, f"{loss.both * 1000:.0f}"]

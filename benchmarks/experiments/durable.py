@@ -48,11 +48,11 @@ benchmarks fencing` shows it)."""
 
 
 class Turn(NamedTuple):
-    """What was done in one."""
+    """The operations of one turn."""
 
     rate: float
     seconds: list[float]
-    """Of each operation."""
+    """The seconds of each operation."""
 
 
 class Database(Protocol):
@@ -63,7 +63,7 @@ class Database(Protocol):
 
 
 class Calls(NamedTuple):
-    """What one client of a database calls."""
+    """The calls of one client of a database."""
 
     write: Callable[[str], object]
     read: Callable[[str], object]

@@ -39,7 +39,7 @@ TITLES = {
 
 
 class Round(NamedTuple):
-    """What its requests cost."""
+    """The cost of a round's requests."""
 
     cpu: float
     """Seconds for each."""

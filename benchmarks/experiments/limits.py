@@ -69,7 +69,7 @@ of the whole lease table, which a lookup is told once."""
 
 
 class Cost(NamedTuple):
-    """What one size costs."""
+    """The cost of one size."""
 
     owners: int
     lookups: int
@@ -90,18 +90,18 @@ class VirtualManager:
         self.wake_at = self.now
         self.cpu = 0.0
         self.told: list[tuple[int, FromManager]] = []
-        """What single clients are told, to be taken from here."""
+        """Messages to single clients, to be taken from here."""
         self.sent = 0
         """Bytes."""
         self._events: deque[ManagerEvent] = deque()
         self._tables = WholeTables()
         self.synced: SyncResponse | None = None
-        """What a lookup was told last."""
+        """The last answer to a lookup."""
         self.table = 0
         """Bytes of the last table that was told."""
 
     def pass_time(self, until: Instant) -> None:
-        """To this instant."""
+        """Let time pass until this instant."""
         while self.wake_at <= until:
             self.now = max(self.now, self.wake_at)
             self._take(None)

@@ -1,8 +1,8 @@
-"""What the manager has in memory for 1,000 owners and 10,000 lookups that are connected.
+"""The manager's memory for 1,000 owners and 10,000 lookups that are connected.
 
-Lookups come knowing the table, as they do from another manager: told as a whole, 64,000 ranges for
-each of 10,000 would be 15 GB, and say nothing of what a connection costs. They ask once, and are
-silent; owners go on renewing.
+Lookups come knowing the table, as they do from another manager: if each of 10,000 were told all
+64,000 ranges, that would be 15 GB, and would say nothing about the cost of a connection. They ask
+once, and are silent; owners go on renewing.
 """
 
 import asyncio

@@ -68,7 +68,7 @@ class Tables:
 
 
 class Operation(NamedTuple):
-    """What became of one."""
+    """The outcome of one operation."""
 
     began: float
     seconds: float
@@ -84,7 +84,7 @@ class Operations:
         self._lookups = lookups
         self._tables = tables
         self._known: dict[int, LiveOwner] = {}
-        """By incarnation."""
+        """The owners, by incarnation."""
         self._dice = Random(1)
         self.done: list[Operation] = []
         self.refused = 0

@@ -1,6 +1,7 @@
-"""What is said all the time, over real sockets: renewals that change nothing, and first tables.
+"""Messages that are sent all the time, over real sockets: renewals that change nothing, and first
+tables.
 
-From the benchmarks `renewal` and `tables`.
+The figures are those of the benchmarks `renewal` and `tables`.
 """
 
 import asyncio
@@ -59,7 +60,9 @@ def run(tell: Callable[[str], None]) -> Section:
 
 
 def promises(found: list[renewal.Found], seconds: float) -> list[Promise]:
-    """Of the full form: so few renewals as in the quick one are ten clock ticks of CPU."""
+    """These are the promises of the full form: the few renewals of the quick one are ten clock
+    ticks of CPU.
+    """
     shorts = [each.short for each in found]
     cpu = max(median(of) for each in shorts for of in (each.alone, each.together)) * 1e6
     sent = max(size for each in shorts for size in each.bytes)

@@ -36,7 +36,7 @@ of a renewal; a term that ran out between two renewals would be a late one."""
 
 
 class Phase(NamedTuple):
-    """What was restarted, and what it cost."""
+    """The processes that were restarted, and the cost."""
 
     name: str
     load: Watched
@@ -65,7 +65,7 @@ async def restart(those: list[C], make: Callable[[], C], seconds: float) -> None
 async def measure(
     manager: ManagerProcess, minutes: float, tell: Callable[[str], None]
 ) -> list[Phase]:
-    """At rest, and under both kinds of restarts."""
+    """Measure at rest, and under both kinds of restarts."""
     timing, urls, seen = PRESETS[PRESET], [manager.url], Seen()
     found = []
     tell(f"{OWNERS} owners and {LOOKUPS:,} lookups come")

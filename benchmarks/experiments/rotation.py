@@ -62,7 +62,7 @@ async def measure(directory: Path, tell: Callable[[str], None]) -> list[Reign]:
 
 
 def begin(leader: Manager, names: dict[int, str], seen: Seen) -> Reign:
-    """From now on."""
+    """Begin to watch from now on."""
     port = port_of(leader.url)
     process = ManagerProcess(leader.url, leader.process.pid)
     seen.begin()

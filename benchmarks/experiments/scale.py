@@ -69,7 +69,7 @@ async def fail(
 
 
 async def measure(manager: ManagerProcess, nodes: int, tell: Callable[[str], None]) -> Size:
-    """With a manager of its own."""
+    """Measure with a new manager."""
     timing, urls, seen = PRESETS[PRESET], [manager.url], Seen()
     tell(f"{nodes:,} nodes come")
     async with clients(urls, timing, nodes // 5, nodes - nodes // 5, seen) as (owners, lookups):
@@ -91,7 +91,7 @@ async def measure(manager: ManagerProcess, nodes: int, tell: Callable[[str], Non
 
 @asynccontextmanager
 async def watched(manager: ManagerProcess) -> AsyncIterator[Watched]:
-    """From here to the end of this."""
+    """Watch from here to the end of this."""
     load = Watched(manager.cpu_seconds, port_of(manager.url))
     async with watching([load], SECONDS / 10):
         yield load

@@ -75,7 +75,7 @@ def saved(costs: dict[Run, Cost]) -> Table:
 
 
 def stale(costs: dict[Run, Cost]) -> Table:
-    """Of Poll, beside what the paper says."""
+    """Compare the stale reads of Poll with those that the paper reports."""
     found = {
         run.x: cost.stale
         for run, cost in costs.items()

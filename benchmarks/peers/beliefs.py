@@ -46,7 +46,7 @@ class BeliefWriter:
 
 
 def read(path: Path) -> list[Run]:
-    """What was written so far."""
+    """Return what was written so far."""
     found: list[Run] = []
     for line in path.read_text().splitlines(keepends=True) if path.exists() else []:
         match line.split():
@@ -58,7 +58,8 @@ def read(path: Path) -> list[Run]:
 
 
 def spans(runs: Member, partition: int, end: float) -> list[Span]:
-    """When a member believed to hold a partition; to the end, if it still did when last heard.
+    """Return the times in which a member believed to hold a partition; to the end, if it still did
+    when last heard.
 
     It believed until it was asked again, so that a single answer counts too; but a time in which it
     did not run does not count.

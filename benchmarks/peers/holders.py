@@ -35,7 +35,7 @@ SAMPLE_SECONDS = 0.002
 
 
 class Holder(Protocol):
-    """What a member runs."""
+    """The part of a member that holds partitions."""
 
     def believes(self) -> int:
         """The partitions that it would serve at this moment, as bits."""

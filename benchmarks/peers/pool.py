@@ -133,7 +133,7 @@ class Pool:
     def seconds(
         self, of: Callable[[list[list[Span]], float, float], float], begin: float, end: float
     ) -> list[float]:
-        """Of each partition, the seconds that `without` or `together` find."""
+        """Return, for each partition, the seconds that `without` or `together` find."""
         return [
             of([member.spans(n, end) for member in self.all], begin, end) for n in range(PARTITIONS)
         ]

@@ -26,7 +26,7 @@ class Proxy:
         self._writers: list[asyncio.StreamWriter] = []
 
     def cut(self) -> None:
-        """From now on nothing arrives, on either side."""
+        """Let nothing arrive from now on, on either side."""
         self.is_cut = True
 
     async def listen(self) -> None:

@@ -32,14 +32,14 @@ TITLES = {
     "etcd": "etcd lease",
     "postgres": "PostgreSQL advisory lock",
 }
-"""Of each system, what of it is compared."""
+"""For each system, the feature that is compared."""
 
 
 class Server(NamedTuple):
     """One that answers."""
 
     url: str
-    """As its client wants it."""
+    """The URL as its client wants it."""
     pid: int
 
     def cpu_seconds(self) -> float:
