@@ -114,7 +114,7 @@ class WebSocketPeer:
         self.port = self.runner.addresses[0][1]
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        # The first version had no name: who speaks only that, chooses none.
+        # The first version had no name: a peer that speaks only that one chooses none.
         names = [subprotocol(version) for version in range(self.newest, 1, -1)]
         socket = web.WebSocketResponse(protocols=names)
         await socket.prepare(request)

@@ -16,7 +16,7 @@ MOST_BYTES = 4_096
 
 
 def main() -> int:
-    """Fuzz for so many seconds; what is missing is said, and is not a failure."""
+    """Fuzz for this many seconds. If atheris is missing, say so; that is not a failure."""
     if find_spec("atheris") is None:
         print("fuzz: skipped, there is no atheris for this Python and platform")
         return 0

@@ -108,7 +108,7 @@ class Load:
 
 
 def put(address: str, user: str) -> int | None:
-    """The owner's answer to one more; None where it refuses."""
+    """Return the owner's answer to one more; None if it refuses."""
     connection = http.client.HTTPConnection(
         address.removeprefix("http://"), timeout=DEADLINE_SECONDS
     )
@@ -125,7 +125,7 @@ def put(address: str, user: str) -> int | None:
 
 @contextmanager
 def served() -> Iterator[tuple[str, Load, OwnerProcess]]:
-    """A manager's URL, and its owner "ann", who has served every user once."""
+    """Yield a manager's URL, and its owner "ann", who has served every user once."""
     with ExitStack() as stack:
         running = stack.enter_context(manager("--first-start", preset="default"))
         url = running.wait_for("listening")["url"]

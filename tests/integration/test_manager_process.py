@@ -117,7 +117,7 @@ def test_who_stops_in_the_wait_can_still_say_first_start_and_a_successor_need_no
         first.send(signal.SIGTERM)
         first.wait_for("stopped")
     with manager("--first-start", journal=journal, preset="paper") as second:
-        # For so long it listens, lest an owner come with the history of another journal.
+        # it listens this long, because an owner with the history of another journal may come
         assert second.wait_for("leading")["grants_in_seconds"] <= 2
         assert second.wait_for("leading")["grants_in_seconds"] == 0
         second.send(signal.SIGTERM)

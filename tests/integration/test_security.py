@@ -1,4 +1,4 @@
-"""A manager with TLS and tokens, and everybody who comes to it: owners, lookups, commands."""
+"""A manager with TLS and tokens, and all its clients: owners, lookups, commands."""
 
 import asyncio
 import os

@@ -317,7 +317,7 @@ class Stage:
         return self.leader.table
 
     def holders(self, key: Key) -> list[Actor]:
-        """Everyone who believes that it holds `key` now."""
+        """Return all owners that believe that they hold `key` now."""
         owners = [client for client in self.clients if isinstance(client, OwnerActor)]
         return [owner for owner in owners if owner.number(key) is not None]
 
@@ -343,7 +343,7 @@ class Stage:
             letter.receiver.on_message(letter.sender, letter.message)
 
     def take_out(self, kind: type[M], about: Callable[[Letter], bool] = lambda _: True) -> Letter:
-        """The one letter of that kind that is on its way; it is on its way no more."""
+        """Take out the one letter of that kind that is on its way; it no longer is then."""
         (letter,) = [
             each for each in self.letters if isinstance(each.message, kind) and about(each)
         ]

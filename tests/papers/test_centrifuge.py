@@ -137,7 +137,9 @@ def test_a_change_is_durable_before_anyone_hears_of_it() -> None:
 
 
 def test_a_standby_takes_over_and_goes_on_where_the_leader_left_off() -> None:
-    """Centrifuge 2.1.1: standbys ask to lead; who does reads the whole state and resumes."""
+    """Centrifuge 2.1.1: standbys ask to lead; the one that does reads the whole state
+    and resumes.
+    """
     stage = Stage(managers=3, make_policy=split_in_two)
     stage.run(0)
     a, b = halves(stage)
@@ -153,7 +155,7 @@ def test_a_standby_takes_over_and_goes_on_where_the_leader_left_off() -> None:
 
 
 def test_any_standby_can_become_the_leader() -> None:
-    """Centrifuge 2.1.1: one manager that is left is enough, if the store is there."""
+    """Centrifuge 2.1.1: one manager is enough, as long as the store exists."""
     stage = Stage(managers=3)
     a = stage.owner("a")
     stage.run()
@@ -179,10 +181,9 @@ def test_only_the_leader_answers_with_leases_and_a_standby_says_who_leads() -> N
 
 
 def test_clients_ask_every_manager_who_leads_and_then_speak_to_the_leader_alone() -> None:
-    """Centrifuge 2.1.1: where the leader is silent, requests go to every manager until one replies.
-
-    Ours asks all of them who leads, with a question that changes nothing; who does not lead keeps
-    the question, and answers when it does.
+    """Centrifuge 2.1.1: if the leader is silent, requests go to every manager until one replies.
+    Ours asks all of them who leads, with a question that changes nothing. A manager that does not
+    lead keeps the question, and answers when it does.
     """
     stage = Stage(managers=3)
     stage.run(0)

@@ -137,7 +137,7 @@ def test_a_lease_that_has_run_out_is_not_prolonged_by_an_answer_that_was_on_its_
     stage.carry(answer)  # it says "renewed", until 54 s from now
     assert a.number(KEY) is None
     assert len(a.revoked) == 1
-    stage.run(PAPER.renew_ns / SECOND_NS)  # it asks anew when it would have renewed
+    stage.run(PAPER.renew_ns / SECOND_NS)  # it asks again when it would have renewed
     assert (a.number(KEY) or 0) > (number or 0)
 
 
@@ -322,7 +322,9 @@ def test_an_owner_has_one_request_unanswered_and_numbers_it_anew() -> None:
 
 
 def test_an_answer_to_an_earlier_request_is_discarded_for_good() -> None:
-    """Centrifuge 2.3.2: what was overtaken is not taken up later: it may hold no more."""
+    """Centrifuge 2.3.2: an answer that was overtaken is not taken up later: its leases
+    may be gone.
+    """
     stage = Stage()
     a = stage.owner("a")
     stage.run(4)

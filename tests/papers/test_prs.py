@@ -1,7 +1,7 @@
-"""PRS: what the paper claims of its abstraction and protocol, one test each, in our words.
+"""PRS: the paper's claims about its abstraction and protocol, one test each, in our words.
 
-Where a claim is Centrifuge's too, its test is there; here is what PRS says beside it, and what it
-says otherwise. Where tenure does otherwise than both, the test says so.
+If a claim is Centrifuge's too, its test is there; here is what PRS says beside it, and what it says
+otherwise. If tenure does otherwise than both, the test says so.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -134,9 +134,8 @@ async def test_the_address_is_whatever_the_owner_says(cluster: InProcessCluster)
 async def test_a_lookup_out_of_contact_signals_everything_and_routes_nothing(
     cluster: InProcessCluster,
 ) -> None:
-    """PRS 2.1: notifications are conservative: without the manager, all ranges may be lost.
-
-    The owner may hold its leases all the while. Whoever was told publishes again on return.
+    """PRS 2.1: notifications are conservative: without the manager, all ranges may be lost. The
+    owner may hold its leases all the while. Clients that were told publish again on return.
     """
     lost: list[KeyRange] = []
     async with cluster.owner() as owner:

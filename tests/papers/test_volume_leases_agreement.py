@@ -82,7 +82,7 @@ class OneServer:
         self.carry_out(self.server.advance(self.now).actions)
 
     def tell(self, event: ServerEvent) -> None:
-        """An event for the server, and all that comes of it."""
+        """Give the server an event, and carry out all that follows from it."""
         self.carry_out(self.server.handle(self.now, event).actions)
 
     def carry_out(self, actions: list[ServerAction] | tuple[ServerAction, ...]) -> None:

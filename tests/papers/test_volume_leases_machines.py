@@ -68,7 +68,7 @@ def test_figure_3_a_write_invalidates_nobody_whose_object_lease_has_ended() -> N
 
 
 def test_figure_3_a_renewal_of_an_old_epoch_is_answered_with_must_renew_all() -> None:
-    """Whoever was on record before a crash is unreachable afterwards."""
+    """Every client on record before a crash is unreachable afterwards."""
     stage = held("a")
     stage.restart()
     stage.use("a", K)

@@ -123,7 +123,7 @@ def test_a_belief_is_what_answers_make_of_it(story: list[tuple[Leased, ...] | in
         belief.invariants()
         assert by_key(belief.leases) == sorted(naive.believed.items())
         assert by_key(belief.held()) == naive.listed()
-        check_in_order(belief.held())  # else its manager would take no request of it
+        check_in_order(belief.held())  # otherwise its manager would refuse its requests
         lost, got = told(actions)
         assert lost == {k for k, n in before.items() if naive.believed.get(k) != n}
         assert got == {k for k, n in naive.believed.items() if before.get(k) != n}

@@ -25,7 +25,9 @@ def candidates(incarnations: list[int]) -> list[Candidate]:
 
 
 def owner_by_walking(key: bytes, incarnations: list[int], virtual_nodes: int) -> int:
-    """The owner of the last point at or before the key; of the last of all, where there is none."""
+    """Return the owner of the last point at or before the key; of the last of all, if there is no
+    such point.
+    """
     standing = sorted(
         (point, i) for i in incarnations for point in points(f"owner-{i}", virtual_nodes)
     )

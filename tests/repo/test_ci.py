@@ -1,4 +1,4 @@
-"""`.ci/run` refuses where one of the two versions of etcd is missing, unless that is said."""
+"""`.ci/run` fails if one of the two versions of etcd is missing, unless it is told to go on."""
 
 import os
 import shutil

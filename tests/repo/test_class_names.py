@@ -1,6 +1,6 @@
 """Class names: none occurs twice in the library.
 
-Two classes of one name are two meanings of one word: whoever reads the name in a traceback, in an
+Two classes of one name are two meanings of one word: a reader of the name in a traceback, in an
 import or in a search does not know which is meant.
 """
 

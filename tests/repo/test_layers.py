@@ -27,7 +27,7 @@ ROWS = (
 ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 
 # The rooms of `protocol/`, from the bottom up too: a room sees those in lower rows, and not those
-# beside it. `lease` is the words that all who speak of leases share; it stands above `topology`,
+# beside it. `lease` is the vocabulary that all rooms of leases share; it stands above `topology`,
 # because one journal holds the records of both. `gossip` is a place kept for what is to come.
 ROOMS = (
     ("log", "gossip", "entity"),
@@ -82,7 +82,7 @@ def layer_of(name: str) -> str:
 
 
 def room_of(name: str) -> str | None:
-    """The room of `protocol/` that a module is in; None where it is elsewhere."""
+    """Return the room of `protocol/` that a module is in; None if it is elsewhere."""
     parts = name.split(".")
     if parts[1:2] != ["protocol"] or len(parts) == 2:
         return None

@@ -13,7 +13,7 @@ import pytest
 import tenure
 from tests.repo.reading import ROOT, SRC, Module, imports, modules, report, sample
 
-# Only the command line has these: whoever embeds the library does not pay for them.
+# Only the command line has these: programs that embed the library do not pay for them.
 CLI_ONLY = ("cyclopts", "rich")
 
 # What `import tenure` may not bring in, for it would be felt by every process of a pool.

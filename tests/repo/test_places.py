@@ -1,4 +1,4 @@
-"""Places: what the documents about the protocol name in code and tests is there, by that name."""
+"""Places: the code and tests that the documents about the protocol name exist under these names."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def known_tests() -> set[str]:
 
 
 def is_there(path: str) -> bool:
-    """Whether a file is there under that path, from wherever it is told."""
+    """Return whether a file exists under that path, from wherever it is told."""
     return any(f"/{known}".endswith(f"/{path}") for known in files())
 
 

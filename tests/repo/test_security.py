@@ -1,4 +1,4 @@
-"""SECURITY.md: each row of who can do what at worst names its tests, and they are there."""
+"""SECURITY.md: each row of who can do what at worst names its tests, and they exist."""
 
 import ast
 import re

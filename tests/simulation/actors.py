@@ -106,7 +106,7 @@ class Actor:
         self.stopped = True
 
     def stop_before(self, action: type) -> None:
-        """Let it stop when it is about to do that: it has decided, and not done it."""
+        """Stop it when it is about to do that: it has decided, and has not done it."""
         self._stop_before = action
 
     def stop_with_the_clock_read(self) -> None:
@@ -115,7 +115,7 @@ class Actor:
         self.stopped = True
 
     def go_on(self) -> None:
-        """Let it go on where it stopped, and everything take its course."""
+        """Let it go on where it stopped, and let everything take its course."""
         self.stopped = False
         self.work()
         self.stage.settle()
@@ -174,7 +174,7 @@ class ManagerActor(Actor):
         return self.leader.pools[POOL]
 
     def plan_anew(self) -> None:
-        """The test has changed who should have what."""
+        """Plan again, because the test has changed which owner should have what."""
         self.pool.planner.soon(self.now)
         self.wake()
 
@@ -249,7 +249,7 @@ class OwnerActor(Actor):
     # --- the other end of a hand-off ---
 
     def takes_at(self, order: HandOff) -> bool:
-        """Whether it is the incarnation that the order names, and where that takes state."""
+        """Return whether it is the incarnation that the order names, and where that takes state."""
         is_meant = self.machine.belief.incarnation == order.taker
         return is_meant and self.machine.config.hand_off == order.address
 

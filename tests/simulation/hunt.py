@@ -176,7 +176,7 @@ def hunt_soon(tier: str, name: str, first: int) -> Hunt:
     for seed in range(first, first + most):
         violation = run(name, name, seed)
         if violation is not None:
-            # Whoever catches the twin has caught nothing.
+            # If a run catches the twin, it has caught nothing.
             caught = None if run(name, TWIN, seed) else violation
             return Hunt(tier, name, first, seed - first + 1, caught)
     return Hunt(tier, name, first, most, None)
@@ -240,10 +240,10 @@ def by_schedule(tiers: Sequence[str]) -> list[str]:
 def show(
     pool: ProcessPoolExecutor, work: Callable[..., Hunt], tasks: Iterable[tuple[Any, ...]]
 ) -> list[Hunt]:
-    """Do the tasks on all cores, telling what came of each as soon as those before it are told.
+    """Do the tasks on all cores, and show each outcome as soon as those before it are shown.
 
-    Raises BrokenProcessPool where a process is killed: multiprocessing's own pool would wait for
-    ever for what that one had to do.
+    Raises BrokenProcessPool if a process is killed: multiprocessing's own pool would wait for ever
+    for what that one had to do.
     """
     jobs = [pool.submit(work, *task) for task in tasks]
     done = []

@@ -282,8 +282,8 @@ class Stage:
         hand_off: bool = False,
         watchdog: float | None = None,
     ) -> OwnerActor:
-        """An owner, by default called as its place; its process on a host, where it knows that. Who
-        can `hand_off` takes state there.
+        """Return an owner, by default called as its place; its process is on a host, if it knows
+        that. An owner that can `hand_off` takes state there.
         """
         config = OwnerConfig(
             managers=self.manager_slots,
@@ -401,7 +401,7 @@ class Stage:
             awake[0].wake()
 
     def run(self, duration: float) -> None:
-        """Let everything happen that happens within so many seconds."""
+        """Let everything happen that happens within this many seconds."""
         end = self.now + seconds(duration)
         while True:
             self._steps = 0

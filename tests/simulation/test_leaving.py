@@ -1,4 +1,4 @@
-"""Stories of leaving: what is returned, when, and what is not given to who is on its way out."""
+"""Stories of leaving: what is returned, when, and what a leaving owner is not given."""
 
 from tenure.base.instants import seconds
 from tenure.base.ranges import WHOLE
@@ -30,7 +30,9 @@ def test_who_closes_returns_everything_at_once() -> None:
 
 
 def test_who_closes_keeps_its_ranges_from_others_until_its_callbacks_are_done() -> None:
-    """P10: it believes nothing more, but what is being written out is nobody else's yet."""
+    """P10: it believes nothing more, but what is being written out belongs to no other
+    owner yet.
+    """
     stage = two_owners()
     o = stage.owners[0]
     o.slow_callbacks = True

@@ -45,7 +45,7 @@ def test_12_a_loss_is_signalled_to_a_lookup_that_was_away() -> None:
 
 
 def test_12_a_clean_change_is_not_signalled() -> None:
-    """P16, S2: nothing was lost, so nothing is said, to who was there and to who was away."""
+    """P16, S2: nothing was lost, so no lookup is told of a loss, whether it was there or away."""
     stage, _, o = one_owner(hand_off=True)
     there, away = stage.lookup("there"), stage.lookup("away")
     stage.owner("p", hand_off=True)
@@ -120,7 +120,7 @@ def an_answer_is_handled_after_the_end_of_the_term() -> None:
     number = o.number_of(KEY)
     requests = stage.hold(*REQUESTS, sender="o")
     stage.run_until(lambda: o.seconds_left < 0.5)
-    o.post(ManagerLost("a"))  # it asks who leads, and then asks anew
+    o.post(ManagerLost("a"))  # it asks who leads, and then asks again
     stage.settle()
     o.stop()
     requests.last.deliver()
@@ -164,7 +164,7 @@ def an_owner_lapses_and_its_manager_does_not_know() -> None:
 
 def test_15_an_owner_that_let_its_term_run_out_disclaims_by_itself() -> None:
     """P5: its term is over, the manager's hold is not, and it renews in time. What it does not list
-    is free again; else its manager would renew for ever what nobody believes in.
+    is free again; otherwise its manager would renew for ever what no owner believes in.
     """
     an_owner_lapses_and_its_manager_does_not_know()
     story = an_owner_lapses_and_its_manager_does_not_know
@@ -221,8 +221,8 @@ def test_16_silence_is_followed_by_a_search_although_requests_are_repeated() -> 
 
 
 def test_16_an_owner_whose_answers_take_longer_than_a_retry_is_served() -> None:
-    """P2, L1: only the answer to the newest request is taken. Were it repeated every second, who is
-    1.2 s away would never be told anything.
+    """P2, L1: only the answer to the newest request is taken. If it were repeated every second, an
+    owner that is 1.2 s away would never be told anything.
     """
     stage = Stage()
     stage.manager("a")

@@ -90,7 +90,9 @@ def a_liar_says_that_a_living_owner_is_gone() -> None:
 
 
 def test_8_a_living_owner_that_is_said_to_be_gone_objects() -> None:
-    """P14: whoever may join could say so. It is told over its own connection, and asks."""
+    """P14: any owner that joined could say so. The accused is told over its own connection, and
+    asks.
+    """
     a_liar_says_that_a_living_owner_is_gone()
     ends_badly(a_liar_says_that_a_living_owner_is_gone, without=NO_OBJECTION)
 
@@ -143,7 +145,7 @@ def test_8_an_owner_of_another_pool_attests() -> None:
 
 
 def test_8_a_successor_attests_for_its_predecessor() -> None:
-    """P14, P8: nobody else is there; the name is its own at once, not after a hold."""
+    """P14, P8: no other owner is there; the name is its own at once, not after a hold."""
     it = scene(Place(host=1))
     it.o.die()
     assert it.stage.right(KEY).owner == it.o.holdings.incarnation
@@ -278,7 +280,7 @@ def test_8_hidepid_shows_a_pid_that_nobody_has() -> None:
 
 
 def test_8_another_user() -> None:
-    """P14: to who may do nothing, a pid is neither there nor not."""
+    """P14: to a user without permissions, a pid is neither there nor not."""
     o = as_process(process(Stage(), 10))
     assert not Sight(seen_from=o, is_there=None, start_time=None).shows_gone(o)
 
@@ -339,7 +341,7 @@ def test_8_a_zombie_leader_with_live_threads() -> None:
 
 
 def test_8_a_reused_pid_shows_that_its_first_holder_is_gone() -> None:
-    """P14: somebody has the pid who began later."""
+    """P14: the pid belongs to a process that began later."""
     it = scene()
     it.o.die()
     it.stage.run(0.1)
@@ -395,7 +397,7 @@ def test_8_a_witness_looks_from_where_it_joined() -> None:
 
 
 def test_8_an_attestation_comes_after_the_hold_has_run_out() -> None:
-    """P14: there is nothing left to free, and who has the keys by now keeps them."""
+    """P14: there is nothing left to free, and the present owners of the keys keep them."""
     it = scene()
     words = it.stage.hold(Attested)
     it.o.die()

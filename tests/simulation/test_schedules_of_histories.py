@@ -241,7 +241,7 @@ def test_10_a_journal_that_went_back_is_refused() -> None:
 
 
 def test_10_a_restored_journal_that_went_back_to_before_its_first_leader_is_refused() -> None:
-    """P22, S4: what its first leader sealed is opened by whoever leads on the copy."""
+    """P22, S4: whoever leads on the copy can open what its first leader sealed."""
     stage, a, _ = one_owner()
     a.kill()
     stage.restore()
@@ -407,7 +407,7 @@ def an_old_copy_goes_on(*, restored: bool) -> None:
 
 
 def test_10_an_old_copy_that_is_restored_is_another_history() -> None:
-    """P22: it waits, also where it is told that it need not, and numbers never go back."""
+    """P22: it waits, even if it is told that it need not, and numbers never go back."""
     an_old_copy_goes_on(restored=True)
     ends_badly(lambda: an_old_copy_goes_on(restored=False), without="none")
 

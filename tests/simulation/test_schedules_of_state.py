@@ -49,7 +49,7 @@ class Play:
         return hold
 
     def write(self) -> None:
-        """Whoever holds the key takes a write."""
+        """Let the owner of the key take a write."""
         [slot] = self.stage.holders(KEY)
         [owner] = [each for each in (self.o, self.p) if each.slot == slot and each.alive]
         self.stage.transfers.write(owner, KEY)
@@ -83,7 +83,7 @@ def test_7_a_range_moves_with_its_state_and_nobody_is_told_of_a_loss() -> None:
 
 @pytest.mark.parametrize("step", [HandOver, CopiedAhead, SendLast, HandedOver])
 def test_5_a_hand_off_takes_longer_than_a_hold_while_renewals_go_on(step: type) -> None:
-    """P13, P4: while it is copied it is served; after that it is nobody else's."""
+    """P13, P4: the range is served while it is copied; after that no other owner has it."""
     play = Play()
     hold = play.move_up_to(step)
     is_served = step in (HandOver, CopiedAhead)
@@ -249,7 +249,7 @@ def test_the_taker_dies_and_the_source_goes_on_with_its_state(step: type) -> Non
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_takeover_in_every_step(step: type) -> None:
-    """Whatever was under way is finished, or taken back and begun anew: owners say what it was."""
+    """Whatever was under way is finished, or taken back and begun again: owners say what it was."""
     play = Play()
     hold = play.move_up_to(step)
     play.a.kill()

@@ -1,6 +1,6 @@
-"""Some seeds of everything: that the promises are kept, and that everything that may go wrong does.
+"""Some seeds of everything: the promises are kept, and everything that may go wrong does.
 
-Thousands of hours are for `tenure simulate`; these are there to fail fast.
+Thousands of hours are for `tenure simulate`; these fail fast.
 """
 
 import pytest

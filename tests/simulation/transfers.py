@@ -92,7 +92,7 @@ class Transfers:
         return there[-1] if there else None
 
     def arrive(self, source: "OwnerActor", step: Step) -> None:
-        """A step comes to where it was sent."""
+        """Let a step come to where it was sent."""
         order = step.order
         taker = self.taker(order)
         if not source.alive:

@@ -1,7 +1,7 @@
 """The release before short requests, and connections of its version, are understood and understand.
 
-Whoever speaks version 2 is asked and told everything with lists; nobody asks it in short, however
-new both ends are.
+A peer that speaks version 2 is asked and told everything with lists; nobody asks it in short,
+however new both ends are.
 """
 
 import json

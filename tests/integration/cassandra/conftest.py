@@ -1,4 +1,4 @@
-"""One Cassandra for all tests of a process, where there is Java for it."""
+"""One Cassandra for all tests of a process, if there is a Java that can run it."""
 
 from collections.abc import Iterator
 

@@ -85,8 +85,9 @@ class SmallServer:
         self.fails: Callable[[str], int | None] = lambda _: None
         """Says of a statement the number of an error, which is answered after it took effect."""
         self.holds: Callable[[str], bool] = lambda _: False
-        """Says of a statement whether it is carried out when `let_go` is called, and not before:
-        whoever asked has waited in vain by then."""
+        """Says of a statement whether it is carried out only when `let_go` is called: its sender
+        has waited in vain by then.
+        """
         self._held: list[list[tuple[Statement, list[Any]]]] = []
         self._prepared: dict[bytes, Statement] = {}
         self._talking: set[asyncio.StreamWriter] = set()
@@ -94,7 +95,7 @@ class SmallServer:
         self._loop: asyncio.AbstractEventLoop
 
     async def listen(self) -> None:
-        """Answer whoever connects: at a port that the system gives, and later at the same."""
+        """Answer every client: at a port that the system gives, and later at the same one."""
         self._loop = asyncio.get_running_loop()
         self._listening = await asyncio.start_server(self.talk, "127.0.0.1", self.port)
         self.port = self._listening.sockets[0].getsockname()[1]

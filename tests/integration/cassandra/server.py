@@ -76,7 +76,7 @@ class Commands(NamedTuple):
     start: str
 
     def run(self, command: str) -> None:
-        """Carry one of them out. Raises where it fails."""
+        """Carry one of them out. Raises if it fails."""
         subprocess.run(["sh", "-c", command], check=True, stdin=subprocess.DEVNULL)
 
 
@@ -182,7 +182,9 @@ def cassandra_ring(directory: Path) -> Iterator[list[Cassandra]]:
 def _start(
     directory: Path, host: str = "127.0.0.1", ports: Ports | None = None, token: str = ""
 ) -> Cassandra | None:
-    """Start it and wait until it answers; None where it ended, as if a port was taken."""
+    """Start it and wait until it answers; return None if it ended, as it does if a port
+    was taken.
+    """
     ports = ports or Ports(*free_ports(5))
     program = _prepared(directory, host, ports, {"initial_token": token})
     lines = directory / "log.txt"

@@ -168,8 +168,8 @@ async def test_a_write_that_is_carried_out_late_hides_nothing_that_came_after_it
 
 @pytest.mark.asyncio
 async def test_a_write_that_was_applied_is_not_applied_again(server: SmallServer) -> None:
-    """Its repeat finds that its turn is over; so does whoever else has the lease and a clock that
-    is behind, and draws a later time.
+    """Its repeat finds that its turn is over. So does any other holder of the lease whose clock is
+    behind, and it draws a later time.
     """
     async with opening(server) as one, opening(server) as other:
         row = await row_of(one, 1)

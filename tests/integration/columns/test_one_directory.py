@@ -1,7 +1,7 @@
-"""A directory that several owners open in turn: whoever was its owner before writes nothing late.
+"""A directory that several owners open in turn: a former owner of it writes nothing late.
 
-Each has the directory alone while it is open. What its fence has promised is in the directory, so
-that it holds for whoever comes next, whatever became of the one before.
+Each owner has the directory alone while it is open. The fence's promises are in the directory, so
+they hold for the next owner, whatever became of the one before.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 """The store's view in a real browser, over real nodes: it shows what the API says, and changes the
-ring when somebody has seen what would come of it.
+ring when somebody has seen what the change would do.
 """
 
 import asyncio
@@ -217,7 +217,7 @@ async def test_on_a_phone_the_ring_is_walked_by_keyboard_and_nothing_is_too_wide
 
 
 async def preview(page: Page, words: str) -> None:
-    """The dialog says what would come of it."""
+    """Return what the dialog says that the change would do."""
     await expect(page.locator("#preview-words")).to_contain_text(words)
 
 

@@ -50,7 +50,7 @@ class Proxy:
         self.connections += 1
         try:
             there, back = await asyncio.open_connection(self._host, self._port)
-        except OSError:  # nobody is there: as if nobody were here
+        except OSError:  # nobody listens there: act as if nobody listened here
             writer.transport.abort()
             return
         with suppress(OSError, asyncio.CancelledError):

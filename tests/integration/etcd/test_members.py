@@ -27,7 +27,7 @@ async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clust
 
 
 class Writer:
-    """A leader that repeats an append until it knows what came of it."""
+    """A leader that repeats an append until it knows its outcome."""
 
     def __init__(self, journal: EtcdJournal[AnyRecord, State], leadership: Mandate) -> None:
         self.journal = journal

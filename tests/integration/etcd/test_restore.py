@@ -1,4 +1,4 @@
-"""Restoring a journal in etcd: only one that is there, and without leaving anything behind."""
+"""Restoring a journal in etcd: it must exist, and nothing is left behind."""
 
 from collections.abc import AsyncIterator, Callable
 

@@ -45,7 +45,9 @@ class Manager(ManagerProcess):
 
     @property
     def leadership(self) -> int:
-        """The last one that it has won by now; 0 where it never led. Who lives may win another."""
+        """Return the last one that it has won by now; 0 if it never led. A living manager may win
+        another.
+        """
         won = [each["leadership"] for each in self.events if each["event"] == "leading"]
         return int(won[-1]) if won else 0
 

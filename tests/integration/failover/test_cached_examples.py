@@ -87,7 +87,9 @@ def changed(program: str, diff: str) -> str:
 async def test_a_room_of_the_quick_start_is_read_at_four_frontends_while_it_moves(
     tmp_path: Path,
 ) -> None:
-    """`volume=` is added as the guide says. Whoever was told of a visit reads no older count."""
+    """`volume=` is added as the guide says. A reader that was told of a visit reads no
+    older count.
+    """
     diff = GUIDE.read_text("utf-8").partition("```diff\n")[2].partition("```")[0]
     owner = tmp_path / "owner.py"
     owner.write_text(changed((EXAMPLES / "quickstart" / "owner.py").read_text("utf-8"), diff))

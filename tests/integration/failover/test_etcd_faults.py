@@ -1,4 +1,4 @@
-"""Etcd loses members, its majority, its space, its speed: who serves goes on serving."""
+"""Etcd loses members, its majority, its space, its speed: owners that serve go on serving."""
 
 import asyncio
 import os

@@ -108,7 +108,7 @@ class Chat:
     # --- talking ---
 
     async def begin(self) -> tuple[Talker, str]:
-        """The owner begins to say a word; who it is, and the word."""
+        """Begin to say a word at the owner; return the talker and the word."""
         told = "nobody was asked"
         deadline = monotonic() + DEADLINE_SECONDS
         while monotonic() < deadline:
@@ -146,7 +146,9 @@ class Chat:
         raise AssertionError(f"no word was kept in {DEADLINE_SECONDS:g} s: {self.counts - before}")
 
     async def check(self) -> None:
-        """A successor has spoken, so what is there now is all that there will ever be (D6)."""
+        """Check the words: a successor has spoken, so those that are there now are all that there
+        will ever be (D6).
+        """
         found = await until(self._read, bool, "the room cannot be read")
         seen = {each.name: each.value for each in found}
         assert self._kept.items() <= seen.items(), "a word that was kept is lost"

@@ -41,7 +41,7 @@ def no_space_is_left(directory: Path) -> Iterator[None]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MiB, for whoever may mount one."""
+    """Yield a file system of 4 MiB, if this user may mount one."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]

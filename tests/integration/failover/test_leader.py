@@ -1,4 +1,4 @@
-"""The leader dies, resigns, or stands still: another leads, and nobody who is served notices."""
+"""The leader dies, resigns, or stands still: another leads, and no served client notices."""
 
 import signal
 from pathlib import Path

@@ -14,7 +14,7 @@ from tests.unit.services.stage import on_service_stage
 pytestmark = pytest.mark.asyncio
 
 OF_REFUSALS = "positive_data_acceptance,negative_data_rejection"
-"""A schema cannot say which version or which reader is there, so these two checks do not count."""
+"""A schema cannot say which version or which reader exists, so these two checks do not count."""
 
 
 @pytest.mark.parametrize("name", PLACES)

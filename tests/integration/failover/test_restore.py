@@ -76,7 +76,7 @@ async def refused(manager: Manager) -> None:
 
 
 def again(stage: Stage, manager: Manager) -> Manager:
-    """A manager anew, where clients know it."""
+    """Start a new manager where clients know it."""
     return stage.start(manager.journal, "--port", str(urlsplit(manager.url).port))
 
 
@@ -86,7 +86,9 @@ async def is_refused_cold(stage: Stage, manager: Manager) -> None:
 
 
 async def goes_on(stage: Stage, traffic: Traffic, managers: list[Manager]) -> None:
-    """Managers are started on what was restored: owners join anew, all is lost once, and told."""
+    """Check that managers which are started on the restored journal go on: owners join again,
+    everything is lost once, and lookups are told so.
+    """
     traffic.lost.clear()  # it has been out of contact for long
     numbers = dict(traffic._numbers)
     for each in managers:

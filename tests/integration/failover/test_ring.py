@@ -1,8 +1,8 @@
 """A cluster of processes whose ring changes under load: no request fails or reads too little.
 
 A fourth node is added, and killed at half of its copy; then one is removed, another moved, and a
-third replaced. Who was removed is refused when it comes again. Its copies are throttled, so that
-there is a half to be killed at; that takes a minute.
+third replaced. The removed node is refused when it comes again. Copies are throttled, so that there
+is a half at which to kill; that takes a minute.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A leader that stands still for longer than its leadership, and wakes: it is a leader no more."""
+"""A leader that stands still for longer than its leadership, and wakes: it no longer leads."""
 
 import signal
 from collections.abc import AsyncIterator

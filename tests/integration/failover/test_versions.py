@@ -1,4 +1,4 @@
-"""Managers of both versions follow each other, upgraded or killed: nobody who is served notices.
+"""Managers of both versions follow each other, upgraded or killed: no served client notices.
 
 Where an older one is to follow, the newer one is told to plan by the ring, as the older ones do.
 """

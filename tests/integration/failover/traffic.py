@@ -59,7 +59,7 @@ class Traffic:
     # --- clients ---
 
     async def start(self, owners: int) -> None:
-        """Have so many owners share all keys, and requests come."""
+        """Start owners that share all keys, and send requests."""
         await asyncio.gather(*(self.join() for _ in range(owners)))
         await self._stack.enter_async_context(self.lookup)
         await until(self.is_settled, "the owners share the keys, and the lookup knows")

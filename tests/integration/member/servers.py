@@ -55,7 +55,7 @@ class WebServer:
             )
 
     def wait_for(self, owners: int) -> None:
-        """Wait until so many members share the keys."""
+        """Wait until this many members share the keys."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while len(self.owners_with_keys()) < owners or not self.answers():
             assert time.monotonic() < deadline, self.log.read_text()

@@ -31,7 +31,7 @@ class Client:
 
 
 class Clients:
-    """Several, who are to share the keys of one pool among them."""
+    """Clients that share the keys of one pool among them."""
 
     def __init__(self, managers: Sequence[str]) -> None:
         self.managers = managers
@@ -99,7 +99,9 @@ class Clients:
                 self.numbers[key] = number
 
     async def check_undisturbed(self, leadership: int) -> None:
-        """Under that leadership everything is as it was settled: nothing revoked, nothing lost."""
+        """Check that under that leadership everything is as when it settled: nothing revoked,
+        nothing lost.
+        """
         states = await self.share(leadership)
         assert [(each["revoked"], each["lost"]) for each in states] == self._settled
         numbers: dict[str, int] = {}
@@ -123,7 +125,7 @@ class Clients:
 
 @asynccontextmanager
 async def clients_of(managers: Sequence[str], *releases: Release) -> AsyncIterator[Clients]:
-    """One client of each of these releases, who share the keys."""
+    """Yield one client of each of these releases, which share the keys."""
     made = Clients(managers)
     try:
         for each in releases:

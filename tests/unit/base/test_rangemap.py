@@ -1,4 +1,4 @@
-"""The range map's corners; that it is right everywhere else is for its naive twin to say."""
+"""The range map's corners; its naive twin shows that it is right everywhere else."""
 
 import pytest
 

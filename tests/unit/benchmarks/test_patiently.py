@@ -1,4 +1,4 @@
-"""A server that is asked before it serves is asked again, also where it never answers."""
+"""A server that is asked before it serves is asked again, even if it never answers."""
 
 import asyncio
 

@@ -41,7 +41,7 @@ class QueueThatLoses:
         self.tell()
 
     def tell(self) -> None:
-        """All that is there is lost, and that is said."""
+        """Lose everything, and say so."""
         self.entries = []
         self._add(loss={"began": True})
 

@@ -66,7 +66,7 @@ class Stage:
         return await self._within.enter_async_context(self.cache(**options))
 
     def cut_all(self) -> None:
-        """Break every connection to the server; whoever has something to say connects anew."""
+        """Break every connection to the server; clients with something to say connect again."""
         listening = self.network._listening[URL]
         self.network.fall_silent(URL)
         self.network._listening[URL] = listening

@@ -1,4 +1,4 @@
-"""An audit has the server load again what was hit, and counts where that differs."""
+"""An audit has the server load again what was hit, and counts hits that differ."""
 
 import logging
 from typing import Any

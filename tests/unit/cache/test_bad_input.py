@@ -302,7 +302,7 @@ async def test_who_gives_up_waiting_for_an_answer_holds_up_nobody_else() -> None
 
 
 async def test_a_body_that_raises_may_have_written() -> None:
-    """The count goes up all the same (V5): who has the old value asks again."""
+    """The count goes up all the same (V5): a cache with the old value asks again."""
     async with stage() as it:
         volume = await it.serve()
         cache = await it.enter()
@@ -456,7 +456,7 @@ async def test_caches_that_cannot_be(server: Any, options: dict[str, Any], why: 
 
 @pytest.mark.parametrize("part", ["1", None, 1.0, True])
 async def test_what_somebody_saw_has_numbers(part: Any) -> None:  # noqa: ANN401
-    """Whoever passes it on may have put it together; what cannot be compared ends no cache."""
+    """A user may have put an as-of together; one that cannot be compared ends no cache."""
     async with stage() as it:
         await it.serve()
         cache = await it.enter()

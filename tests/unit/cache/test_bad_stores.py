@@ -1,4 +1,4 @@
-"""A `load` or a `store` that blocks, and a disk that fills up: who waits for them, and who not."""
+"""A `load` or a `store` blocks, or a disk fills up: some wait for that, and others do not."""
 
 import asyncio
 import errno
@@ -53,7 +53,7 @@ def test_a_load_that_blocks_its_thread_holds_up_no_hits() -> None:
 
 @pytest.mark.asyncio
 async def test_a_store_that_never_returns_holds_up_its_object_only() -> None:
-    """Whoever reads it gets the old value, and keeps it for nobody (C2)."""
+    """Its readers get the old value, and may not keep it (C2)."""
     async with stage() as it:
         gate = asyncio.Event()
 

@@ -150,7 +150,9 @@ async def test_all_who_want_the_same_object_share_one_load() -> None:
 
 
 async def test_a_slow_load_is_asked_for_less_and_less() -> None:
-    """Whoever asks again as often makes a slow server slower, and throws away what it answers."""
+    """A client that asks again at the same rate makes a slow server slower, and throws away its
+    answers.
+    """
     async with stage() as it:
         gate = asyncio.Event()
 

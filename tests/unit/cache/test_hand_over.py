@@ -58,7 +58,7 @@ async def test_a_hand_over_that_was_stopped_hears_of_no_later_one() -> None:
 
 
 async def test_what_comes_back_after_it_was_handed_over_is_known_here() -> None:
-    """V15: whoever was to have it has failed, and its state goes on where it was."""
+    """V15: the owner that was to have it has failed, and its state goes on where it was."""
     async with stage() as it:
         rooms = await it.rooms()
         reads, order, cache = await served_room(it, rooms, "room-42")

@@ -187,7 +187,7 @@ async def test_after_a_crash_the_next_one_waits_for_every_lease(
         await it.turn(0)
         volume = it.volume(**then)
         again = await entered(it, volume, memory=tmp_path / "v")
-        assert cache.peek("a") == "old"  # by a lease of the server that is no more
+        assert cache.peek("a") == "old"  # by a lease of the server that is gone
         assert await waits(it, volume) == waited
         assert cache.peek("a") is MISSING
         await settled(it, asyncio.ensure_future(_closed(again)))

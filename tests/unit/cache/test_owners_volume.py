@@ -176,7 +176,7 @@ async def test_what_is_known_of_writes_moves_along_and_only_what_was_written_is_
 
 
 async def test_what_an_owner_returns_is_withdrawn_first() -> None:
-    """It closes while a cache may hit: nobody else gets the range before that is over (V12)."""
+    """It closes while a cache may hit: no other owner gets the range before that is over (V12)."""
     async with stage() as it:
         first = await it.rooms()
         second = await it.rooms()
@@ -330,7 +330,9 @@ async def test_a_load_with_a_default_is_not_given_the_fence() -> None:
 
 
 async def test_state_that_is_handed_over_may_be_read_while_its_range_is_quiet() -> None:
-    """A new leader does not know who has died, and calls all ranges quiet (V13): writes wait."""
+    """A new leader does not know which owners have died, and calls all ranges quiet (V13): writes
+    wait.
+    """
     async with stage() as it:
         first, second = await it.rooms(term=1.0), await it.rooms(term=1.0)
         room = next(room for room in ROOMS if first.owner.check(room))
@@ -385,7 +387,7 @@ async def test_a_store_that_outlives_its_lease_is_stopped() -> None:
 
 @pytest.mark.parametrize("by_a_cache", [True, False])
 async def test_a_key_does_not_move_while_a_body_writes_it(*, by_a_cache: bool) -> None:
-    """V5: who leaves lets bodies finish that run, and its keys go when they are done."""
+    """V5: an owner that leaves lets running bodies finish, and its keys go when they are done."""
     async with stage() as it:
         first, second = await it.rooms(), await it.rooms()
         room = next(room for room in ROOMS if first.owner.check(room))

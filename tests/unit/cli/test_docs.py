@@ -1,4 +1,6 @@
-"""`tenure docs`: pages by their names, short names, and the nearest where there is none."""
+"""`tenure docs` finds pages by their names and short names, and suggests the nearest name
+otherwise.
+"""
 
 import re
 from pathlib import Path

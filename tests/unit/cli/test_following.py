@@ -1,4 +1,4 @@
-"""`tenure events` and `tenure top`: what happens at the leader, whoever that is."""
+"""`tenure events` and `tenure top` show what happens at the leader, whichever manager that is."""
 
 import asyncio
 import io
@@ -115,7 +115,7 @@ async def test_the_leader_is_found_by_way_of_a_standby(capsys: Capture) -> None:
             await asyncio.sleep(0)
         urls = [gone, standby.service.url]
         assert await asyncio.to_thread(leader_of, urls) == leader.service.url
-        # Whoever led a moment ago: `tenure top` goes on, and asks who leads now.
+        # This manager led a moment ago: `tenure top` goes on, and asks who leads now.
         with pytest.raises(NoManager, match=f"stands by; {leader.service.url} leads"):
             await asyncio.to_thread(get, standby.service.url, "/v1/pools/rooms/owners", 5.0)
     with pytest.raises(NoManager, match=f"no manager leads: {gone}: connection refused"):
@@ -208,7 +208,7 @@ async def test_a_manager_that_stops_ends_its_streams_itself_and_does_not_wait_fo
     async with serving() as manager, manager.session.get(manager.service.url + "/v1/live") as read:
         await read.content.readuntil(b"event: pulse")
         await manager.service.stop()
-        await read.content.read()  # which raises where it is cut off
+        await read.content.read()  # which raises if it is cut off
         assert read.content.at_eof()
 
 
@@ -228,7 +228,9 @@ async def test_a_question_that_cannot_be_is_refused(query: str) -> None:
 
 
 async def test_a_manager_that_was_started_anew_sends_a_reader_all_that_it_remembers() -> None:
-    """Numbers begin anew: an old one that is lower than the last would hide what came before it."""
+    """Numbers begin again: an old one that is lower than the last would hide what came
+    before it.
+    """
     async with serving() as manager:
         before = (await asyncio.to_thread(recent, manager.service.url))[-1]
     async with serving() as manager:

@@ -1,4 +1,4 @@
-"""`tenure restore`: what it says; that it changes nothing where it is not to."""
+"""`tenure restore`: what it says, and that a dry run or a refusal changes nothing."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,6 @@
-"""`tenure serve`: who is let in at its port, and mistakes that are named before it listens."""
+"""`tenure serve`: its port admits only the right clients, and mistakes are named before
+it listens.
+"""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +27,7 @@ LOOPBACK = OwnNames("service", "http://127.0.0.1:1", (), is_loopback=True)
 
 
 class Tokens:
-    """A file of tokens, and their texts by who has them."""
+    """A file of tokens, and their texts by holder."""
 
     def __init__(self, path: Path) -> None:
         self.file = TokenFile(path)
@@ -108,7 +110,7 @@ async def test_a_poll_whose_token_is_taken_away_brings_nothing(tmp_path: Path) -
         admin = {"Authorization": f"Bearer {tokens.text['admin']}"}
         async with asyncio.timeout(60):
             while (await stage.ask("GET", "/queues/a", **admin)).body["entries"]:  # noqa: ASYNC110  # at a port
-                await asyncio.sleep(0.01)  # until the poll is there, and waits
+                await asyncio.sleep(0.01)  # until the poll has come, and waits
         tokens.take_away("ours")
         await stage.ask("POST", "/queues/a/entries", {"message": "secret"}, **admin)
         refused = await poll

@@ -35,7 +35,7 @@ async def test_every_verb_is_a_command_a_path_and_an_order(verb: str, capsys: Ca
 
 @asynccontextmanager
 async def with_ann() -> AsyncIterator[tuple[Serving, WireOwner]]:
-    """A manager, and ann, who has all of the hashed pool `rooms`."""
+    """Yield a manager, and ann, who has all of the hashed pool `rooms`."""
     async with serving() as manager:
         owner = WireOwner("ann")
         async with owner.connected(manager.service.url):

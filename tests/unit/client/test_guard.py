@@ -160,7 +160,7 @@ async def test_not_owner_says_where_the_key_is_believed_to_live(stage: Stage) ->
 
 
 async def test_not_owner_never_names_the_address_of_the_owner_itself(stage: Stage) -> None:
-    """A client that is sent back to where it was refused would go round in circles."""
+    """A client that is sent back to the owner that refused it would go round in circles."""
     async with (
         stage.cluster.lookup() as lookup,
         stage.cluster.owner(stage.owner.address, lookup=lookup) as other,

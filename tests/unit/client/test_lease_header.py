@@ -1,4 +1,6 @@
-"""The lease as a header: what goes in comes out, and what is none is refused with why."""
+"""The lease as a header: what goes in comes out, and any other header is refused with
+the reason.
+"""
 
 import pytest
 from hypothesis import given

@@ -96,7 +96,7 @@ async def test_a_turn_that_comes_to_somebody_who_is_cancelled_goes_on_to_the_nex
     place = await turns.take("a", LONG)
     first, second = (asyncio.create_task(in_line(turns, "a", told, str(i))) for i in range(2))
     await come_to_rest()
-    turns.end(place)  # it is the first one's, who does not know it yet
+    turns.end(place)  # it belongs to the first one, which does not know it yet
     first.cancel()
     await second
     assert told == ["1"]

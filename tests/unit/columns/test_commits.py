@@ -1,4 +1,4 @@
-"""Group commit: who shares which sync, when one begins, and what is left at the end."""
+"""Group commit: which writers share a sync, when one begins, and what is left at the end."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ async def test_who_comes_while_a_sync_runs_waits_for_the_next() -> None:
 async def test_a_sync_begins_within_a_long_turn_of_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A turn that takes longer than a writer waits begins it, and not one that is shorter."""
+    """A turn begins it if it takes longer than a writer waits; a shorter one does not."""
     now = [100.0]
     monkeypatch.setattr(commits, "time", SimpleNamespace(monotonic=lambda: now[0]))
     may_sync = Event()

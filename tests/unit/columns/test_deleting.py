@@ -117,7 +117,7 @@ async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> Non
 async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before(
     clear: Edit, is_under_way: bool
 ) -> None:
-    """Also where it is set while the sweep is under way, which takes several steps."""
+    """This holds even if it is set while the sweep is under way, which takes several steps."""
     replica = Replica(MemoryEngine())
     replica.open([TABLE])
 
@@ -281,7 +281,7 @@ async def test_sweeping_goes_on_while_the_row_is_written(tmp_path: Path) -> None
 
 
 async def test_a_reading_that_closing_interrupts_is_no_page(tmp_path: Path) -> None:
-    """Closing ends its cursors: it must not take that for the end of the row."""
+    """Closing ends its cursors: the reading must not mistake that for the end of the row."""
     async with opened(Wall(), RocksEngine.open(tmp_path / "store")) as (store, _):
         await store.insert(TABLE, "k", {"f": dict.fromkeys(range(5_000), b"")})
         reading = asyncio.create_task(store.get(TABLE, "k", "f", first=5_000))
@@ -307,7 +307,7 @@ async def test_a_step_ends_after_a_megabyte_too() -> None:
 
 
 async def test_a_step_ends_after_some_tombstones_or_large_columns_that_replaced_them() -> None:
-    """Each of both takes a look at what is there, and the list is read 64 at a time."""
+    """Each of both looks at the existing columns, and the list is read 64 at a time."""
     replica = Replica(MemoryEngine())
     replica.open([TABLE])
 

@@ -260,7 +260,7 @@ async def test_a_cancelled_write_is_repeated_before_another_one() -> None:
 
 class Watched(EmbeddedBackend):
     """Says how often a row was adopted, and how many writes are under way at once; before the next
-    adoption somebody else may write.
+    adoption another owner may write.
     """
 
     adopted = 0

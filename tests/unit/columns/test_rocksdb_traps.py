@@ -196,7 +196,7 @@ def log_syncs(engine: RocksEngine) -> int:
 async def test_what_was_not_begun_is_repeated_after_the_clock_went_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The replica has seen a clock as late as its time, so it is no time of the future."""
+    """The replica has seen a clock as late as its time, so its time is not in the future."""
     monkeypatch.setattr(embedded, "BUSY_SECONDS", 0.0)
     engine, wall = BusyEngine(), [2_000_000_000_000_000]
     backend = EmbeddedBackend(lambda: engine, [TABLE], clock=lambda: wall[0])

@@ -1,4 +1,4 @@
-"""A small world of entities under trouble, by a seed, and an oracle that judges what came of it.
+"""A small world of entities under trouble, by a seed, and an oracle that judges the outcome.
 
 Members join and leave, channels break, calls are repeated and some raise, while clients talk over
 sockets and alarms are due. No process crashes without its word, so nothing may be lost at all: each

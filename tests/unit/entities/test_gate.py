@@ -1,7 +1,7 @@
 """The gate: nothing leaves a process for a key whose lease it has lost meanwhile.
 
-The process is stopped at the worst moment: its clock jumps past the term. Whatever it says then was
-said for a key that another may have, so it must be said by whoever has the key afterwards.
+The process is stopped at the worst moment: its clock jumps past the term. What it says then was
+said for a key that another process may have, so the next owner of the key must say it.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 PAST_THE_TERM = 100.0
 TRIED: list[int] = []
-"""Under which leases it was tried."""
+"""The lease numbers under which it was tried."""
 JUMP: list[Callable[[float], None]] = []
 OTHERS: list[Any] = []
 

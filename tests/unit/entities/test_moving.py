@@ -1,4 +1,4 @@
-"""Before a key goes its turns settle, within a bound; where state is lost, that is told."""
+"""Before a key moves its turns settle, within a bound; if state is lost, that is told."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Databases to try fences in: SQLite in a file, and a PostgreSQL server where there is one."""
+"""Databases to try fences in: SQLite in a file, and a PostgreSQL server if one is installed."""
 
 import os
 import shutil

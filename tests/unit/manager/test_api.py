@@ -277,7 +277,7 @@ async def test_a_manager_that_cannot_read_its_journal_is_alive_and_not_ready() -
 
 
 async def test_a_question_that_fails_is_refused_and_the_manager_leads_on() -> None:
-    """Whoever asks again and again would end each manager in turn."""
+    """Otherwise a client that asks again and again would end each manager in turn."""
     async with serving() as manager:
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
         with Breaking(2):

@@ -1,7 +1,7 @@
-"""Lies over the wire, to a real manager and a real owner: each harms whoever tells it, and nobody.
+"""Lies over the wire, to a real manager and a real owner: each harms only the peer that tells it.
 
-What the machines make of each lie is tested with them; here strangers tell them all, one after the
-other, beside an owner that goes on renewing what it holds.
+The tests of the machines show what they make of each lie; here strangers tell them all, one after
+the other, beside an owner that goes on renewing what it holds.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ AT_24 = {"token": "18"}
 
 
 class Asker:
-    """A manager, and who asks it."""
+    """A manager, and a client that asks it."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self.url, self.session = url, session

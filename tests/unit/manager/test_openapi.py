@@ -13,8 +13,9 @@ from tests.unit.manager.serving import serving
 NOT_SAID = {"/v1/owner", "/v1/lookup", "/v1/node", "/v1/live"}
 """WebSockets, and a stream: OpenAPI has no words for them."""
 OF_REFUSALS = "positive_data_acceptance,negative_data_rejection,unsupported_method"
-"""A schema cannot say which pools there are, nor that a key is given in one way of three;
-and 405 is answered before anything else of a path is looked at."""
+"""A schema cannot say which pools there are, nor that a key is given in one way of three; and 405
+is answered before the rest of a path is looked at.
+"""
 
 
 @pytest.mark.asyncio

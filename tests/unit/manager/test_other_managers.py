@@ -29,7 +29,7 @@ MANAGERS = "/v1/managers"
 
 @asynccontextmanager
 async def answering(status: int, body: object) -> AsyncIterator[tuple[str, list[str]]]:
-    """Something that is no manager; its URL, and the tokens that it was shown."""
+    """Yield a server that is not a manager: its URL, and the tokens that it was shown."""
     shown: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""A manager at rest is woken when it has something to do, and for nobody else."""
+"""A manager at rest is woken only when it has something to do."""
 
 from collections.abc import Callable, Iterable
 from random import Random

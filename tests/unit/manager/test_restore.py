@@ -1,4 +1,4 @@
-"""A journal is restored when nobody has it, and else refused with who has."""
+"""A journal is restored when nobody uses it; otherwise the error names its user."""
 
 import os
 import sqlite3
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class Watcher:
-    """The time and the patience of whoever restores; what others do meanwhile."""
+    """The time and the patience of a restoration, and what others do meanwhile."""
 
     def __init__(self) -> None:
         self.clock = TurnedClock()

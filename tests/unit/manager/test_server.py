@@ -1,4 +1,4 @@
-"""Clients over real sockets: what is answered, and what becomes of those that talk nonsense."""
+"""Clients over real sockets: what is answered, and what happens to clients that talk nonsense."""
 
 import asyncio
 from contextlib import suppress

@@ -88,7 +88,7 @@ async def test_pools_from_the_configuration_are_there_and_conflicts_are_told() -
 async def test_a_pool_whose_making_breaks_the_leader_is_made_once_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each leader would make it anew, and none would lead for long."""
+    """Otherwise each leader would make it again, and none would lead for long."""
     make = Leader._create
 
     def broken(leader: Leader, record: PoolCreated) -> object:

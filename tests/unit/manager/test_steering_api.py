@@ -23,7 +23,7 @@ UNSTEERED = {
 
 @asynccontextmanager
 async def with_ann() -> AsyncIterator[Serving]:
-    """A manager, and ann, who has all of the hashed pool `rooms`."""
+    """Yield a manager, and ann, who has all of the hashed pool `rooms`."""
     async with serving() as manager:
         owner = WireOwner("ann")
         async with owner.connected(manager.service.url):

@@ -33,7 +33,7 @@ KEY = "/carts/{user}"
 
 
 class Shop:
-    """An application that says who it is, or raises; once, or for as long as it has an error."""
+    """An application that names its member, or raises; once, or for as long as it has an error."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class Stage:
         return member, relay
 
     async def crash(self, member: Member) -> None:
-        """Close its listener, and leave its owner where it is."""
+        """Close its listener, and leave its owner running."""
         await member._listener.stop()
 
 

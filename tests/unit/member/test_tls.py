@@ -1,4 +1,6 @@
-"""Relays between members with TLS: who has no certificate of the authority does not get in."""
+"""Relays between members with TLS: a peer without a certificate of the authority does
+not get in.
+"""
 
 import ssl
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Spans, recorded by OpenTelemetry's SDK: of routed requests, of hand-offs, and none without it."""
+"""Spans of routed requests and of hand-offs, recorded by OpenTelemetry's SDK; without it there are
+none.
+"""
 
 import asyncio
 import sys

@@ -1,8 +1,8 @@
 """Refusals that are true: 200 carts, act, wait, and a second owner joins with a hand-off.
 
-A client repeats what was not begun, and nothing else. Then no cart has an article twice. Where the
-owner says instead that nothing was begun, although it acted (421, as everybody does), the client
-believes it, and carts that had moved with the article get it once more.
+A client repeats only what was not begun. Then no cart has an article twice. If the owner says
+instead that nothing was begun, although it acted (421 for everything), the client believes it, and
+carts that had moved with the article get it once more.
 """
 
 import asyncio

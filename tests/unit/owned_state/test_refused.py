@@ -1,4 +1,4 @@
-"""Owned state: what is refused, and what becomes of it after a fork."""
+"""Owned state: calls that are refused, and its use after a fork."""
 
 import gc
 import os

@@ -213,7 +213,7 @@ def test_what_is_handed_over_counts_and_what_was_lost_does_not() -> None:
     put(first.state, "ann", ["tea"])
     move(first, second, number=6)
     assert stored(second.state, "ann") == ["tea"]
-    second.hold(WHOLE, 7)  # anew, and nobody has dropped anything
+    second.hold(WHOLE, 7)  # again, and nobody has dropped anything
     assert stored(second.state, "ann") is None
     assert len(second.state) == 0
 

@@ -1,8 +1,8 @@
-"""Owned state beside a dumb twin: two owners, bodies that take long, and all that may happen.
+"""Owned state beside a simple twin: two owners, bodies that take long, and all that may happen.
 
-The twin is a dict with what was acknowledged. A range is granted anew, handed over in steps while
-bodies run, lost, or handed back where a hand-off fails; time passes, until values and terms end.
-Broken turns must be caught by the same story.
+The twin is a dict with what was acknowledged. A range is granted again, handed over in steps while
+bodies run, lost, or handed back if a hand-off fails; time passes, until values and terms end. The
+same story must catch broken turns.
 """
 
 from collections.abc import Callable

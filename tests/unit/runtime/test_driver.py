@@ -152,7 +152,7 @@ async def test_a_machine_that_is_due_at_once_is_advanced_without_the_clock_being
     stage.driver.start()
     stage.driver.post("a")
     stage.clock.jump(3)
-    stage.driver.post("b")  # its wake-up is set anew, from now
+    stage.driver.post("b")  # its wake-up is set again, from now
     stage.machine.wake_at = stage.clock()
     await come_to_rest()
     assert "woke" not in stage.done

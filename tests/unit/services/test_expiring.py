@@ -74,7 +74,7 @@ async def test_a_clock_that_jumps_ends_nothing_early() -> None:
     async with on_service_stage("documents") as stage:
         await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}, "ttl": 1000})
         station = stage.service.entities.station
-        station.host.passivate(inf)  # whoever is made anew has seen no refresh
+        station.host.passivate(inf)  # a new instance has seen no refresh
         assert not station.host._live
         set_wall(stage, YEAR)
         await ring_all(stage)
@@ -98,7 +98,7 @@ async def test_what_moves_to_a_host_whose_clock_was_ahead_does_not_go_early(
 async def test_a_feed_that_moves_to_a_host_whose_clock_was_ahead_does_not_go_early() -> None:
     async with moving("feeds") as (first, move):
         owners = cast("Feeds", first.service).owners
-        await until(lambda: owners.owner.check("f"))  # before, an item would stay where it came
+        await until(lambda: owners.owner.check("f"))  # until then, an item stays where it came
         await first.ask("POST", "/feeds/f/bodies", RSS)
         second = await move()
         feeds = cast("Feeds", second.service)

@@ -138,7 +138,7 @@ def test_what_is_no_feed_is_refused(body: bytes) -> None:
 
 
 def test_nothing_in_a_feed_takes_long() -> None:
-    """These took a minute, or hours where they are longer, in which the process stood still."""
+    """These took a minute, or hours if they are longer, in which the process stood still."""
     before = process_time()
     one_line = b"<rss version='2.0'><channel><title>%s</title></channel></rss>"
     assert items_in(b"<?xml version='1.0'?>" + one_line % (b"encoding=''" * 20_000)) == []

@@ -249,7 +249,7 @@ async def test_who_leaves_says_that_a_feed_is_handed_over_and_its_new_owner_is_a
 
 
 async def test_an_owner_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asked gets an answer all the same: the request is carried out here."""
+    """The client gets an answer all the same: the request is carried out here."""
     monkeypatch.setattr(feed_owners, "ANSWER_SECONDS", 0.1)
     monkeypatch.setattr(feed_owners, "AGAIN_SECONDS", 0.1)
 

@@ -24,7 +24,7 @@ from tenure.services.queues.entries import SourcePlace
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
 
 Refused: TypeAlias = Callable[[ServiceStage, int], Awaitable[Replied | None]]
-"""Goes beyond a limit of so much; the answer, or None where the oldest has gone."""
+"""Goes beyond a limit of this much; returns the answer, or None if the oldest has gone."""
 ONE_KEY = {
     "documents": "/documents/{}",
     "feeds": "/feeds/{}",
@@ -89,7 +89,7 @@ async def long_id(stage: ServiceStage, most: int) -> Replied:
 
 
 async def put(stage: ServiceStage, key: str, messages: int, size: int = 1) -> Any:  # noqa: ANN401
-    """An own queue with so many messages of one size; what it has then."""
+    """Fill a new queue with this many messages of one size; return what it has then."""
     queue = stage.service.entities[key]
     await queue.begin(60.0, None)
     for number in range(messages):
@@ -149,7 +149,9 @@ async def many_ids_of_messages(stage: ServiceStage, most: int) -> None:
 
 
 def behind(size: int) -> Refused:
-    """A subscriber takes nothing and refuses nothing, and so many messages wait for it."""
+    """Make a subscriber that takes nothing and refuses nothing, and for which this many messages
+    wait.
+    """
 
     async def publish(stage: ServiceStage, most: int) -> Replied:
         never, app, key = asyncio.Event(), web.Application(), f"behind-{size}"

@@ -1,4 +1,4 @@
-"""A process leaves and another has its keys: whoever asks notices nothing of it."""
+"""A process leaves and another has its keys: clients do not notice."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -96,7 +96,7 @@ async def test_a_topic_keeps_its_numbers_and_a_repeat_is_not_published_again() -
 async def test_a_feed_keeps_its_items_and_knows_which_came_already() -> None:
     async with moving("feeds") as (first, move):
         owners = cast("Feeds", first.service).owners
-        await until(lambda: owners.owner.check("f"))  # before, an item would stay where it came
+        await until(lambda: owners.owner.check("f"))  # until then, an item stays where it came
         assert (await first.ask("POST", "/feeds/f/bodies", RSS)).body == {"new": 2}
         second = await move()
         kept = cast("Feeds", second.service).kept

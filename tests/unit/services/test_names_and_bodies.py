@@ -1,5 +1,5 @@
-"""Names and bodies that programs do not write by themselves: what is taken can be read by whoever
-relies on it, and what is not taken is refused, and changes nothing.
+"""Names and bodies that programs do not write by themselves: readers can read every one that a
+service accepts, and a refused one changes nothing.
 """
 
 from typing import cast
@@ -123,7 +123,7 @@ async def test_a_feed_of_any_name_is_passed_on_to_its_owner() -> None:
 
 
 def is_settled(services: list[Feeds], name: str) -> bool:
-    """All agree about who owns a feed."""
+    """Return whether all agree on the owner of a feed."""
     owners = [each.owners.owner for each in services if each.owners.owner.check(name)]
     found = {each.owners.lookup.find(name) for each in services}
     return len(owners) == 1 and found == {owners[0].address}

@@ -1,4 +1,4 @@
-"""Addresses that strangers name: what is public may be asked, and nothing else."""
+"""Addresses that strangers name: only public ones may be asked."""
 
 import asyncio
 import socket

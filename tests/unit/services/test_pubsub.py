@@ -113,7 +113,7 @@ async def test_a_subscriber_that_refuses_is_counted_and_hinders_nobody() -> None
     async with on_service_stage("pubsub", inward=True) as stage, hooked() as good, hooked() as bad:
         for hook in (good, bad):
             await stage.ask("POST", "/topics/t/subscriptions", {"target": hook.url})
-        for bad.status in (503, 302):  # a redirect is no acceptance, and is not followed
+        for bad.status in (503, 302):  # a redirect is not an acceptance, and is not followed
             made = await stage.ask("POST", "/topics/t/messages", {"data": 1})
             assert (made.status, made.body["refusing"]) == (200, 1)
         assert good.data == [1, 1]

@@ -400,7 +400,7 @@ def place(number: int, epoch: str = "7.1.a", source: str = "pubsub/news") -> dic
 
 async def test_a_late_message_of_a_source_is_not_put_into_a_new_life_of_the_queue() -> None:
     """A former owner of a topic, or an attempt that was given up, arrives when the queue has begun
-    anew and knows no id: what the present owner has put in meanwhile is later.
+    again and knows no id: what the present owner has put in meanwhile is later.
     """
     async with on_service_stage("queues") as stage:
         await begun(stage)

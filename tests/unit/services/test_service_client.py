@@ -18,7 +18,7 @@ class Process:
 
     def __init__(self, *answers: int | bytes) -> None:
         self.answers = list(answers)
-        """Statuses, or bodies of refusals that are no problems; the last one again and again."""
+        """Statuses, or bodies of refusals that are not problems; the last one again and again."""
         self.ids: list[str] = []
         self.url = ""
 

@@ -1,4 +1,4 @@
-"""Topics as entities in several processes: what is checked, what is not, and who learns of what."""
+"""Topics as entities in several processes: what is checked, what is not, and who is told."""
 
 import asyncio
 from collections import defaultdict

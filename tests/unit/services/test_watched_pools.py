@@ -59,7 +59,7 @@ async def test_who_ends_asks_no_queue_any_more(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Standings:
-    """A lookup that says how keys stand; None of those of which it knows nothing."""
+    """A lookup that says how keys stand; None for keys of which it knows nothing."""
 
     def __init__(self, **standings: KeyStanding | None) -> None:
         self.now = standings

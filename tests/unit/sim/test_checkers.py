@@ -62,7 +62,7 @@ def believes_too(world: LeaseWorld) -> OwnerProcess:
 
 
 def is_granted_again(world: LeaseWorld) -> None:
-    """An owner begins anew under the very number that it had."""
+    """Let an owner begin again under the very number that it had."""
     owner = holder(world)
     held = owner.holdings
     owner.end_belief()
@@ -122,13 +122,15 @@ def is_not_signalled(world: LeaseWorld) -> None:
     losses.check(lookup)
     world.now += world.loss_bound_ns
     lookup.asked_at = lookup.now()
-    losses.check(lookup)  # it is given so much time
+    losses.check(lookup)  # it is given this much time
     world.now += SECOND_NS
     losses.check(lookup)
 
 
 def was_handed_over(world: LeaseWorld, key: Key) -> tuple[OwnerProcess, OwnerProcess]:
-    """A client relies on an owner that has handed the key over since: who gave, and who took."""
+    """A client relies on an owner that has handed the key over since: return the giver and the
+    taker.
+    """
     giver = next(each for each in world.owners() if number_of(each, key) is not None)
     lookup, taker = world.lookups()[0], other_than(world, giver)
     world.checkers.losses.on_published(lookup, key, giver)

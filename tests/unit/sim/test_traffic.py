@@ -13,7 +13,7 @@ MIDDLE = b"\x80"
 
 
 def world(seed: int, policy: str = "weighted", hours: float = 1.0) -> LeaseWorld:
-    """A world where nothing goes wrong, but other keys are hot now and then."""
+    """Return a world where nothing goes wrong, but other keys are hot now and then."""
     made = next(each for each in map(_with_load, range(seed, seed + 20)) if LOAD in each.mix.rates)
     return _with_load(made.trial.seed, policy, hours)
 

@@ -1,8 +1,9 @@
-"""How far one quiet renewal goes through the source: each file more is one more to read for whoever
-follows a lease from the owner's timer to what its readers see.
+"""How far one quiet renewal goes through the source: each further file is one more to read for
+anybody who follows a lease from the owner's timer to what its readers see.
 
-From the timer that the driver rings to the snapshot that is put up: the request, its bytes, the
-manager's machine, its answer, and the owner's belief. The clock that the test turns is not counted.
+The path goes from the timer that the driver rings to the snapshot that is published: the request,
+its bytes, the manager's machine, its answer, and the owner's belief. The clock that the test turns
+is not counted.
 """
 
 import asyncio

@@ -29,7 +29,7 @@ class Taken(asyncio.Protocol):
 
 
 def nobody(peer: str, why: str) -> None:
-    """Hears who was refused."""
+    """Is told which peers were refused, and ignores it."""
 
 
 @asynccontextmanager

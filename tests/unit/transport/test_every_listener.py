@@ -1,6 +1,7 @@
-"""Every port that this library listens on speaks TLS, asks for certificates where it is told to,
-shows a new one without a restart, and bounds what strangers can take of it. SECURITY.md has a table
-of them.
+"""Every port on which this library listens speaks TLS, asks for certificates if it is told to,
+shows a new one without a restart, and bounds what strangers can take of it.
+
+SECURITY.md has a table of them.
 """
 
 import ast
@@ -193,14 +194,16 @@ def authority(tmp_path: Path) -> Authority:
 
 
 async def shown(url: str, context: ssl.SSLContext) -> bytes:
-    """The certificate that a listener shows to who is let in. Raises OSError for who is not."""
+    """Return the certificate that a listener shows to a peer that it admits. Raises OSError for
+    others.
+    """
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(
         parts.hostname, parts.port, ssl=context, server_hostname="127.0.0.1"
     )
     try:
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        if not await reader.read(1):  # with TLS 1.3 who has no certificate learns it only here
+        if not await reader.read(1):  # with TLS 1.3 a peer without one learns it only here
             raise ConnectionError("closed")
         found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         return found
@@ -391,7 +394,7 @@ async def test_a_member_lets_go_who_sends_a_body_byte_by_byte(
     async with asyncio.timeout(DEADLINE_SECONDS), LISTENERS[name](NOTHING, SHORT) as url:
         parts = urlsplit(url)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # it is no newcomer any more
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # it is no longer a newcomer
         assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
         writer.write(b"POST / HTTP/1.1\r\n" + head)
         told = f"sent less than {LEAST_BYTES} bytes of a request"

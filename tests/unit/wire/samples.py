@@ -1,4 +1,4 @@
-"""A message of every kind and shape, and who receives it."""
+"""A message of every kind and shape, and its receiver."""
 
 from collections.abc import Callable
 

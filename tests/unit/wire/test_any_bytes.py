@@ -1,4 +1,4 @@
-"""Whatever the bytes are, only one error comes of them."""
+"""Whatever the bytes are, decoding them raises only one error."""
 
 import pytest
 from hypothesis import given

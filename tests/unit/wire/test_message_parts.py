@@ -1,4 +1,4 @@
-"""A message that is larger than one may be goes in parts, and whatever is no whole is dropped."""
+"""A message that is larger than one may be goes in parts, and incomplete ones are dropped."""
 
 import msgspec
 import pytest

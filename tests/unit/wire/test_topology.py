@@ -109,7 +109,7 @@ def test_what_cannot_be_a_topology_is_refused(
 def test_weights_are_few_and_in_order() -> None:
     one = RangeWeight(start=b"a", end=b"b", bytes=1)
     empty, strange = replace(one, end=b"a"), replace(one, requests=float("nan"))
-    huge = replace(one, requests=1.7e308)  # two of them are no number any more
+    huge = replace(one, requests=1.7e308)  # two of them are not a number any more
     many = (one,) * (WEIGHTS + 1)
     for weights in ((one, one), (replace(one, end=b""),), (empty,), (strange,), (huge,), many):
         data = encode_topology(replace(REQUEST, weights=weights), 2)

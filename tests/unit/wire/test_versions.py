@@ -52,4 +52,4 @@ def test_where_there_is_none_in_common_the_older_side_is_named_first() -> None:
         f"no protocol version in common: one side speaks {OLDEST} to {NEWEST}, the other "
         "254 to 255; upgrade tenure on the first"
     )
-    assert len(str(caught.value)) <= 123  # a close frame carries no more
+    assert len(str(caught.value)) <= 123  # a close frame has no room for more

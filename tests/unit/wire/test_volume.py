@@ -1,4 +1,4 @@
-"""Messages between caches and servers survive their bytes; whatever else comes is refused."""
+"""Messages between caches and servers survive their bytes; anything else is refused."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The demo's managers: who leads by what they report, and the etcd that they need."""
+"""The demo's managers: their reports say which one leads; and the etcd that they need."""
 
 import asyncio
 import importlib.util

@@ -36,7 +36,7 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.leases = Leases()
         self.after_work: int | None = 1
-        """The lease number that is there when an operation's work is done."""
+        """The lease number that applies when an operation's work is done."""
         self.writer = RecordWriter(directory, "owner-1")
         self.reader = RecordReader(directory)
         self.now = 0

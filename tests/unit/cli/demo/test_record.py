@@ -1,4 +1,4 @@
-"""The record: what was written is read, whoever dies, and once."""
+"""The record: what was written is read once, whichever process dies."""
 
 from pathlib import Path
 

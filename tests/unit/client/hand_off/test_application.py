@@ -83,7 +83,7 @@ async def test_requests_are_served_between_large_chunks() -> None:
 
 
 class Failing(Listed):
-    """Its discards raise what is there, in order, and then succeed."""
+    """Its discards raise the listed errors, in order, and then succeed."""
 
     def __init__(self, *errors: Exception) -> None:
         super().__init__()

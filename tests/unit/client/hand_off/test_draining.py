@@ -1,4 +1,4 @@
-"""Leaving with state: none handed over where that is wished, under a watchdog, and blocking."""
+"""Leaving with state: handing none over if the user wishes so, under a watchdog, and blocking."""
 
 import asyncio
 import threading

@@ -206,6 +206,6 @@ class Tree(msgspec.Struct):
 
 @pytest.mark.parametrize("value_type", [Mapped, dict[str, list[Mapped]], Tree])
 def test_a_class_of_fields_that_is_a_dict_too_cannot_be_a_type(value_type: Any) -> None:  # noqa: ANN401
-    """One would be made without its dict, and the process would end where it is read."""
+    """It would be made without its dict, and the process would end where it is read."""
     with pytest.raises(ConfigurationError, match="of Mapped only the fields would arrive"):
         KeyedState(value_type=value_type)

@@ -1,4 +1,4 @@
-"""The directory of a node: who it is, what it keeps, and what is refused."""
+"""The directory of a node: its identity, what it keeps, and what is refused."""
 
 from pathlib import Path
 from random import Random

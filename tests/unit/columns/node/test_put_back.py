@@ -73,8 +73,8 @@ async def test_a_disk_put_back_forgets_a_write_so_its_node_is_refused(
                 await asyncio.wait_for(node.wait(), DEADLINE_SECONDS)
             assert not node.has_ring
 
-    # What the rule is for: without it the node takes part before it can have heard of itself, and
-    # has with the third one a quorum that has forgotten what was acknowledged.
+    # The purpose of the rule: without it the node takes part before it can have heard of itself,
+    # and has with the third one a quorum that has forgotten what was acknowledged.
     put_back()
     monkeypatch.setattr(Gossiper, "has_enough_vouching", lambda _: True)
     async with running([first, third]) as (node, _):

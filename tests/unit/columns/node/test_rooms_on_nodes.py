@@ -1,5 +1,5 @@
-"""Rows that owners keep on three nodes: what was acknowledged is there for the next owner, and what
-a former one writes late is refused, also while a node is away.
+"""Rows that owners keep on three nodes: the next owner has what was acknowledged, and late writes
+of a former one are refused, also while a node is away.
 """
 
 from collections import Counter

@@ -189,7 +189,9 @@ async def test_an_owner_of_another_pool_gets_nothing_of_this_one(tmp_path: Path)
 
 
 async def test_a_cookie_changes_something_only_for_our_own_page(tmp_path: Path) -> None:
-    """A browser names the origin of whatever asks for a change, so one without it is no page's."""
+    """A browser names the origin of any request for a change, so a request without it does not come
+    from a page.
+    """
     async with port(tmp_path) as found:
         token = found.shown["admin"].removeprefix("Bearer ")
         url = found.manager.service.url

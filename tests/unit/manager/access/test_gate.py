@@ -1,4 +1,6 @@
-"""A manager that asks for tokens, over real sockets: who gets in, how far, and for how long."""
+"""A manager that asks for tokens, over real sockets: which clients get in, how far, and for how
+long.
+"""
 
 import asyncio
 import io
@@ -292,7 +294,7 @@ async def test_every_change_is_written_down_before_and_after(keys: Keys, tmp_pat
 async def test_no_way_to_change_something_is_left_out_of_the_audit(
     keys: Keys, tmp_path: Path
 ) -> None:
-    """Whatever the document of the API has beside reading, and whatever comes of it."""
+    """This concerns everything but reading in the document of the API, whatever its outcome."""
     log = tmp_path / "audit"
     async with serving(tokens=keys.file, audit_log=log) as manager:
         admin = keys.shown(ADMIN)

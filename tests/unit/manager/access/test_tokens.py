@@ -62,7 +62,7 @@ class Clock:
 
 
 def test_a_file_that_is_written_in_place_is_read_when_it_is_whole(tmp_path: Path) -> None:
-    """An empty moment, or half of the lines, would take tokens away from who is connected."""
+    """An empty moment, or half of the lines, would take tokens away from connected clients."""
     path, clock = tmp_path / "tokens", Clock()
     first, second = new_token(VIEWER), new_token(ADMIN)
     for token in (first, second):
@@ -87,7 +87,7 @@ def test_a_file_that_is_written_in_place_is_read_when_it_is_whole(tmp_path: Path
 
 
 def test_a_changed_file_keeps_who_may_read_it(tmp_path: Path) -> None:
-    """The manager is often another user than who makes tokens."""
+    """The manager often runs as another user than the one who makes tokens."""
     path = tmp_path / "tokens"
     tokens = TokenFile(path)
     tokens.add(new_token(ADMIN).entry)

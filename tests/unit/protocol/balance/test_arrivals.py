@@ -162,7 +162,7 @@ def test_who_is_filled_up_later_because_it_was_cordoned_or_all_frozen_waits_no_m
 
 
 def test_where_all_but_the_cordoned_came_a_moment_ago_nobody_waits() -> None:
-    """There is nobody who could fill them up, and what was left was dealt to all of them."""
+    """No owner could fill them up, and what was left was dealt to all of them."""
     pool = Pool(1, 2, 3)
     members = [Candidate(1, "owner-1", cordoned=True), *candidates(4, 5)]
     plan = Weighted()(Situation(members, table(pool.owners), NOW, EVEN, memory=pool.memory))

@@ -133,7 +133,7 @@ def after_load(*rates: float, now: float = 100, virtual_nodes: int = 8) -> dict[
 def test_a_point_goes_from_who_is_a_tenth_above_the_mean_to_who_carries_least(
     rates: tuple[float, ...], counts: dict[str, int]
 ) -> None:
-    """Centrifuge 2.1.2; and who is a tenth below gets one too (PRS 4.5)."""
+    """Centrifuge 2.1.2; an owner that is a tenth below gets one too (PRS 4.5)."""
     assert after_load(*rates) == counts
 
 

@@ -1,4 +1,6 @@
-"""The simplest rule: what has an owner stays, what has none goes to who has least."""
+"""The simplest rule: a range with an owner stays, and one without goes to the owner
+that has least.
+"""
 
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Situation

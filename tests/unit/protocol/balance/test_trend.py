@@ -237,7 +237,7 @@ def test_who_has_only_a_key_that_is_cold_again_keeps_it_until_it_has_more() -> N
 
 
 EVERYWHERE = {bytes([i * 32 + 16]) * 8: 3000.0 for i in range(8)}
-"""A hot key in every eighth: whoever has anything turns."""
+"""A hot key in every eighth: every owner that has anything turns."""
 
 
 def test_who_turns_is_given_what_has_no_owner_all_the_same() -> None:

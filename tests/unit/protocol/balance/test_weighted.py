@@ -64,7 +64,7 @@ def phases(present: RangeMap[int], plan: Plan) -> Counter[str]:
 
 
 def has_alone(plan: Plan, key: Key) -> bool:
-    """Whether the owner of the key has nothing else."""
+    """Return whether the owner of the key has nothing else."""
     owner = plan.owners[key]
     return [key_range for key_range, who in plan.owners if who == owner] == [only(key)]
 
@@ -209,7 +209,7 @@ def test_the_budget_fills_up_with_time() -> None:
 
 
 def test_what_has_moved_cools_down() -> None:
-    """The load of what has moved is turned around: it stays where it is until it has cooled."""
+    """The load of what has moved is turned around: that stays where it is until it has cooled."""
     present = eighths(1, 1, 1, 1, 2, 2, 2, 2)
     policy, members = Weighted(), candidates(1, 2)
     there = loads(500, 500, 500, 500, 300, 300, 300, 300, hot={HOT: 800.0})
@@ -292,7 +292,9 @@ def test_reasons_are_kept_while_what_they_are_for_is_on_its_way() -> None:
 
 @pytest.mark.parametrize("rate", [None, 100.0, 100_000.0])
 def test_what_the_ring_has_dealt_out_stays_until_load_says_otherwise(rate: float | None) -> None:
-    """A pool that is planned by weight from now on: what is even enough stays where it is."""
+    """The pool is planned by weight from now on: ranges that are even enough stay where
+    they are.
+    """
     members = candidates(*range(1, 11))
     ring = Ring()(Situation(members, EMPTY)).owners
     space = shares(ring)
@@ -399,7 +401,7 @@ def test_moving_keys_alone_costs_budget() -> None:
 
 
 def test_who_bears_what_was_an_even_share_a_moment_ago_is_left_alone() -> None:
-    """The hottest key has cooled down: the others carry too much of what is left, and no more."""
+    """The hottest key has cooled down: the others carry too much only of what is left."""
     members = candidates(1, 2, 3)
     owners = RangeMap.at_starts([b"", EIGHTHS[4]], [1, 2])
     owners.assign(only(HOT), 3)
@@ -426,7 +428,7 @@ def test_who_carries_too_little_is_filled_up_when_that_has_lasted() -> None:
 def test_what_one_owner_has_in_many_entries_moves_as_a_whole_where_there_are_too_many(
     hands_over: bool,
 ) -> None:
-    """Granted anew, it is one; but what is handed over stays as old as it was."""
+    """Granted again, it is one entry; but what is handed over stays as old as it was."""
     many = KeyRange(bytes([1]), bytes([2]))
     present = table(eighths(2, 2, 2, 2, 1, 1, 1, 1))
     present.assign(many, Right(1, 1, 1))

@@ -172,8 +172,8 @@ def test_a_node_whose_disk_was_put_back_is_refused_and_told() -> None:
 
 
 def test_who_has_the_secret_can_have_a_node_doubted_and_ended() -> None:
-    """All that a forged datagram can do: it says of a node that it is of a later life, or has
-    forgotten. The node itself says otherwise where it is heard, and no row is read or written.
+    """A forged datagram can do only this: it says of a node that it is of a later life, or has
+    forgotten. The node itself denies that as soon as it is heard, and no row is read or written.
     """
     group = three()
     later = NodeDigest(B, 5, 1, 0, 0)

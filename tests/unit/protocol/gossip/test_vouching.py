@@ -89,7 +89,7 @@ def rejoining(*parted: frozenset[str]) -> Group:
 
 
 def test_whoever_is_heard_only_by_way_of_others_is_not_waited_for_for_ever() -> None:
-    """It is never convicted: the third one tells both that the other is there."""
+    """It is never convicted: the third node tells both that the other one is up."""
     group = rejoining(frozenset({"n1", "n2"}))
     assert group.machines["n1"].vouching == {C}
     group.pass_rounds(8)

@@ -38,7 +38,7 @@ def at(value: float) -> Instant:
 
 
 class ByName:
-    """A policy: each range goes to the first of its names that is there."""
+    """A policy: each range goes to the first of its names that is a member."""
 
     def __init__(self, *wanted: tuple[KeyRange, str]) -> None:
         self.wanted = [(key_range, names.split()) for key_range, names in wanted]
@@ -131,7 +131,9 @@ class Desk:
         address: str = "",
         reads_s: float = 0,
     ) -> LeaseResponse | Refusal | None:
-        """Somebody joins; the answer. Who can `hand_off` takes state at an address of its own."""
+        """Let somebody join, and return the answer. An owner that can `hand_off` takes state at an
+        address of its own.
+        """
         self.sequence += 1
         join = Join(
             pool="p",

@@ -207,7 +207,7 @@ def giving() -> Driven:
 
 
 def handed() -> Driven:
-    """It has told the manager who has all of it."""
+    """Return an owner that has told the manager which incarnation has all of its state."""
     driven = giving()
     driven.take(events.HandedOver(ORDER))
     assert [type(message) for message in driven.asked()] == [LeaseRequest]

@@ -210,7 +210,7 @@ def test_it_does_not_forget_what_came_after_it_asked() -> None:
 
 
 def test_it_serves_nothing_whose_state_it_does_not_have() -> None:
-    """P13: else the loss would be silent. It asks again, so that the range is free."""
+    """P13: otherwise the loss would be silent. It asks again, so that the range is free."""
     driven = numbered()
     driven.hear(response(driven, HANDED))
     assert driven.machine.belief.leases == ()

@@ -100,7 +100,7 @@ def test_a_pool_that_was_deleted_stays_so_and_the_numbers_of_the_forgotten_are_p
 
 
 def test_it_has_a_secret_of_its_own_before_anybody_leads_on_it() -> None:
-    """P22: receipts of its first leader can be opened by whoever leads on a copy from before."""
+    """P22: any manager that leads on a copy from before can open receipts of its first leader."""
     _, state = restored(copied(), SEAT, SECRET)
     assert state.secret == SECRET
 

@@ -28,7 +28,9 @@ def test_a_search_begins_at_once_and_ends_when_a_leader_is_found() -> None:
 
 
 def test_a_search_that_is_on_is_not_begun_again() -> None:
-    """Else whoever is told "I stand by" by each manager would ask them all again each time."""
+    """Otherwise a client that each manager tells "I stand by" would ask them all again
+    each time.
+    """
     search = Search(Random(1))
     search.start(NOW)
     search.asked(NOW)

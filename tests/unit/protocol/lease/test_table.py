@@ -93,7 +93,7 @@ def test_it_says_where_a_range_was_granted_with_which_state() -> None:
 
 
 def test_a_snapshot_keeps_which_state_belongs_to_a_grant() -> None:
-    """P21: else a grant whose answer was lost could not be made again with its state."""
+    """P21: otherwise a grant whose answer was lost could not be made again with its state."""
     table = table_of(
         joined(1, "a"),
         Changed(pool="p", entries=(Entry(start=b"", end=b"c", owner=1, number=2, since=2),)),

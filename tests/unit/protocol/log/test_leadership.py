@@ -119,7 +119,7 @@ def looking(leadership: Leadership, now: Instant, seat: Seat) -> list[type]:
 
 
 def test_a_seat_is_watched_for_as_long_as_its_leader_may_count_on_it() -> None:
-    """P23: by the leader's own patience, not by that of whoever watches."""
+    """P23: the leader's own patience counts, not that of the manager that watches."""
     patience = PAPER.on_any_clock(PAPER.leadership_ns)
     seat = Seat(4, 7, "other", patience)
     for waited, does in ((patience - 1, []), (patience, [Campaign])):
@@ -169,7 +169,7 @@ def test_leadership_counts_from_when_the_last_confirmed_beat_was_sent() -> None:
 
 
 def test_a_failed_compaction_does_not_move_the_beat_under_way() -> None:
-    """P19: the journal failed at something else, while a beat was on its way. Had the next beat
+    """P19: the journal failed at something else, while a beat was on its way. If the next beat had
     been sent then, the answer to the first would count from the second.
     """
     leadership = beating()

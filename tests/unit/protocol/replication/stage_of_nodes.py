@@ -125,9 +125,8 @@ class NodeStage:
         self.nodes[node].post(node_events.StoreAsked(CLIENT, request))
 
     def deliver(self, *receivers: int) -> None:
-        """Bring what is under way to these nodes, and what comes of it; to all where none is named.
-
-        What is for others waits.
+        """Bring what is under way to these nodes, and all that follows from it; to all nodes if
+        none is named. What is for others waits.
         """
         wanted = receivers or tuple(self.nodes)
         while True:

@@ -151,7 +151,7 @@ def test_a_change_that_is_begun_anew_is_filled_anew() -> None:
 
 
 def test_a_node_catches_up_with_what_a_majority_acknowledged() -> None:
-    """Filled from whoever missed a write, it must hear of it from the others."""
+    """A node that filled from a replica without a write must hear of that write from the others."""
     stage = Filled([b"kept"])
     stage.learn(filling(stage.topology, 2))
     stage.run()

@@ -277,7 +277,7 @@ def test_in_the_order_of_time_what_one_reader_saw_deleted_stays_so() -> None:
     stage.lose(2)
     stage.deliver()
     assert last(stage) == RowWritten(request=1)
-    stage.ask(1, edit_by_time(2, None, 2))  # reaches nobody else, and is not acknowledged
+    stage.ask(1, edit_by_time(2, None, 2))  # reaches no other node, and is not acknowledged
     stage.lose(2, 3)
     stage.ask(1, newest_page(3))
     stage.deliver(1, 2)
@@ -303,7 +303,7 @@ def test_a_replica_with_a_later_topology_refuses_and_tells_it() -> None:
     stage.ask(1, write(1, b"x", 1))
     stage.deliver()
     answer = last(stage)
-    assert isinstance(answer, NotWritten), answer  # it may be at node 1: so it begins anew
+    assert isinstance(answer, NotWritten), answer  # it may be at node 1: so it begins again
     assert isinstance(answer.refused, Outrun)
     assert stage.nodes[1].machine.context.topology == later
     stage.ask(1, write(2, b"x", 2))

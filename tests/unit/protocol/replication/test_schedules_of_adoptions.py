@@ -27,7 +27,7 @@ def read_without(stage: NodeStage, away: int, request: int, coordinator: int = 4
     stage.nodes[coordinator].post(Convicted((away,)))
     stage.ask(coordinator, read(request, "owned"))
     stage.deliver()
-    if not isinstance(last(stage), m.PageFound):  # a mend waits for who is away
+    if not isinstance(last(stage), m.PageFound):  # a mend waits for the node that is away
         stage.wait(1)
         stage.deliver()
     stage.nodes[coordinator].post(Convicted(()))

@@ -63,7 +63,7 @@ def test_a_reader_in_the_new_list_sees_what_was_written_in_the_joint_step() -> N
 
 
 def test_two_writers_whose_clocks_are_10_s_apart_write_in_turn_and_delete() -> None:
-    """Schedule 7: the one that is behind begins anew above what it is told."""
+    """Schedule 7: the one that is behind begins again above what it is told."""
     stage = NodeStage()
     ahead = 10_000_000
     stage.ask(1, write(1, b"x", ahead))
@@ -99,7 +99,7 @@ def test_a_clock_a_year_ahead_is_refused_and_hinders_nobody() -> None:
 
 
 def test_a_column_that_was_rewritten_stands_once_in_the_order_of_time() -> None:
-    """Schedule 10: a stale replica lists it where it stood before."""
+    """Schedule 10: a stale replica lists it at its former place."""
     stage = NodeStage()
     for request, (name, time) in enumerate([(b"a", 1), (b"b", 2), (b"a", 3)], 1):
         attempt = Attempt(Version(0, EPOCH_US + time), "first")

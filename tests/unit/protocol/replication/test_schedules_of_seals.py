@@ -48,7 +48,7 @@ def applied(
 
 
 def held(stage: NodeStage, kind: type, until: Callable[[list[m.NodeMessage]], bool]) -> None:
-    """Let time pass until so many messages of a kind are on their way, and bring none of them."""
+    """Let time pass until this many messages of a kind are on their way, and bring none of them."""
     kept: list[m.NodeMessage] = []
     for _ in range(14 * 12):
         stage.wait(ROUND_SECONDS / 12)

@@ -53,7 +53,7 @@ def entries(store: NodeReplica, key: bytes) -> tuple[object, ...]:
 
 
 def rounds(stage: NodeStage, count: int = 1) -> list[NodeMessage]:
-    """Let so many rounds pass; all that was said."""
+    """Let this many rounds pass; return all that was said."""
     before = len(stage.said)
     for _ in range(count * 12):
         stage.wait(ROUND_SECONDS / 12)

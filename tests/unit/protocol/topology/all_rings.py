@@ -1,4 +1,4 @@
-"""Every ring: placed from nothing, and anew after each node that may come, go or move."""
+"""Every ring: placed from nothing, and again after each node that may come, go or move."""
 
 import sys
 import time

@@ -51,7 +51,7 @@ def _plain(racks: tuple[Rack, ...]) -> tuple[Rack, ...]:
 
 
 Badness: TypeAlias = tuple[int, int, int]
-"""Replicas that share a rack, ranges beyond N - 1, replicas where there was none."""
+"""Replicas that share a rack, ranges beyond N - 1, replicas where a node had none before."""
 
 
 def badness(

@@ -1,4 +1,4 @@
-"""A topology says of every position who keeps it, and is not taken from another cluster."""
+"""A topology says which nodes keep each position, and one of another cluster is refused."""
 
 from random import Random
 

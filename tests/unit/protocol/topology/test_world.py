@@ -89,7 +89,7 @@ def test_nothing_acknowledged_is_lost_where_the_journal_is_restored_twice(seed: 
     ],
 )
 def test_a_rule_that_is_left_out_is_caught(left_out: str, seed: int) -> None:
-    """The seeds are those of the first 400 that catch it; `run` of another may not."""
+    """The seeds are those of the first 400 that catch it; `run` with another one may not."""
     with pytest.raises(AssertionError):
         run(seed, left_out)
 

@@ -260,7 +260,7 @@ class Stage:
         ]
 
     def take(self, name: str, *, of: str = "", to: str = "") -> Letter:
-        """Take the first of that kind off its way; whoever has it may deliver it whenever."""
+        """Take the first of that kind off its way; the test may deliver it whenever it likes."""
         found = self.letters(name, of=of, to=to)
         assert found, (name, [(each.of, each.to, each.name) for each in self.sent])
         self.sent.remove(found[0])

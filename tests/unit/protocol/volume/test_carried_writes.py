@@ -46,7 +46,7 @@ def test_what_is_forgotten_is_not_granted_and_the_rest_is() -> None:
 
 
 def test_nothing_is_known_outside_the_range_that_was_offered() -> None:
-    """A peer says more than it has: that is no word of other ranges."""
+    """A peer says more than it has: that says nothing about other ranges."""
     carried = CarriedWrites()
     carried.add(LEFT, NUMBER, KnownWrites(((KeyRange(), (0, 0)),), KNOWN.writes))
     assert carried.take(KeyRange(), NUMBER) == KnownWrites(((LEFT, (0, 0)),), KNOWN.writes[:1])

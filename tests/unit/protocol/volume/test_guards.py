@@ -1,4 +1,4 @@
-"""Guards that few orders of events need: each of these fails where one is left out."""
+"""Guards that few orders of events need: each of these tests fails if one is left out."""
 
 from random import Random
 

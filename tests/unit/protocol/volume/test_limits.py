@@ -75,7 +75,7 @@ def test_a_reader_that_misses_three_deadlines_has_no_volume_lease_for_a_minute()
 
 
 def test_a_mute_reader_does_not_ask_for_a_lease_before_each_read() -> None:
-    """It was told until when there is none; a fetch brings one as soon as there is (V20)."""
+    """It was told until when it gets none; a fetch brings one as soon as it may (V20)."""
     stage = held("a")
     for _ in range(3):
         miss_a_deadline(stage)
@@ -162,7 +162,7 @@ def test_a_server_with_too_many_readers_refuses_others(monkeypatch: pytest.Monke
 
 
 def test_a_server_with_too_many_writes_refuses_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks, and nothing was begun."""
+    """It refuses every client, and begins nothing."""
     monkeypatch.setattr(write_turns, "WRITES", 1)
     stage = held("a", "b")
     stage.write(ticket=1)

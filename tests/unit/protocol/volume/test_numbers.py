@@ -35,7 +35,7 @@ def test_a_server_answers_a_reader_by_all_of_its_numbers_only(field: str) -> Non
 def test_a_client_that_is_told_of_another_question_stays_on_record(
     client: int, sequence: int
 ) -> None:
-    """That nobody knows it was said to an earlier question, or to somebody else."""
+    """The server said to an earlier question, or to another client, that it does not know it."""
     stage = held("a")
     message = asked(stage)
     unknown = UnknownReader(client=message.client + client, sequence=message.sequence + sequence)

@@ -139,7 +139,7 @@ def test_the_answer_to_a_write_is_no_bare_lease() -> None:
 
 
 def test_a_body_that_raised_may_have_written() -> None:
-    """Whoever comes back has what is from before it, and must not keep it (V5, V15)."""
+    """A reader that comes back has what is from before it, and must not keep it (V5, V15)."""
     stage = held()
     stage.pass_(4)
     stage.write()
@@ -163,7 +163,7 @@ def test_whoever_reconnects_is_waited_for_no_longer() -> None:
 
 
 def test_nothing_of_another_history_is_live() -> None:
-    """Its numbers are no older and no newer than those of this one (V8, V15)."""
+    """Its numbers are neither older nor newer than those of this one (V8, V15)."""
     stage = held()
     listed = tuple(stage.listed("a"))
     history = stage.server.context.history

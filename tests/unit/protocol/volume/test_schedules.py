@@ -29,7 +29,7 @@ from tests.unit.protocol.volume.stage import OWNED, K, L, Stage, held, opened
 
 
 def test_the_late_fill() -> None:
-    """An answer that an invalidation overtakes is not kept; whoever waits gets it anyway (V7)."""
+    """An answer that an invalidation overtakes is not kept; its readers get it anyway (V7)."""
     stage = opened()
     stage.read("a", L)
     stage.want("a")
@@ -103,7 +103,7 @@ def test_an_old_answer_counted_from_a_newer_request() -> None:
 
 
 def test_the_bare_lease() -> None:
-    """A volume lease never comes without what was written while there was none (V4)."""
+    """A volume lease always comes with what was written while there was none (V4)."""
     for key in (K, L):  # a renewal; a fetch of something else
         stage = held()
         stage.pass_(4)

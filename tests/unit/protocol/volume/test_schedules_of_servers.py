@@ -71,7 +71,7 @@ def test_writes_and_drains_end_with_the_term() -> None:
 
 @pytest.mark.parametrize("served", [True, False])
 def test_returned_undrained(served: bool) -> None:
-    """A range goes when its holders have acknowledged, or can hit no more (V12)."""
+    """A range goes when its holders have acknowledged, or can no longer hit (V12)."""
     stage = owned()
     stage.tell_server(DrainAsked(WHOLE, served=served))
     assert not drained(stage)
@@ -82,7 +82,9 @@ def test_returned_undrained(served: bool) -> None:
 
 
 def test_the_recall_that_is_never_heard() -> None:
-    """The holder is silent: the range goes when it can hit no more, whatever the deadline (V12)."""
+    """The holder is silent: the range goes when it can no longer hit, whatever the
+    deadline (V12).
+    """
     stage = owned()
     stage.tell_server(DrainAsked(WHOLE, served=False))
     stage.take("Invalidate")
@@ -94,7 +96,7 @@ def test_the_recall_that_is_never_heard() -> None:
 
 
 def test_no_lease_is_given_while_draining() -> None:
-    """Objects are still read, and not kept (V12)."""
+    """Objects are still read, but not kept (V12)."""
     stage = owned()
     stage.tell_server(DrainAsked(WHOLE, served=True))
     stage.take("Invalidate")  # so that it goes on
@@ -144,7 +146,7 @@ def test_a_write_while_draining_waits_for_the_holders_of_the_drain() -> None:
 
 
 def test_a_drain_that_is_taken_back() -> None:
-    """The range stays; who was told is still waited for by the next write."""
+    """The range stays; the next write still waits for the clients that were told."""
     stage = owned()
     stage.tell_server(DrainAsked(WHOLE, served=True))
     invalidate = stage.take("Invalidate")
@@ -422,7 +424,7 @@ def test_a_write_that_is_forgotten_raises_the_floor() -> None:
 
 
 def test_forgotten_while_active() -> None:
-    """Whoever may hit stays on record, however little room there is (V17)."""
+    """A client that may hit stays on record, however little room there is (V17)."""
     stage = held("a", config=msgspec.structs.replace(ALONE, most_leases=1))
     assert stage.read("b", L) == b"old"
     assert stage.hit("b", L) is None, "there is no room for its lease"

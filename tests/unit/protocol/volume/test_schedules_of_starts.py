@@ -54,7 +54,7 @@ def test_a_server_that_was_drained_leaves_nothing_to_wait_for() -> None:
 
 @pytest.mark.parametrize("config", [ALONE, LATEST_END])
 def test_closed_during_its_quiet(config: ServerConfig) -> None:
-    """It has taken back its own leases; those of the one before still run (V16)."""
+    """It has taken back its own leases; those of the server before it still run (V16)."""
     stage = held(config=config)
     stage.restart(config)
     stage.pass_(1)
@@ -82,7 +82,7 @@ def test_the_longest_that_was_ever_given_is_waited_for() -> None:
 
 
 def test_the_latest_end_is_waited_for_and_no_lease_goes_beyond_it() -> None:
-    """The other way of section 3.1.2: whoever was away for longer need not wait at all."""
+    """The other way of section 3.1.2: a server that was away for longer need not wait at all."""
     stage = held(config=LATEST_END)
     assert stage.memory is not None
     until = stage.memory.until
@@ -101,7 +101,7 @@ def test_the_latest_end_is_waited_for_and_no_lease_goes_beyond_it() -> None:
 
 
 def test_the_latest_end_of_another_start_of_the_host_says_nothing() -> None:
-    """Its clock began anew: the longest is waited for (3.1.2)."""
+    """Its clock began again: the longest is waited for (3.1.2)."""
     stage = held(config=LATEST_END)
     stage.restart(msgspec.structs.replace(LATEST_END, boot_id="another"))
     stage.write()

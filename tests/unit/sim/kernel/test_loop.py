@@ -282,7 +282,7 @@ def test_an_abandoned_loop_says_nothing_of_its_tasks() -> None:
 
 
 def test_what_code_sets_as_it_is_abandoned_is_not_set_for_whoever_drives_it() -> None:
-    """Whoever drives loops would keep what belongs to one of them, and with it coroutines that end
+    """The driver of loops would keep what belongs to one of them, and with it coroutines that end
     when that loop is closed.
     """
     turn: contextvars.ContextVar[object] = contextvars.ContextVar("turn", default=None)

@@ -34,7 +34,7 @@ class Twice(Ponger):
 
 
 class SmallToy(SmallWorld):
-    """One who asks, and one who answers; nothing may pass for answered that was not."""
+    """A client and a server; nothing may count as answered that was not."""
 
     slots = ("server", "client")
     clients = (CLIENT,)

@@ -149,7 +149,9 @@ NAMES = TABLE.kinds
 
 
 class ToyWorld(World):
-    """A client and a server; well is who has answered something since all was healed."""
+    """A client and a server; a process is well if it has answered something since all
+    was healed.
+    """
 
     def __init__(self, trial: AnyTrial) -> None:
         super().__init__(trial, TABLE, Story())

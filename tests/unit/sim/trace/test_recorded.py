@@ -1,4 +1,4 @@
-"""Traces from files: what is read, and what is named where it cannot be."""
+"""Traces from files are read, and errors name what cannot be read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Broken: it looks whether it owns the room before it begins, and not when it is done."""
+"""Broken: it checks whether it owns the room before it begins, but not when it is done."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Broken: every process keeps rooms of its own, whoever owns them."""
+"""Broken: every process keeps its own rooms, whichever process owns them."""
 
 from fastapi import FastAPI, WebSocket
 

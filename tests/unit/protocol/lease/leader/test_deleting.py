@@ -99,7 +99,7 @@ def test_a_pool_with_owners_is_not_deleted() -> None:
 
 
 def test_an_owner_whose_hold_runs_is_there() -> None:
-    """It may believe: its connection is gone, nothing else is known."""
+    """It may believe: its connection is gone, and nothing else is known."""
     driven = Driven()
     granted(driven)
     driven.run(at(driven.now / 1e9 + 10))

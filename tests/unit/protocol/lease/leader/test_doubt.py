@@ -91,7 +91,7 @@ def test_a_lookup_that_has_seen_more_casts_doubt(leadership: int, lsn: int) -> N
 
 @SEEN_MORE
 def test_an_owner_that_has_seen_more_casts_doubt(leadership: int, lsn: int) -> None:
-    """P22: one is enough, whatever else it says."""
+    """P22: one such owner is enough, whatever else it says."""
     driven = Driven()
     driven.join()
     shown, journal = receipt(driven, leadership, lsn), driven.journal.journal
@@ -149,7 +149,7 @@ LIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_what_one_owner_claims_ends_no_leader(lie: dict[str, Any]) -> None:
-    """It counts against who claims it: the leader goes on, and answers others."""
+    """It counts against the owner that claims it: the leader goes on, and answers others."""
     driven = Driven()
     driven.join()
     honest = LeaseRequest(

@@ -1,8 +1,8 @@
-"""A command that breaks off costs the leadership, and neither the manager nor anybody's leases.
+"""A command that breaks off costs the leadership, but neither the manager nor anybody's leases.
 
 Nobody knows how far it came. So the leader is thrown away, nothing of the step is kept, and the
-manager begins anew from its journal. Each command is made to fail at the calls of functions that it
-leads to.
+manager begins again from its journal. Each command is made to fail at the calls of functions that
+it leads to.
 """
 
 from collections import deque
@@ -67,7 +67,7 @@ PLACES = 10
 def test_what_contradicts_itself_or_nobody_asked_for_ends_the_manager(
     kind: type[Exception],
 ) -> None:
-    """A leader that began anew would come to it again."""
+    """A leader that began again would come to it again."""
     with pytest.raises(kind) as raised:
         raise kind
     assert told_of_failure(StopRequested(), raised.value) is None

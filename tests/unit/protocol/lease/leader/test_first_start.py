@@ -1,4 +1,6 @@
-"""A first start, as an operator says it: who comes with another history shows that it is none."""
+"""A first start, as an operator declares it: a client with another history shows that it is not the
+first.
+"""
 
 from random import Random
 

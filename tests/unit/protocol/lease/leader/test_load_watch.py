@@ -73,7 +73,7 @@ def test_without_load_the_policy_is_not_asked_again() -> None:
 
 
 class Later(Watched):
-    """Wants to be asked again two seconds after it was asked first, and then no more."""
+    """Wants to be asked again two seconds after the first question, and never after that."""
 
     def __call__(self, situation: Situation) -> Plan:
         plan = super().__call__(situation)

@@ -1,4 +1,4 @@
-"""The manager machine: taking over, being deposed, compaction, and who is answered."""
+"""The manager machine: taking over, being deposed, compaction, and which clients it answers."""
 
 from collections import deque
 from random import Random
@@ -49,7 +49,7 @@ from tests.unit.protocol.lease.driven_manager import CLIENT, Driven, at
 
 
 def standing_by() -> Driven:
-    """Somebody else leads, and beats."""
+    """Another manager leads, and beats."""
     journal = waited_out(Random(1))
     journal.seat = Seat(4, 1, "other", seconds(2))
     return Driven(journal=journal)
@@ -231,7 +231,7 @@ def test_a_request_for_a_pool_that_is_not_there_is_refused() -> None:
     )
     [answer] = driven.hear(request)
     assert isinstance(answer, Refusal)
-    assert answer.reason == "past"  # when it joins anew it hears whether it may create the pool
+    assert answer.reason == "past"  # when it joins again it hears whether it may create the pool
     sync = Sync(pool="q", sequence=1, journal=0, leadership=0, lsn=0, nonce=7)
     [answer] = driven.hear(sync)
     assert isinstance(answer, SyncRefusal)

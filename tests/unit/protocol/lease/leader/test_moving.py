@@ -17,7 +17,7 @@ from tests.unit.protocol.lease.desk import HIGH, LOW, T0, ByName, Desk, at, list
 A, B, C = 101, 102, 103  # nonces, and connections
 SOURCE, TAKER, THIRD = 1, 2, 3  # incarnations
 NUMBER = 2
-"""Under which the source was granted everything; `since` is 1."""
+"""The number under which the source was granted everything; `since` is 1."""
 HELD = (Held(start=b"", end=None, number=NUMBER),)
 TO_A, TO_B, TO_C = ByName((WHOLE, "a")), ByName((WHOLE, "b a")), ByName((WHOLE, "c a"))
 GIVING = (Copy(start=b"", end=None, number=NUMBER),)
@@ -33,7 +33,7 @@ def plan(desk: Desk, now: Instant, policy: ByName) -> None:
 
 
 def three_owners(*able: str) -> Desk:
-    """`a` has everything, under the number 2; `b` and `c` are there."""
+    """Return a desk where `a` has everything, under the number 2, and `b` and `c` are members."""
     able = able or ("a", "b", "c")
     desk = Desk(TO_A)
     assert desk.owner(T0, "a", A, hand_off="a" in able) == SOURCE
@@ -262,7 +262,9 @@ def test_what_was_handed_over_is_told_as_granted_once_and_then_renewed() -> None
 
 
 def test_all_that_one_taker_has_is_handed_over_by_one_record() -> None:
-    """However finely a request cuts it: else a lie would cost a record a key."""
+    """A request may cut it as finely as it likes: otherwise a lie would cost a record
+    for each key.
+    """
     desk = three_owners()
     plan(desk, at(1), TO_B)
     ask(desk, 1.2, HELD)
@@ -364,7 +366,7 @@ def test_one_deadline_is_for_all_attempts() -> None:
 
 
 def test_the_next_leader_gives_back_what_was_being_given_over() -> None:
-    """It has ordered nothing, so nobody is to have it but who has the whole."""
+    """It has ordered nothing, so only the owner that has the whole may have it."""
     before = ordered()
     ask(before, 2, (), *GIVING)
     desk = Desk(TO_B, state=before.context.history.state(), inherited_until=at(20))

@@ -1,4 +1,6 @@
-"""The secret of an order: of every part of it, of who has the range, and of the journal's own."""
+"""The secret of an order depends on every part of it, on the range's owner, and on the journal's
+own.
+"""
 
 import msgspec
 import pytest

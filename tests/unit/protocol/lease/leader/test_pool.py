@@ -75,7 +75,7 @@ def test_who_has_only_joined_is_given_nothing() -> None:
 
 
 def test_owners_that_arrive_together_are_taken_together() -> None:
-    """P12: else the first would be granted everything, to return half of it at once."""
+    """P12: otherwise the first would be granted everything, and return half of it at once."""
     desk = Desk(HALVES)
     a, b = desk.owner(T0, "a", A), desk.owner(at(0.05), "b", B)
     assert marks(desk.ask(at(0.06), a, A, ())) == []
@@ -103,7 +103,7 @@ def test_a_name_whose_hold_has_run_out_is_free() -> None:
 
 
 def test_the_join_of_an_incarnation_that_is_gone_is_past() -> None:
-    """P9: a straggling join must not bring back who has left."""
+    """P9: a straggling join must not bring back an owner that has left."""
     desk, _ = one_owner()
     desk.advance(at(14))
     answer = desk.join(at(14), "a", A)

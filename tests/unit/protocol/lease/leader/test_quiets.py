@@ -16,7 +16,7 @@ QUIET_NS = seconds(3.25)
 
 
 def holding(*, next_reads_s: float = READS_S, hand_off: bool = False) -> Desk:
-    """`a` has everything, and gives read leases; `b` is there."""
+    """Return a desk where `a` has everything, and gives read leases, and `b` is a member."""
     desk = Desk(POLICY)
     desk.owner(T0, "a", A, reads_s=READS_S, hand_off=hand_off)
     assert desk.settle(at(0.5), 1, A)
@@ -167,7 +167,7 @@ def test_a_new_leader_waits_from_its_takeover_for_the_longest_there_was() -> Non
 
 
 def test_how_long_the_pool_is_not_to_be_deleted() -> None:
-    """A pool of the same name that is made anew would know of no quiet."""
+    """A new pool of the same name would know of no quiet."""
     desk = holding()
     dies(desk, at(2), 1)
     assert desk.pool.quiets.longest_ns(at(2)) == QUIET_NS

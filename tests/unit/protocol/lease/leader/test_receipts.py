@@ -1,4 +1,4 @@
-"""Receipts are true whoever shows them, because nobody but a leader of the journal can seal one."""
+"""Receipts are true whoever shows them, because only a leader of the journal can seal one."""
 
 from hashlib import blake2b
 

@@ -125,7 +125,7 @@ def test_what_it_lists_under_any_other_number_is_free() -> None:
     wrong = Held(start=first.start, end=first.end, number=first.number - 1)
     scene.desk.ask(scene.now, scene.owner, NONCE, (wrong, *others), knows_former=True)
     freed = scene.table.rights[first.start]
-    assert freed.since == freed.number - 1  # nothing of before is left, and it is granted anew
+    assert freed.since == freed.number - 1  # nothing older is left, and it is granted again
     assert scene.table.rights[others[0].start].since == SINCE
 
 
@@ -171,7 +171,7 @@ def test_a_run_that_is_given_pieces_all_the_time_becomes_shorter_all_the_same() 
         scene.look()
         scene.settle()
     assert len(scene.entries()) == 1
-    assert len(scene.table.former) <= 3  # those of the last time, and no more
+    assert len(scene.table.former) <= 3  # only those of the last time
 
 
 def test_lookups_are_told_and_nobody_else_is_written_of() -> None:

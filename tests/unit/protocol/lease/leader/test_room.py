@@ -1,4 +1,4 @@
-"""How large a pool grows at most, and who is refused then."""
+"""A pool grows only so large, and then the leader refuses others."""
 
 from random import Random
 from typing import Any
@@ -277,7 +277,7 @@ def test_a_lookup_of_no_pool_is_told_so_however_long_the_names_of_the_others_are
 
 
 def test_a_refusal_is_cut_to_what_its_field_takes() -> None:
-    """Otherwise it would not be sent at all, and whoever is refused would find no manager."""
+    """Otherwise it would not be sent at all, and the refused owner would find no manager."""
     desk = Desk(ByName((WHOLE, "o")))
     join = Join(
         pool="p",

@@ -44,7 +44,7 @@ def test_who_is_leaving_stays_so() -> None:
 
 
 def test_who_is_leaving_is_not_settled() -> None:
-    """It is to be told what becomes of what it has, also where nobody else is to have that."""
+    """It must be told what becomes of what it has, even if no other owner is to have that."""
     made = session()
     made.settled = True
     made.take(6, 3, Instant(21), leaving=False)

@@ -1,4 +1,4 @@
-"""An application that does not let go of ranges: it is offered no more of them, and others are."""
+"""An application that does not let go of ranges: it is offered none of them, but others are."""
 
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE

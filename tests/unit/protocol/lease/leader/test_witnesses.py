@@ -203,7 +203,7 @@ def test_an_accused_that_is_evicted_meanwhile_is_gone_once() -> None:
 
 
 def test_an_accused_that_is_connected_is_told_and_has_a_while_to_object() -> None:
-    """P14: whoever lies about a living neighbour costs it one request."""
+    """P14: an owner that lies about a living neighbour costs it one request."""
     for objects in (True, False):
         driven = Driven()
         suspect, beside = join(driven, SUSPECT), join(driven, BESIDE)

@@ -445,7 +445,7 @@ def test_a_pool_that_is_deleted_is_lost_whole_and_found_again_if_it_is_there_aga
 
 
 def test_that_another_manager_knows_no_such_pool_is_no_loss() -> None:
-    """It may have a journal of its own: whoever answers ends nothing."""
+    """It may have a journal of its own: its answer ends nothing."""
     driven = in_contact()
     refused(driven, "b")
     assert driven.lost() == []

@@ -44,7 +44,7 @@ def test_what_is_granted_is_believed_and_told() -> None:
     belief.take((granted,))
     [hold, told] = belief.move_expiry(Instant(0), Instant(100))
     assert (belief.leases, told) == ((A,), Grant((granted,)))
-    assert isinstance(hold, Hold)  # first: whoever is told finds it held
+    assert isinstance(hold, Hold)  # first: a callback that is told finds it held
     assert hold.holdings.leases == (A,)
 
 

@@ -1,4 +1,6 @@
-"""Copies of ranges that are not served, at both ends of a hand-off, and what becomes of them."""
+"""Copies of ranges that are not served, at both ends of a hand-off: they are kept, granted or
+forgotten.
+"""
 
 import pytest
 

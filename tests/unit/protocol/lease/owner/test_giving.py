@@ -101,7 +101,7 @@ def accepted(*, gives_reads: bool = False, wants_writes: bool = False) -> Given:
 
 
 def settling() -> Given:
-    """All but the last difference is there, and what has begun is waited for."""
+    """All but the last difference has arrived, and the source waits for what has begun."""
     given = accepted()
     assert given.gives_round(b"all") == [Export()]
     assert given.gives_round() == [Settle(Instant(given.now + SETTLE_NS))]

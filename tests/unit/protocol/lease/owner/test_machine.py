@@ -144,7 +144,7 @@ def test_a_join_is_followed_by_a_request_that_shows_that_it_lives() -> None:
 
 
 def test_a_manager_with_another_nonce_introduces_itself_and_is_asked_again() -> None:
-    """P2: it leads anew; the request was made for its first time."""
+    """P2: it leads again; the request was made for its first time."""
     driven = renewing()
     machine = driven.machine
     driven.hear(
