@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -19,12 +20,12 @@ from tenure.columns.backends.cassandra import reading
 from tenure.columns.backends.cassandra.address import parse_address
 from tenure.columns.backends.cassandra.backend import CassandraBackend
 from tenure.columns.backends.cassandra.driver import CassandraDriver
-from tenure.columns.backends.cassandra.statements import Cql
+from tenure.columns.backends.cassandra.statements import NAMES_BYTES, Cql
 from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.owned_rows import OwnedRows
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost, SchemaError, Unsupported
-from tenure.testing.contracts.store import MAIL, OpenTables, StoreContract
+from tenure.testing.contracts.store import MAIL, OpenTables, StoreContract, names
 from tests.integration.cassandra import cql_server, server
 from tests.integration.cassandra.server import Cassandra
 from tests.repo.reading import ROOT
@@ -51,6 +52,43 @@ class OnCassandra(StoreContract):
             for path in ((), ("profile",), ("profile", "x"), ("terms",)):
                 with pytest.raises(Unsupported, match="choose local_quorum or quorum"):
                     await store.get(MAIL, "ann", *path, consistency="each_quorum")
+
+    async def test_names_have_a_limit_together(self, open_tables: OpenTables) -> None:
+        """It keeps them as one. Those above the limit are refused before they are sent."""
+        long = Table(
+            "long",
+            plain=Family(columns=bytes),
+            log=Family(columns=bytes, order="time"),
+            deep=Family(supers=bytes, columns=bytes, order="time"),
+        )
+        said = f"at most {NAMES_BYTES} are allowed on Cassandra"
+        async with open_tables(long) as store:
+            for path in (("plain",), ("log",), ("deep", b"s" * 40_000)):
+                name = b"n" * (NAMES_BYTES - sum(map(len, path)))
+                await store.insert(long, "k", mutation(*path, name))
+                assert (await store.get(long, "k", *path, name)).value == b""
+                assert names(await store.get(long, "k", *path)) == [name]
+                await store.delete(long, "k", *path, name)
+                assert names(await store.get(long, "k", *path)) == []
+                with pytest.raises(SchemaError, match=said):
+                    await store.insert(long, "k", mutation(*path, name + b"n"))
+                with pytest.raises(SchemaError, match=said):
+                    await store.delete(long, "k", *path, name + b"n")
+                with pytest.raises(SchemaError, match=said):
+                    await store.get(long, "k", *path, name + b"n")
+            too_long = b"s" * (NAMES_BYTES - len("deep") + 1)
+            for call in (store.get, store.delete):
+                await call(long, "k", "deep", too_long[1:])
+                with pytest.raises(SchemaError, match=said):
+                    await call(long, "k", "deep", too_long)
+
+
+def mutation(family: str, *names: Any) -> dict[str, Any]:  # noqa: ANN401 - names as they are
+    """What writes one column, without a value."""
+    found: Any = b""
+    for each in reversed(names):
+        found = {each: found}
+    return {family: found}
 
 
 def tables_at(port: int, options: Mapping[str, object]) -> OpenTables:

@@ -89,7 +89,7 @@ async def test_the_loop_runs_while_a_server_says_nothing() -> None:
     silent.close()
     for each in accepted:
         each.transport.abort()
-    with pytest.raises(StoreError, match="nobody answers"):
+    with pytest.raises(StoreError, match="no node answers"):
         await connecting
     assert turns > 10
 
@@ -302,6 +302,39 @@ async def test_a_forked_child_is_told_and_the_parent_goes_on(old_cassandra: Cass
         await driver.close()
     with pytest.raises(ClosedError):
         await driver.execute(NODE, "one")
+
+
+FORKING = f"""
+import os, sys
+from tenure import Family, ForkedError, Table, open_store
+table = Table("things", kind="hashed", simple=Family(columns=str))
+url, options = sys.argv[1], {SMALL_OPTIONS!r}
+with open_store(url, table, create=True, driver=options) as store:
+    store.insert(table, "k", {{"simple": {{"x": b""}}}})
+    child = os.fork()
+    if not child:
+        try:
+            store.get(table, "k")
+        except ForkedError:
+            with open_store(url, table, driver=options) as own:
+                own.insert(table, "k", {{"simple": {{"y": b""}}}})
+            sys.exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    assert [each.name for each in store.get(table, "k", "simple")] == ["x", "y"]
+"""
+
+
+def test_a_child_that_was_forked_opens_a_store_of_its_own() -> None:
+    with small_server() as server:
+        url = f"cassandra:127.0.0.1:{server.port}/k"
+        found = subprocess.run(
+            [sys.executable, "-c", FORKING, url],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+        )
+    assert found.returncode == 0, found.stderr
 
 
 async def connected(running: Cassandra) -> CassandraDriver:

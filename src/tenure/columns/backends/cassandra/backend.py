@@ -22,6 +22,7 @@ from tenure.columns.backends.cassandra.statements import (
     Promise,
     RowFence,
     bounds_of,
+    check_names,
     clear,
     fence_of,
     keys_of,
@@ -107,6 +108,9 @@ class CassandraBackend:
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
+        for edit in mutation.edits:
+            if edit.family is not None:
+                check_names(mutation.table, edit.family, edit.super, edit.name)
         if mutation.table.fenced_by:
             return await self._write_under(mutation, attempt)
         at = attempt.version.time
@@ -195,10 +199,12 @@ class CassandraBackend:
 
     async def column(self, asked: ColumnRead) -> FoundCell | None:
         """See `Backend.column`."""
+        check_names(asked.table, asked.family.name, asked.super, asked.name)
         return await self._reading(asked).column(asked.family, asked.super, asked.name)
 
     async def page(self, asked: PageRead) -> CellPage:
         """See `Backend.page`."""
+        check_names(asked.table, asked.family.name, asked.super, None)
         return await self._reading(asked).page(asked.family, asked.super, asked.part)
 
     async def supers(self, asked: SupersRead) -> SuperPage:

@@ -21,11 +21,17 @@ from typing import NamedTuple
 
 from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.tables import Table
+from tenure.errors import SchemaError
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.pages import Slice
 
 RECORDS = "tenure_tables"
 """The table that records how each table was made."""
+
+NAMES_BYTES = 65_500
+"""The most bytes of a family's name, a super column's and a column's together. Cassandra joins them
+into one name of at most 65,535 bytes: 1.2 adds 17 to them, and the order of time 13.
+"""
 
 
 class Cql(NamedTuple):
@@ -38,6 +44,16 @@ class Cql(NamedTuple):
 def places(family: FamilyShape) -> str:
     """The family that has the places of this family's columns in the order of time."""
     return f"{family.name}@time"
+
+
+def check_names(table: Table, family: str, super_column: bytes | None, name: bytes | None) -> None:
+    """Raise SchemaError for names that Cassandra would refuse."""
+    size = len(family) + len(super_column or b"") + len(name or b"")
+    if size > NAMES_BYTES:
+        raise SchemaError(
+            f"names in {table.name}.{family} have {size} bytes together (the family's, the super "
+            f"column's and the column's); at most {NAMES_BYTES} are allowed on Cassandra"
+        )
 
 
 # --- the schema ---
