@@ -64,7 +64,7 @@ class PackedSocket(asyncio.Protocol):
         where = urlsplit(url)
         loop = asyncio.get_running_loop()
         port = port_of(url)
-        # From loopback's other addresses: a manager takes only so many from each.
+        # Loopback's other addresses: a manager takes only this many from each.
         local = (f"127.0.0.{1 + beyond}", 0) if (beyond := len(OPEN) // OF_AN_ADDRESS) else None
         _, self = await loop.create_connection(cls, where.hostname or "", port, local_addr=local)
         self._port = port

@@ -119,7 +119,7 @@ class QueueLoad(Load):
                 received.expect(sent)
                 self.counts["done"] += 1
             except ServiceRefusal as error:
-                if error.status != NOT_FOUND:  # it was lost, and its reader begins it anew
+                if error.status != NOT_FOUND:  # it was lost, and its reader begins it again
                     self.fail(error)
             except OutcomeUnknown as error:
                 self.fail(error)
@@ -329,7 +329,7 @@ class TopicReader:
     def _on_event(self, event: TopicEvent) -> None:
         counts = self._load.counts
         if event.epoch == self._epoch and event.number <= self._number:
-            counts["twice"] += 1  # with the number that it had: whoever receives it ignores it
+            counts["twice"] += 1  # with the number that it had: a receiver ignores it
             return
         is_next = event.epoch == self._epoch and event.number == self._number + 1
         is_told = self._is_told and event.epoch == self._epoch

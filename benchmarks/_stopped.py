@@ -25,7 +25,7 @@ async def turn(owner: Owner, carts: OwnedState[int]) -> str:
         try:
             async with carts.at(key) as it:
                 print(f"begun {key}", flush=True)
-                time.sleep(BODY_SECONDS)  # noqa: ASYNC251  # what computes hears of no loss
+                time.sleep(BODY_SECONDS)  # noqa: ASYNC251  # a body that computes hears of no loss
                 it.value = 1
         except NotOwner:
             continue

@@ -36,7 +36,7 @@ class Room(Entity[Spoken]):
         if not TURN.said:  # not, where the room has come back, and it is asked for again
             TURN.said = said
             print(f"begun {TURN.key}", flush=True)
-            time.sleep(BODY_SECONDS)  # noqa: ASYNC251  # what computes hears of no loss
+            time.sleep(BODY_SECONDS)  # noqa: ASYNC251  # a body that computes hears of no loss
         self.state.times += 1
         self.broadcast(said)
         return said
@@ -109,7 +109,7 @@ async def turn(rooms: Entities[Room]) -> str:
             answered_at = time.monotonic()
     except TenureError:
         pass  # nobody could answer in time
-    await asyncio.sleep(0.05)  # for a frame that is on its way
+    await asyncio.sleep(0.05)  # time for a frame that is on its way
     await listener.close()
     await attached
     if listener.framed_at:

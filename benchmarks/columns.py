@@ -139,7 +139,7 @@ async def inserting(path: Path) -> bool:
         told("inserts that share a sync", shared, 10, low=True),
         told("a hundred writers, beside one", many / one, at_least(10), low=True, unit=" x"),
     ]
-    if not QUICK:  # in seconds, whatever else the machine does is counted too
+    if not QUICK:  # seconds would also count whatever else the machine does
         cells = wall * len(NAMES)
         kept.append(told("cells of rows of ten, a second", cells, 50_000, low=True))
     cells = median(each.cells for each in found["cells"])

@@ -118,7 +118,7 @@ def report(count: int, seconds: float) -> bool:
 
 def main() -> int:
     allow_many_files()
-    logging.disable(logging.WARNING)  # of owners whose leases lapse when all is measured
+    logging.disable(logging.WARNING)  # warnings of owners whose leases lapse when all is measured
     with tempfile.TemporaryDirectory() as directory:
         return 0 if asyncio.run(measure(Path(directory))) else 1
 

@@ -89,7 +89,7 @@ class Restarts:
         """Restart them."""
         await self._restart.play(end)
         self.counts["owner_restarts"] = len(self._restart.times)
-        await asyncio.sleep(2)  # what the last ones were given is read
+        await asyncio.sleep(2)  # the frontends read what they were given last
 
 
 class Kills:

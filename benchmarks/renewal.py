@@ -216,7 +216,7 @@ async def settle(owners: list[Owner]) -> None:
     """
     while not all(owner.held and owner.is_settled() for owner in owners):
         await asyncio.gather(*(owner.renew() for owner in owners))
-        await asyncio.sleep(0.2)  # owners that arrive together are gathered for so long
+        await asyncio.sleep(0.2)  # owners that arrive together are gathered for this long
 
 
 async def measure(manager: ManagerProcess, owners: list[Owner], *, short: bool) -> Figures:
@@ -272,7 +272,7 @@ async def find(manager: ManagerProcess, ranges: int) -> Found:
         whole = await measure(manager, owners, short=False)
         for socket in sockets:
             await socket.close()
-    await asyncio.sleep(0)  # for their transports to end before the loop does
+    await asyncio.sleep(0)  # their transports must end before the loop does
     return Found(sum(len(owner.held) for owner in owners) / OWNERS, short, whole)
 
 

@@ -102,7 +102,7 @@ class _Room:
         allowed = self._acknowledged.keys() | self._doubtful.keys()
         self.counts["late words seen"] += len((seen.keys() | mine.keys()) - allowed)
         self.counts["rounds in which readers saw another row"] += seen != mine
-        # What is there now is there for good, and what is not will never be (D6).
+        # Rows that exist now exist for good, and the others never will (D6).
         self._doubtful.clear()
         self._acknowledged = dict(mine)
         self.counts["rounds"] += 1

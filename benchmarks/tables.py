@@ -92,7 +92,7 @@ async def measure(manager: ManagerProcess, pool: str) -> tuple[list[float], byte
             data = answers[0]
         for socket in (*sockets, *lookups):
             await socket.close()
-    await asyncio.sleep(0)  # for their transports to end before the loop does
+    await asyncio.sleep(0)  # their transports must end before the loop does
     return spent, data
 
 

@@ -51,8 +51,8 @@ class Topics:
         if stored.number != lease.number:
             subscribers = []
 
-        # (3) Do what is to be done, and keep the lease with what comes of it. Nothing is awaited
-        # from the check to here: another operation on the topic must not come in between.
+        # (3) Do the work, and keep the lease with its result. Nothing is awaited from the check to
+        # here: another operation on the topic must not come in between.
         if subscriber not in subscribers:
             subscribers.append(subscriber)
         self.lists[topic] = (lease, subscribers)

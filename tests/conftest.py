@@ -11,9 +11,9 @@ from hypothesis import settings
 
 from tests.sessions import OpenConnections
 
-# No deadline: how long an example takes on a busy machine is no claim of ours. In CI the examples
-# are the same each time, so that a change is judged by itself, and a failure prints the blob that
-# repeats it; at home they are drawn anew, and find more.
+# No deadline: we claim nothing about how long an example takes on a busy machine. In CI the
+# examples are the same each time, so that a change is judged by itself, and a failure prints the
+# blob that repeats it; at home they are drawn again each time, and find more.
 settings.register_profile("home", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "home")

@@ -135,7 +135,7 @@ async def of_zookeeper(url: str, owners: int) -> AsyncIterator[None]:
             raise
         return ping
 
-    # A session that is not pinged ends after its term, so many are opened at once.
+    # A session that is not pinged ends after its term, so this many are opened at once.
     sessions = [await patiently(session)]
     while len(sessions) < owners:
         few = min(AT_ONCE, owners - len(sessions))

@@ -51,7 +51,7 @@ async def measure(url: str, lookups: int, changes: int, tell: Callable[[str], No
     told = Timed(lookups)
     tell(f"{lookups:,} lookups connect")
     connecting = asyncio.create_task(push.connect(url, lookups, told))
-    while not connecting.done():  # so many take a while, and the lease must not end
+    while not connecting.done():  # connecting all takes a while, and the lease must not end
         await owner.renew()
         await asyncio.wait([connecting], timeout=1)
     following = connecting.result()

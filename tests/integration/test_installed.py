@@ -13,7 +13,7 @@ PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
 def test_an_installed_wheel_has_its_commands_and_documents(tmp_path: Path) -> None:
-    # What builds it comes with the extra `dev`; without that, pip fetches it.
+    # The extra `dev` has what builds it; without that, pip fetches it.
     has_builder = importlib.util.find_spec("hatchling") is not None
     options = ["--no-build-isolation"] if has_builder else []
     subprocess.run([*PIP, "wheel", "--no-deps", *options, "-w", tmp_path, ROOT], check=True)

@@ -40,7 +40,7 @@ async def all_caught_up(stage: Stage) -> dict[str, Any]:
 
 
 async def test_the_leader_its_standbys_and_the_members_of_etcd_are_shown(tmp_path: Path) -> None:
-    # Of the paper's preset: its leader leads on through a stall of a busy machine.
+    # The preset is the paper's: its leader leads on through a stall of a busy machine.
     async with on_etcd(tmp_path, managers=3, preset="paper") as stage:
         assert stage.etcd
         leader, (one, two) = await stage.leader(), stage.standbys

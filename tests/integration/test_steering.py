@@ -57,8 +57,8 @@ class Commands:
 
 def test_an_owner_that_died_is_evicted(capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as processes:
-        # Of the default preset: bob does not expire before anybody is evicted. And bob is alone,
-        # for a neighbour would attest the death.
+        # With the default preset bob does not expire before anybody is evicted. And bob is alone,
+        # because a neighbour would attest the death.
         leader = processes.enter_context(manager("--first-start", preset="default"))
         commands = Commands(leader.wait_for("listening")["url"], capsys)
         bob = processes.enter_context(owner(commands.url, "bob"))

@@ -99,7 +99,7 @@ def test_three_renewals_in_a_row_may_be_lost() -> None:
     stage.run(4)
     number, last_sent = a.number(KEY), a.holdings.expires_at - PAPER.term_ns
     stage.cut_off.append(a)
-    stage.run(50 - (stage.now - last_sent) / SECOND_NS)  # those of 15, 30 and 45 s are lost
+    stage.run(50 - (stage.now - last_sent) / SECOND_NS)  # the requests of 15, 30 and 45 s are lost
     stage.cut_off.clear()
     for _ in seconds_of(stage, 30):
         assert a.number(KEY) == number

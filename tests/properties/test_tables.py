@@ -60,7 +60,7 @@ class Naive:
         entries: list[Entry] = []
         for key_range in change.ranges:
             sinces = [self.rights[key].since for key in keys_in(key_range)]
-            # What is handed over cleanly keeps the latest `since` of its parts.
+            # A range that is handed over cleanly keeps the latest `since` of its parts.
             since = max(sinces) if change.clean else self.next_number
             entries.append(
                 Entry(

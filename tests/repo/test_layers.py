@@ -10,7 +10,7 @@ import pytest
 
 from tests.repo.reading import Import, Module, imports, modules, report, sample
 
-# From the bottom up. Layers in one row do not know each other.
+# The layers from the bottom up. Those in one row do not know each other.
 ROWS = (
     ("base",),
     ("protocol",),
@@ -38,7 +38,7 @@ ROOMS = (
 )
 ROOM_ROW = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 
-# What stands outside the rows. The face is `tenure/__init__.py`; the rest are what they say.
+# Modules outside the rows. The face is `tenure/__init__.py`; the rest are what they say.
 FACE, ERRORS = "face", "errors"
 FREE = ("sim", "testing")
 
@@ -63,7 +63,7 @@ ONLY = {
     "services": {"services", FACE, ERRORS},  # built with what users have too
 }
 
-# What knows no leases, because other protocols use it too.
+# Layers that know no leases, because other protocols use them too.
 NO_LEASES = ("journals",)
 LEASES = ("tenure.protocol.lease", "tenure.wire.lease")
 
@@ -119,7 +119,7 @@ def allowed(importer: Module, layer: str, target: str) -> bool:
         return target in ONLY[layer]
     if target == ERRORS:
         return True
-    if target == FACE:  # from below it would be a circle
+    if target == FACE:  # imported from below, it would be a circle
         return ROW_OF[layer] > ROW_OF["owned_state"]
     return ROW_OF[target] < ROW_OF[layer]
 

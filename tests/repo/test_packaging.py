@@ -16,7 +16,7 @@ from tests.repo.reading import ROOT, SRC, Module, imports, modules, report, samp
 # Only the command line has these: programs that embed the library do not pay for them.
 CLI_ONLY = ("cyclopts", "rich")
 
-# What `import tenure` may not bring in, for it would be felt by every process of a pool.
+# Packages that `import tenure` may not load, because every process of a pool would feel it.
 HEAVY = {
     *CLI_ONLY,
     "aiohttp.web",
@@ -35,7 +35,7 @@ HEAVY = {
     "tenure.testing",
 }
 
-# For developing it and for measuring it; not used by the library itself.
+# Extras for developing and measuring; the library itself does not use them.
 TOOLS = {"dev", "docs", "peers", "release"}
 
 

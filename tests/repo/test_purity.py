@@ -144,7 +144,7 @@ def _known_sets(scope: ast.AST) -> set[str]:
     if isinstance(scope, ast.ClassDef):
         fields = {f"self.{name}" for name in _known_sets(ast.Module(_fields(scope), []))}
         names = fields | {name for name in names if name.startswith("self.")}
-    return names - others  # what is a set here and something else there is left alone
+    return names - others  # a name that is a set here and something else there is left alone
 
 
 def _inside(scope: ast.AST) -> Iterator[ast.AST]:

@@ -15,7 +15,7 @@ from tests.repo.test_prose import broken_links
 from tools.site import pages, sequence, versions
 
 PICTURES = ROOT / "docs" / "pictures"
-# What a picture would load from another host, not what it merely links to, or is named after.
+# Anything that a picture would load from another host, as opposed to links and names.
 FROM_ELSEWHERE = re.compile(r"(?:src|xlink:href)=\"https?:|url\(\W?https?:|@import")
 
 
@@ -50,7 +50,7 @@ def test_the_site_has_every_page_in_its_navigation_and_no_link_that_leads_nowher
     shown = sorted(leaves(pages.lay_out(site, screenshots)))
     assert shown == sorted(str(path.relative_to(site)) for path in site.rglob("*.md"))
     texts = {name: (site / name).read_text("utf-8") for name in shown}
-    programs = "files/examples/"  # of which no line is a link
+    programs = "files/examples/"  # none of whose lines is a link
     found = [
         line
         for name, text in texts.items()

@@ -262,7 +262,7 @@ class Model:
         if text.startswith("USE "):
             if text.removeprefix("USE ").strip('"') not in self.keyspaces:
                 raise Refused(f"{text}: Keyspace does not exist")
-        elif text.startswith("DROP KEYSPACE"):  # what is there is in one of them
+        elif text.startswith("DROP KEYSPACE"):  # everything is in one of them
             self.keyspaces.clear()
             self.tables.clear()
             self.records = None

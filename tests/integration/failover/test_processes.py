@@ -36,7 +36,7 @@ class Client:
         )
         stage.stack.callback(self._clean_up)
 
-    async def says(self) -> Any:  # noqa: ANN401  # what it is, each test knows
+    async def says(self) -> Any:  # noqa: ANN401  # each test knows its type
         """The next line that it prints."""
         assert self.process.stdout
         return json.loads(await asyncio.to_thread(self.process.stdout.readline) or "null")

@@ -44,7 +44,7 @@ def test_each_key_is_served_by_one_process_whichever_is_asked(server: WebServer)
 
 
 def test_every_process_serves_keys(server: WebServer, client: httpx.Client) -> None:
-    many = range(200)  # of a dozen keys, one process of four has none in every eighth run
+    many = range(200)  # with a dozen keys, one process of four would have none in every eighth run
     pids = {client.get(f"/carts/user-{each}/pid").text for each in many}
     assert len(pids) == len(server.owners_with_keys())
 

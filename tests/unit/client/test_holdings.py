@@ -219,7 +219,7 @@ def test_what_a_reader_saw_end_is_not_prolonged_by_a_renewal_decided_before(
     assert not stage.board.publish(decided)
     assert not stage.board.holds(lease)
     assert stage.board.check("d") is None
-    # What the machine says before it was told is refused, whatever it is.
+    # The machine's word is refused, whatever it is, if it comes before the machine was told.
     assert not stage.hold(leased(b"", None, 6))
     assert stage.hold(), "it has dropped everything"
     assert stage.hold(leased(b"", None, 7))

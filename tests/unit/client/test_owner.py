@@ -336,7 +336,7 @@ async def test_a_callback_that_does_not_return_is_said_to_be_stuck_once(
     async def on_grant(ranges: tuple[KeyRange, ...]) -> None:
         if blocks:
             while "on_grant has been running for 0 s for [-, -)" not in caplog.text:
-                pass  # what calls us, and this loop, cannot say it
+                pass  # our caller, and this loop, cannot say it
         await done.wait()
 
     async with cluster.owner(on_grant=on_grant):

@@ -40,7 +40,7 @@ def test_a_disk_that_does_not_keep_up_refuses_instead_of_holding_everybody(tmp_p
         write_until_refused()
     engine.flush()
     keys = [key for key, _ in engine.cursor("a.b").walk(b"", None)]
-    assert keys == [b"%06d" % n for n in range(written)]  # what was refused is not there at all
+    assert keys == [b"%06d" % n for n in range(written)]  # a refused write left nothing
     engine.close()
 
 

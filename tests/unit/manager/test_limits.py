@@ -273,7 +273,7 @@ async def test_requests_that_wait_for_the_answer_to_another_are_bounded() -> Non
     async with serving() as manager:
         reader, writer = await stream(manager, PEER)
         writer.write(GET * 1_000)
-        with suppress(ConnectionError):  # what it goes on sending is not read
+        with suppress(ConnectionError):  # whatever it goes on sending is not read
             assert b"429" in await reader.readline()
         assert await is_well(manager)
         assert manager.counted("too many messages") == 1

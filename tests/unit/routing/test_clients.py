@@ -159,7 +159,7 @@ def test_no_owner_in_time_is_an_error_that_says_the_last_try(
     client: Client, server: ScriptedServer
 ) -> None:
     server.play(*["refuses"] * 1000)
-    # Until the machine leaves it the time for an answer.
+    # The deadline grows until the machine leaves time for an answer.
     errors = (error_within(deadline, client, server) for deadline in (0.1, 1, 10))
     says = f"{server.url} answered 421"
     assert any(isinstance(each, NoOwner) and says in str(each) for each in errors)

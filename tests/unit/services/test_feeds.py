@@ -38,7 +38,7 @@ def online(event):
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+        while not condition():  # noqa: ASYNC110  # the condition has no event
             await asyncio.sleep(0.02)
 
 
@@ -223,7 +223,7 @@ async def test_whichever_process_has_an_item_takes_it_where_the_owner_does_not_a
         assert (await read(first, name, **{"If-None-Match": tag}))[0] == 304
         two.owners.lookup = cast("Any", Left())  # as while it hands over
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 0}
-        one.owners.lookup = cast("Any", Elsewhere())  # what it believes is out of date
+        one.owners.lookup = cast("Any", Elsewhere())  # its belief is out of date
         assert (await first.ask("POST", f"/feeds/{name}/bodies", RSS)).body == {"new": 2}
         assert name in one.kept.states
         assert one.owners.processed_elsewhere == 1

@@ -215,7 +215,7 @@ async def test_what_was_refused_for_long_is_told_as_a_gap_before_the_next_messag
             assert (await stage.ask("POST", "/topics/t/messages", {"data": number})).status == 200
         hook.status = 200
         async with asyncio.timeout(60):
-            while len(hook.got) < 4:  # noqa: ASYNC110  # what it gets has no event
+            while len(hook.got) < 4:  # noqa: ASYNC110  # its messages have no event
                 await asyncio.sleep(0.1)
         assert [each.get("missed") for each in hook.got] == [[1, 4], None, None, None]
         assert hook.data == [None, 5, 6, 7]

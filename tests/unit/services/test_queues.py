@@ -199,7 +199,7 @@ async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys()
             await come_to_rest()
             station = documents.service.entities.station
             assert station.owner.check("pc") is not None
-            await station.owner.close(drain=0)  # what it had is lost
+            await station.owner.close(drain=0)  # its entries are lost
             told = await waiting
             while not told.body["entries"]:
                 told = await drain(stage, reader=reader, wait=20)
@@ -233,7 +233,7 @@ async def test_a_loss_that_came_while_the_queue_moved_is_delivered_by_whoever_ha
             await first.ask("PUT", "/queues/q", {"watch": {"devices": ["pc"]}})
             monkeypatch.setattr(cast("Queues", first.service).pools, "_check", looks_no_more)
             station = documents.service.entities.station
-            await station.owner.close(drain=0)  # what it had is lost
+            await station.owner.close(drain=0)  # its entries are lost
             async with on_service_stage("queues", **watching) as second:
                 await leaving.aclose()
                 entries = (await drain(second)).body["entries"]

@@ -109,7 +109,7 @@ async def test_what_is_under_way_is_answered_before_the_process_ends_and_no_more
         waiting = asyncio.create_task(waits.wait())
         await asyncio.wait({leaving, waiting}, return_when=asyncio.FIRST_COMPLETED)
         assert not leaving.done()
-        for _ in range(10):  # what takes connections ends in a few steps
+        for _ in range(10):  # the listeners end in a few steps
             await asyncio.sleep(0)
         parts = urlsplit(stage.url)
         with pytest.raises(ConnectionRefusedError):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# As a module: the entry point is only there where tenure was installed since it has one.
-# Without the plugins that have no part in it, whose imports take seconds.
+# The plugin is loaded as a module: its entry point exists only where tenure was installed after it
+# got one. The plugins that have no part in it are left out, because their imports take seconds.
 PYTEST = (
     *(sys.executable, "-m", "pytest", "-q", "-p", "no:tenure", "-p", "tenure.testing.plugin"),
     *("-p", "no:schemathesis", "-p", "no:hypothesispytest", "-p", "no:xdist"),

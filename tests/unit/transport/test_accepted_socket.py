@@ -121,7 +121,7 @@ async def test_nothing_of_aiohttp_is_kept() -> None:
     def handlers() -> list[web.RequestHandler]:
         return [each for each in gc.get_objects() if isinstance(each, web.RequestHandler)]
 
-    earlier = handlers()  # of other tests, in this process
+    earlier = handlers()  # those of other tests in this process
     async with place() as at, client(at.url) as socket:
         await socket.send_bytes(b"a")
         assert await socket.receive_bytes() == b"a"

@@ -260,7 +260,7 @@ def test_a_message_without_its_last_fields_is_read() -> None:
     data = encode_store(m.ReadColumn(**ASKED, key=b"k", family="f", name=b"n"), FIRST_VERSION)
     listed = msgspec.msgpack.decode(data[1:])
     for each in TO_STORE:
-        if isinstance(each, m.ReadPage | m.ReadSupers):  # as it was before it could warm
+        if isinstance(each, m.ReadPage | m.ReadSupers):  # the form before it could warm
             before = bytes.fromhex(GOLDEN[name_of(each)])[:-1].replace(b"\x99", b"\x98", 1)
             assert decode_to_store(before, FIRST_VERSION) == each
     opening = encode_store(OpenStore(request=1), FIRST_VERSION)

@@ -57,7 +57,7 @@ async def draining(stage: Stage) -> tuple[Member, Member, "asyncio.Future[None]"
 @pytest.mark.asyncio
 async def test_an_application_that_lives_is_not_cut_short_by_its_watchdog(stage: Stage) -> None:
     source, taker, leaving = await draining(stage)
-    for _ in range(8):  # in all, longer than watchdog and term together
+    for _ in range(8):  # together this takes longer than watchdog and term
         await stage.cluster.turn(WATCHDOG / 2)
         source.owner.alive()
     assert source.owner.ranges

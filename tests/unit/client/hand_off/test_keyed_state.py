@@ -199,7 +199,7 @@ def test_only_the_marks_range_is_noted_and_nothing_without_a_mark() -> None:
     assert set(mark.changed) == {key for key in state if hashed_key(key) in HALF}
     del mark
     gc.collect()
-    assert state._marks == ()  # what nobody has costs nothing
+    assert state._marks == ()  # ranges that nobody has cost nothing
 
 
 def test_chunks_are_neither_large_nor_many() -> None:

@@ -99,7 +99,7 @@ async def test_adopting_a_row_takes_three_rounds(tmp_path: Path) -> None:
 
         machine.context.tell = counted  # type: ignore[method-assign]
         await OwnedRows(store, ROOMS).load(lease(1), "attic")
-    # What a read at a quorum is: one question to each replica. Promising, settling, and reading.
+    # A read at a quorum is one question to each replica: promising, settling, and reading.
     replicas = len(nodes)
     assert 0 < said[PromiseFence] <= replicas
     assert said[MergeState] <= replicas

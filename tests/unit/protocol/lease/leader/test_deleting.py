@@ -247,7 +247,7 @@ def test_the_numbers_of_a_forgotten_pool_do_not_come_again(
 
 def test_a_restored_journal_does_not_begin_anew_with_pools_of_the_part_that_is_lost() -> None:
     driven, before = deleted()
-    copy = LeaseHistory(State(), 0)  # of before the pool was created
+    copy = LeaseHistory(State(), 0)  # the copy is older than the pool
     seat, state = restored(copy, driven.journal.seat, b"secret")
     again = LeaseTable(PoolCreated(pool="p", kind="hashed"), LeaseHistory(state, 0).first)
     assert seat.leadership > driven.journal.seat.leadership
