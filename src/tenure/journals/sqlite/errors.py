@@ -58,7 +58,8 @@ def translation(error: sqlite3.Error, path: Path) -> JournalError | None:
     if code == sqlite3.SQLITE_FULL or code in _WRITE_REFUSED:
         return JournalUnwritable(
             f"the journal {path} cannot be written ({error}), and nothing was: there is no space, "
-            "or a quota or limit on file sizes is reached. Make room; the manager goes on then"
+            "or a quota or limit on file sizes is reached. Make room: a manager that runs goes on "
+            "then by itself"
         )
     if code & _PRIMARY in _FORBIDDEN:
         return unwritable(path, str(error))
