@@ -8,7 +8,7 @@ import pytest
 
 from examples import hot_room
 from examples.product_page import Pages
-from tenure import Cache, CacheServer, Fenced
+from tenure import MISSING, Cache, CacheServer, Fenced
 from tests.examples.test_guides import GUIDES
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.test_prose import python_fences
@@ -42,10 +42,12 @@ async def test_a_table_behind_the_guides_server(
     names = programs(url)
     serving = asyncio.ensure_future(names["serve"]())
     async with Cache(url, value_type=str, patience=DEADLINE_SECONDS) as cache:
-        while await names["show"](cache, "tea") is None:  # its quiet is not told
+        # Nobody is told of its quiet, and on a busy machine a lease may end before it is looked at.
+        while (shown := cache.peek("tea")) is MISSING:
             assert not serving.done()
+            assert await names["show"](cache, "tea") in (None, "Green tea, 100 g")
             await asyncio.sleep(0.05)
-        assert cache.peek("tea") == "Green tea, 100 g"
+        assert shown == "Green tea, 100 g"
         await names["frontend"]()
         assert await names["show"](cache, "tea") == "Green tea, 50 g"
     serving.cancel()

@@ -23,12 +23,12 @@ import os, signal, sys, time, urllib.request
 
 def end(number, frame):
     with urllib.request.urlopen(os.environ["TENURE_MANAGERS"] + "/v1/status") as answer:
-        print("answered", flush=True)
+        os.write(1, b"answered\\n")  # in one piece, since two processes write
         sys.exit(5 if answer.status == 200 else 6)
 
 for each in sys.argv[1:]:
     signal.signal(signal.Signals[each], end)
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 time.sleep(60)
 """
 

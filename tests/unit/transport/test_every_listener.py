@@ -428,7 +428,8 @@ async def test_a_member_does_not_take_its_own_slowness_for_that_of_a_client(
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    listening = OwnListener(slow, "127.0.0.1:0", NOTHING, SHORT)
+    limits = ConnectionLimits(stuck_seconds=1)  # on a busy machine this client is slow, too
+    listening = OwnListener(slow, "127.0.0.1:0", NOTHING, limits)
     await listening.start()
     said = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(LARGE)
     async with asyncio.timeout(DEADLINE_SECONDS), connected(listening.url, said + LARGE) as reader:
