@@ -1,7 +1,9 @@
-"""Late writes of processes that are stopped in the middle, in SQLite and in PostgreSQL: none.
+"""Counts late writes of processes that are stopped in the middle, in SQLite and in PostgreSQL:
+there are none.
 
-200 rounds of each, as in `_late.py`, and without a fence for comparison, where some must be late:
-otherwise the rounds show nothing. PostgreSQL is left out where it is not installed.
+There are 200 rounds of each, as in `_late.py`. Rounds without a fence are for comparison: some of
+their writes must be late, because otherwise the rounds would show nothing. PostgreSQL is left out
+if it is not installed.
 """
 
 import sys

@@ -1,12 +1,14 @@
-"""A pool that is asked for more ranges than a table has: 2,049 owners of 64; 2,048 would fill it.
+"""A pool whose owners ask for more ranges than a table has: 2,049 owners of 64 ranges; 2,048 would
+fill it.
 
-The owners join from outside over real sockets, under the papers' ring, and let go at once of what
-is recalled. What must hold: everybody has something, every range has an owner, the table is not
-larger than it may be and a lookup reads it whole; what is not cut is told to whoever asks for the
-plan; an owner that lists more than a table has is refused, and nobody else notices; the leader
-leads on; and after `kill -9` another manager leads on from the journal, with the same ranges.
+The owners join from outside over real sockets, under the papers' ring, and at once let go of
+whatever is recalled. What must hold: every owner has something, every range has an owner, the table
+is not larger than it may be and a lookup reads it whole; the plan tells whoever asks for it which
+ranges are not cut; an owner that lists more than a table has is refused, and no other client
+notices; the leader continues to lead; and after `kill -9` another manager leads on from the
+journal, with the same ranges.
 
-The manager is one of the preset `paper`, so that owners on a busy machine have a minute to renew.
+The manager has the preset `paper`, so that owners on a busy machine have a minute to renew.
 """
 
 import asyncio

@@ -2,10 +2,11 @@
 
 In each round several processes take a turn with a key of their own, and are stopped with SIGSTOP
 while it is under way. Another owner, which is never stopped, gets their keys when their terms have
-run out, and takes a turn with each of them. Then they go on. Whoever of them says that its turn is
-done has answered for a key that another one had; all must raise LeaseLost. Then the same with
-entities: neither an answer nor a frame to a WebSocket may leave a process that was stopped in the
-turn of which it is. For what is written to a database meanwhile, see `fencing`.
+run out, and takes a turn with each of them. Then the stopped processes go on. A process that then
+says that its turn is done has answered for a key that another one had; all must raise LeaseLost.
+
+Then the same with entities: neither an answer nor a frame to a WebSocket may leave a process that
+was stopped in the turn that sent it. `fencing` covers what is written to a database meanwhile.
 """
 
 import asyncio

@@ -1,15 +1,17 @@
 """A rolling restart under load: what clients notice, and how often keys move.
 
-The service of `tenure demo`, in processes of its own: a manager, twelve owners that keep state, a
-frontend that hears of losses. Beside it this process sends requests at a steady rate, whether or
-not the ones before were answered. A tenth of them are sent while nothing happens; then all owners
-are restarted, two at a time, again and again, until all are sent. First each successor is started
-when its predecessor is gone; then all of it once more with each successor there before its
-predecessor is asked to leave. `--no-surge` and `--surge` run only one of the two.
+The service is that of `tenure demo`, in processes of its own: a manager, twelve owners that keep
+state, a frontend that hears of losses. Beside it this process sends requests at a steady rate,
+whether or not earlier ones were answered. It sends a tenth of them while nothing happens; then all
+owners are restarted, two at a time, again and again, until all requests are sent.
 
-`--requests N` is for a smaller run, `--rate N` for another rate, `--policy NAME` for another policy
-than a new pool has. Run it on a machine that does nothing else: where requests come faster than
-they can be done, what is measured is how they queue.
+In the first run each successor is started when its predecessor is gone; in the second, it is there
+before its predecessor is asked to leave. `--no-surge` and `--surge` run only one of the two.
+`--requests N` sets a smaller number of requests, `--rate N` another rate, `--policy NAME` another
+policy than a new pool has.
+
+Run it on a machine that does nothing else: if requests come faster than they can be served, the
+figures show only how they queue.
 """
 
 import asyncio

@@ -1,15 +1,15 @@
 """Services under restarts and kills: what their clients notice.
 
-Four processes of a service, under load from this one. First they are restarted in turn, each
+Four processes of a service are under load from this one. First they are restarted in turn, each
 successor started when its predecessor has handed over and ended, until all requests are sent: no
-request may fail, and no loss may be told. Then processes are killed at random instants, and each
-starts anew while others are killed, so that up to two are away: an acknowledged update of a
-document with a store may not be forgotten; what was put into a queue arrives in order, or a loss is
-told in its place; a subscriber of a topic receives what was published, or learns that it has missed
-some; a feed answers.
+request may fail, and no loss may be told. Then processes are killed at random instants. Each starts
+again while others are killed, so that up to two are away. An acknowledged update of a document with
+a store may not be forgotten; the messages of a queue arrive in order, or a loss is told in their
+place; a subscriber of a topic receives what was published, or learns that it has missed some; a
+feed answers.
 
-`--only NAME` is for one service, `--kills N` for another number of kills, `--no-restarts` for kills
-alone.
+`--only NAME` runs one service, `--kills N` sets another number of kills, `--no-restarts` does only
+the kills.
 """
 
 import asyncio

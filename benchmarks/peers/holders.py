@@ -1,14 +1,14 @@
 """Processes that share 64 partitions, each in the way that its system is meant to be used.
 
-A member is a process. A thread of it asks all the time which partitions this process believes to
-hold, by the call that its application would ask before it serves a request, and writes down when
-that changes and when it did not get to ask (see `beliefs.py`).
+A member is a process. One of its threads asks all the time which partitions the process believes to
+hold, by the call that an application would make before it serves a request. It writes down when the
+answer changes, and when it could not ask (see `beliefs.py`).
 
 tenure and kazoo's `SetPartitioner` deal partitions out themselves. Locks in Redis, leases in etcd
-and advisory locks in PostgreSQL do not: what deals them out is `ByLocks`, written here with care,
-as a user would have to. It knows who is there, wants its exact share, looks ten times a second for
-what is free, renews three times in a term, and trusts no lock whose term has run out by its own
-clock since it was last renewed; but it can look at that clock only when its loop comes around.
+and advisory locks in PostgreSQL do not: `ByLocks` deals them out, written here with care, as a user
+would have to. It knows the members, wants its exact share, looks ten times a second for free
+partitions, renews three times in a term, and trusts no lock whose term has run out by its own clock
+since it was last renewed; but it can look at that clock only when its loop comes around.
 """
 
 import base64

@@ -187,7 +187,7 @@ def test_5_6_a_filter_spares_looking_into_files_that_do_not_have_the_key(tmp_pat
     engine = filled(tmp_path, 2_000)
     before = blocks(engine)
     for n in range(500):
-        assert engine.get("t.f", [b"key-%05dx" % n]) == [None]  # between two that are there
+        assert engine.get("t.f", [b"key-%05dx" % n]) == [None]  # between two existing keys
     assert blocks(engine) - before <= 25  # one in a hundred is the filter's own error
     engine.close()
 

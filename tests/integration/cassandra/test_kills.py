@@ -1,12 +1,12 @@
 """A server is killed with -9 while rows are written, and started again.
 
-What was acknowledged is there, each mutation whole; a write of unknown outcome is repeated; and
-the store goes on by itself. A Cassandra or ScyllaDB of today is named by TENURE_CASSANDRA, and
-TENURE_CASSANDRA_KILL and TENURE_CASSANDRA_START are commands for the shell that kill and start one
-of its nodes. 1.2.0 is killed and started by such commands, too. It has no lightweight transactions,
-so the fence is tried on the small server, whose connections end in the middle of what was asked.
+Acknowledged writes are there, each mutation whole; a write of unknown outcome is repeated; and the
+store goes on by itself.
 
-TENURE_TEST_KILLS says how often, once unless it is set.
+TENURE_CASSANDRA names a present Cassandra or ScyllaDB, and TENURE_CASSANDRA_KILL and
+TENURE_CASSANDRA_START are shell commands that kill and start one of its nodes. Such commands kill
+and start 1.2.0, too. It has no lightweight transactions, so the fence is tried on the small server,
+whose connections end in the middle of a request. TENURE_TEST_KILLS says how often; once by default.
 """
 
 import asyncio

@@ -1,10 +1,11 @@
-"""The same answers as a real Cassandra 1.2.0, for random writes with ties and late times.
+"""Our store gives the same answers as a real Cassandra 1.2.0, for random writes with ties and late
+times.
 
-TENURE_TEST_WRITES says how many, 600 unless it is set; TENURE_TEST_SEED repeats a run.
+TENURE_TEST_WRITES says how many, 600 by default; TENURE_TEST_SEED repeats a run.
 
-Writes come in rounds, each of rows of its own. Some rounds run side by side, each with a connection
-of its own to the real one, so that nobody waits for a disk or an answer with nothing to do. What
-is asked of the real one is sent first, and its answer is taken when ours is there.
+Writes come in rounds, each with its own rows. Some rounds run side by side, each with its own
+connection to the real server, so that none of them waits idly for a disk or an answer. The real
+server gets its questions first, and its answers are read when ours are there.
 """
 
 import asyncio

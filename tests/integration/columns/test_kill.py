@@ -1,4 +1,4 @@
-"""A process that writes to a store is killed: what it was told is kept is there."""
+"""A process that writes to a store is killed: every acknowledged write is there afterwards."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Answers that are lost, members that are silent, and what stands in etcd that should not."""
+"""Answers are lost, members are silent, and etcd contains what it should not."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

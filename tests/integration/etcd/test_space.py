@@ -1,4 +1,4 @@
-"""Etcd out of space: what it refuses is told with the way out, and all goes on after that."""
+"""Etcd out of space: the error names the way out, and everything goes on after that."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Real nodes of the store whose datagrams do not come through, while their connections do."""
+"""Real nodes of the store lose their datagrams, but not their connections."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

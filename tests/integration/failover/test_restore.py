@@ -1,6 +1,6 @@
 """An old copy is put back, noticed and refused; then it is restored, and everything goes on.
 
-With the very commands of docs/operating/backup.md, but for the places that they name.
+The commands are those of docs/operating/backup.md, except for the places that they name.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Real nodes of the store: one is stopped past its conviction, has no room, or reaches nobody.
 
-At quorum the two others serve all the while, and when it is over all three have all of it.
+The two others serve at quorum all the while; when it is over, all three nodes have everything.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A service at its port: how it ends."""
+"""A service at its port ends in good order."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,6 @@
-"""A port takes connections one by one, with small buffers, and again when there are files."""
+"""A port accepts connections one by one, with small buffers, and accepts again when there are
+files.
+"""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""A message before its connection: refused at once, or made to fit its connection."""
+"""A message before its connection exists is refused at once, or made to fit the connection."""
 
 import pytest
 

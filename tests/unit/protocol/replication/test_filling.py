@@ -1,4 +1,4 @@
-"""A node gains a range: it wipes, copies, goes on where it was, and catches up (R15, R17)."""
+"""A node gains a range: it wipes, copies, continues after a break, and catches up (R15, R17)."""
 
 from itertools import pairwise
 

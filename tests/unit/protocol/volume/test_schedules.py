@@ -1,6 +1,6 @@
 """Schedules that a naive protocol fails: each broke a plausible version of a rule.
 
-Those of the server's own life are in `test_schedules_of_servers.py` and
+Schedules of the server's own life are in `test_schedules_of_servers.py` and
 `test_schedules_of_starts.py`. `sim/volume` leaves each rule out, and then the schedule of its name
 must fail (`tests/simulation/test_volume_rules_left_out.py`).
 """
