@@ -1,4 +1,6 @@
-"""Attested death with real processes: who is gone, who only seems so, and what is seen of it."""
+"""Attested death with real processes: some are gone, some only seem so, and witnesses see only
+some.
+"""
 
 import os
 import signal

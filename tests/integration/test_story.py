@@ -44,7 +44,7 @@ def parsed(log: str) -> Iterator[dict[str, Any]]:
 
 
 def causes(line: dict[str, Any]) -> list[str]:
-    """Several, where one message tells of several stories."""
+    """Return the causes: several, if one message tells several stories."""
     return str(line.get("cause", "")).replace(",", " ").split()
 
 

@@ -399,7 +399,7 @@ Assignment = tuple[tuple[Key, str | None], ...]
 
 
 def assigned(script: Callable[[Sequence[str]], Assignment]) -> PolicyMaker:
-    """A policy that a test writes: from the names that are there to who has what, from where on."""
+    """Make the policy of a test: its script turns the names of members into starts and owners."""
 
     def policy(situation: Situation) -> Plan:
         incarnations = {each.name: each.incarnation for each in situation.candidates}

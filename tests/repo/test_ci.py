@@ -25,7 +25,7 @@ def program(path: Path, body: str) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A place with the script and nothing else, in which everything passes at once."""
+    """Return a place with the script and nothing else, in which everything passes at once."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     program(tmp_path / ".ci/etcd", "echo etcd Version: 3.4.0")

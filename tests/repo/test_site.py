@@ -1,6 +1,6 @@
-"""The site of the documents: every page is in its navigation, and its pictures need nobody else.
+"""The site of the documents: every page is in its navigation, and its pictures need no other host.
 
-`make docs` builds it. What is tested here is what it is built from, so that no generator is needed.
+`make docs` builds it. These tests look at what it is built from, so they need no generator.
 """
 
 import json

@@ -440,8 +440,8 @@ class Stage:
         return self.committed.tables[POOL].rights[key]
 
     def check_beliefs(self, owner: OwnerActor, before: tuple[Leased, ...]) -> None:
-        """An owner has begun to believe: nobody else may (S1), under a new number (S3) that the
-        journal has (S4).
+        """Check a new belief: no other owner believes (S1), and its number is new (S3) and in the
+        journal (S4).
         """
         for lease in owner.believed:
             for other in self.owners:

@@ -84,7 +84,7 @@ def test_a_goodbye_whose_answer_was_lost_is_said_again() -> None:
 
 
 def test_who_meets_another_journal_while_closing_is_gone() -> None:
-    """P22: nothing that it had means anything there; it must not join anew, to say goodbye to a
+    """P22: nothing that it had means anything there. It must not join again to say goodbye to a
     manager that never met it, and keep its name there for a whole hold.
     """
     stage, a, o = one_owner()
@@ -111,7 +111,7 @@ def test_a_hung_owner_lets_its_leases_run_out() -> None:
 
 
 def test_a_recall_deadline_passes_in_spite_of_a_callback_that_hangs() -> None:
-    """P10: the application has all of `recall_ns`, and no more."""
+    """P10: the application has all of `recall_ns`, but not more."""
     stage, a, o = one_owner()
     p = stage.owner("p")
     stage.run(1)

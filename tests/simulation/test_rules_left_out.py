@@ -28,8 +28,8 @@ from tests.unit.protocol.log.test_leadership import beating
 
 
 def an_overtaken_leader_answers_a_search() -> None:
-    """P19: the owner has followed leadership 2, whose manager fell silent; the first one, stopped
-    all the while, answers the question who leads.
+    """P19: the owner has followed leadership 2, whose manager fell silent. The first manager,
+    stopped all the while, answers the question who leads.
     """
     driven = renewing()
     driven.take(ManagerLost("a"))

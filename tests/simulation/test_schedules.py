@@ -306,8 +306,8 @@ def test_4_who_has_met_the_new_leader_ignores_the_old() -> None:
 
 
 def test_5_a_recalled_range_stays_with_its_owner_while_it_renews() -> None:
-    """P10, P4: letting go takes 30 s, more than twice the hold; renewals go on, the hold with them,
-    and nobody else gets the range before the deadline, or it is returned.
+    """P10, P4: letting go takes 30 s, more than twice the hold. Renewals go on, and the hold with
+    them, and no other owner gets the range before the deadline, unless it is returned.
     """
     stage = Stage(msgspec.structs.replace(DEFAULT, recall_ns=seconds(30)))
     a, o = stage.manager("a"), stage.owner("o")

@@ -214,7 +214,7 @@ SILENCE_UNNOTICED = Canary("", patches=((OwnerMachine, "_ask_or_search", _only_a
 
 def test_16_silence_is_followed_by_a_search_although_requests_are_repeated() -> None:
     """P24: no connection breaks, no answer comes. Silence counts from the first request that was
-    not answered; each retry sets a timer anew, but not this.
+    not answered; each retry sets a timer again, but does not restart this.
     """
     the_manager_falls_silent()
     ends_badly(the_manager_falls_silent, without=SILENCE_UNNOTICED)

@@ -383,7 +383,9 @@ def test_8_a_reused_pid_is_another_process() -> None:
 
 
 def the_witness_has_moved() -> None:
-    """It finds itself elsewhere than where it joined from: what it sees there shows nothing."""
+    """It is now in another place than the one from which it joined: what it sees there shows
+    nothing.
+    """
     it = scene()
     assert it.p.on_host is not None
     it.p.on_host.namespace = 2

@@ -63,7 +63,7 @@ def marks(answer: Any) -> tuple[Leased, ...]:  # noqa: ANN401 - whatever was cau
 
 def test_a_fingerprint_of_less_than_the_table_gives_is_asked_again_in_full() -> None:
     """P5: the answer that granted more is lost. The fingerprint of what was held before says
-    nothing; the list that follows disclaims the grant, which is made anew.
+    nothing; the list that follows disclaims the grant, which is then made again.
     """
     a_grant_that_its_owner_never_hears_of()
     ends_badly(a_grant_that_its_owner_never_hears_of, without="fingerprint-not-compared")

@@ -33,7 +33,7 @@ def test_9_a_leader_answers_nobody_before_it_has_caught_up() -> None:
 
 def test_9_what_was_appended_and_not_heard_of_is_known_to_the_next_leader() -> None:
     """P18, S4: a's last append, a grant, took effect, and then a was killed; nobody was told. The
-    owner did not list it, so b grants anew, under a higher number.
+    owner did not list it, so b grants again, under a higher number.
     """
     stage = Stage()
     a = stage.manager("a")

@@ -53,7 +53,7 @@ class Clients:
         self.clients.append(Client(address, process))
 
     async def share(self, leadership: int = 0) -> list[dict[str, Any]]:
-        """Wait until the keys are shared, by the word of that leadership; what each client says.
+        """Wait until the keys are shared under that leadership; return what each client says.
 
         Every client has keys, no two have the same, and every lookup finds every key where it is.
         """
@@ -70,8 +70,9 @@ class Clients:
 
     @staticmethod
     def _check_one_owner(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> None:
-        """Clients are asked at different instants, between which a key may move. Who has it under
-        the same number twice running has had it in between, while all the others were asked.
+        """Clients are asked at different instants, between which a key may move. A client that has
+        it under the same number twice running has had it in between, while all the others were
+        asked.
         """
         holders: dict[str, int] = {}
         for client, (earlier, later) in enumerate(zip(before, now, strict=False)):

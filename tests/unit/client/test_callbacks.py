@@ -127,7 +127,7 @@ def test_without_a_loop_of_the_applications_they_are_called_in_a_thread() -> Non
 def test_when_the_applications_loop_is_gone_what_was_to_follow_follows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Else the range would never be returned."""
+    """Otherwise the range would never be returned."""
     stage = Stage()
 
     async def application() -> None:

@@ -116,7 +116,7 @@ async def test_a_socket_stays_open_when_its_key_moves_and_nothing_is_lost_or_dou
 
 
 async def test_an_edge_that_answers_late_brings_nothing_old_back() -> None:
-    """The key has gone and come back meanwhile, and what was kept elsewhere counts."""
+    """The key has gone and come back meanwhile, and the state that another member kept counts."""
     async with on_stage(2, kind=Room) as stage:
         one, two = stage.members
         key = stage.key_of(one)

@@ -283,7 +283,7 @@ async def test_what_an_owner_refuses_is_passed_on_with_when_to_come_again() -> N
 
 
 class Late:
-    """Learns only in time who has a feed now."""
+    """Learns only later which process has a feed now."""
 
     def __init__(self, addresses: list[str]) -> None:
         self.addresses = addresses

@@ -20,7 +20,7 @@ TTL = 100.0
 
 
 class SlowOrigins:
-    """Feeds elsewhere, of which none answers before it may."""
+    """Feeds of others, none of which answers before the test lets it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -146,7 +146,9 @@ async def public(
 
 @pytest.mark.asyncio
 async def test_a_name_is_looked_up_at_each_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may lead elsewhere a moment later, and nothing that was found before is relied on."""
+    """It may lead to another address a moment later, so nothing that was found before
+    is relied on.
+    """
     async with public(monkeypatch, "127.0.0.1", "10.0.0.1") as (url, asked):
         asking = Outward()
         try:

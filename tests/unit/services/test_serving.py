@@ -79,7 +79,7 @@ class Held:
             return await read(of, asked)
 
         monkeypatch.setattr(Documents, "read", slowly)
-        monkeypatch.setattr(service_gate, "ENDS_SECONDS", 0.01)  # what is not waited for, ends
+        monkeypatch.setattr(service_gate, "ENDS_SECONDS", 0.01)  # nobody waits for these: they end
 
 
 async def test_what_is_under_way_is_answered_before_the_process_ends_and_no_more_is_taken(

@@ -1,4 +1,4 @@
-"""HotKeys: whom they are made of, when, and how even their load is by what owners say."""
+"""HotKeys: which keys they are, when, and how even the owners report their load."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -165,7 +165,7 @@ class Stage:
         )
 
     def has_settled(self) -> bool:
-        """Whether everything is where it should be, so that nothing is handed over any more."""
+        """Return whether everything is where it should be, so that no more hand-offs follow."""
         plan = self.cluster.ask(ReadPlan("rooms"))
         assert isinstance(plan, PlanRead)
         return not plan.flows

@@ -130,7 +130,7 @@ def test_where_successors_come_first_a_rolling_restart_moves_each_key_once(
 
 
 def test_who_waits_is_no_taker_where_another_carries_too_much() -> None:
-    """Else it would be filled up after all, for it carries least."""
+    """Otherwise it would be filled up after all, because it carries least."""
     present = RangeMap.at_starts(SIXTEENTHS, [1] * 8 + [2] * 4 + [3] * 4)
     plan = Weighted()(Situation(candidates(1, 2, 3, 4), table(present), NOW, EVEN))
     assert 0 < moved(present, plan.owners) <= DEFAULT.budget

@@ -1,4 +1,4 @@
-"""Balance by what ranges weigh: each phase by a small table."""
+"""Balance by the weight of ranges: each phase by a small table."""
 
 from collections import Counter
 

@@ -17,7 +17,7 @@ TICKS = 3
 
 
 class Hasty(Pinger):
-    """Takes the answer to an older number for that to its newest: a rule left out."""
+    """Mistakes the answer to an older number for that to its newest: a rule left out."""
 
     def handle(self, now: Instant, event: Got | Gone) -> Output[Send]:
         if isinstance(event, Got):

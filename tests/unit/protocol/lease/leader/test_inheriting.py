@@ -69,7 +69,7 @@ def test_what_an_inherited_owner_does_not_list_is_free_at_once() -> None:
 
 
 def test_inherited_owners_are_planned_for_before_they_speak() -> None:
-    """Else a new leader would begin by recalling everything from the first that finds it."""
+    """Otherwise a new leader would begin by recalling everything from the first that finds it."""
     desk = inheriting()
     desk.advance(at(0))
     assert marks(desk.ask(at(1), 1, A, (Held(start=b"", end=b"m", number=5),))) == [

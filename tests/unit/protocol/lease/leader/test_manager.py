@@ -414,7 +414,7 @@ def test_a_compaction_that_comes_after_a_takeover_takes_nothing_away() -> None:
 
 
 def test_a_state_is_taken_when_all_of_it_is_committed() -> None:
-    """Else a later leader would know what was never durable."""
+    """Otherwise a later leader would know what was never durable."""
     driven = Driven(compact_after=1)
     driven.join()
     for call in driven.calls:

@@ -143,7 +143,9 @@ def test_what_failed_later_is_to_come_back() -> None:
 def test_what_is_not_ordered_any_more_in_its_last_step_is_to_come_back(
     orders: tuple[HandOff, ...],
 ) -> None:
-    """Else nobody would serve it until the deadline: no order can be begun on what is not held."""
+    """Otherwise no owner would serve it until the deadline: no order can be begun on what is not
+    held.
+    """
     copies = giving()
     assert copies.take_orders(orders) == ([StopHandOver(ORDER)], True)
     assert copies.listed() == (Copy(start=b"", end=b"m", number=NUMBER, taker=ME),)
