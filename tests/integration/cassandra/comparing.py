@@ -178,18 +178,18 @@ def _last_below(end: bytes) -> bytes:
     return end[:-1] + bytes([end[-1] - 1]) + MOST
 
 
-async def scan_ours(store: ColumnStore, start: bytes, end: bytes) -> list[Any]:
-    """The rows from `start` to `end`, excluded, with their columns."""
+async def scan_ours(store: ColumnStore, family: str, start: bytes, end: bytes) -> list[Any]:
+    """Return the rows from `start` to `end`, excluded, with what they have in a family."""
     return [
-        (row.key, [_plain(each) for each in row.families["simple"]])
+        (row.key, [_plain(each) for each in row.families[family]])
         async for row in store.scan(TABLE, start=start, end=end, within=ALL)
-        if "simple" in row.families
+        if family in row.families
     ]
 
 
-def scan_theirs(client: ThriftClient, start: bytes, end: bytes) -> list[Any]:
+def scan_theirs(client: ThriftClient, family: str, start: bytes, end: bytes) -> list[Any]:
     """Scan as `scan_ours` does. They also list rows of which everything is deleted, without
     columns.
     """
-    rows = client.rows("simple", start, _last_below(end), Slice(most=ALL), 1000)
+    rows = client.rows(family, start, _last_below(end), Slice(most=ALL), 1000)
     return [(key, [_as_ours(each) for each in columns]) for key, columns in rows if columns]

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -137,7 +138,8 @@ async def compare_round(
             f"seed {seed}, write {each}: {write}, then {question}"
         )
     start, end = (rows + key for key in sorted(random.sample(KEYS, 2)))
-    for bounds in ((rows, beyond), (start, beyond), (rows, end), (start, end)):
-        assert await scan_ours(store, *bounds) == scan_theirs(client, *bounds), (
-            f"seed {seed}, after the round of write {first}: rows {bounds}"
+    bounds = ((rows, beyond), (start, beyond), (rows, end), (start, end))
+    for family, asked in product(FAMILIES, bounds):
+        assert await scan_ours(store, family, *asked) == scan_theirs(client, family, *asked), (
+            f"seed {seed}, after the round of write {first}: {family} of rows {asked}"
         )
