@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import shutil
 import time
 from collections.abc import Iterable
@@ -379,7 +380,8 @@ async def _copy_one(
         if time.monotonic() - told > PROGRESS_SECONDS:
             told = time.monotonic()
             where = shown_name(table.keys.decode(key))
-            on = f"{columns} columns; to go on here: --table {table.name} --after {where}"
+            again = f"--table {table.name} --after={shlex.quote(where)}"
+            on = f"{columns} columns; to go on here: {again}"
             tell_done(on, as_json=as_json, table=table.name, columns=columns, after=where)
     whole = f"{table.name}: {columns} columns copied"
     tell_done(whole, as_json=as_json, table=table.name, columns=columns)

@@ -1,6 +1,7 @@
 """`tenure columns`: what operators do with a store in a directory."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from tenure.cli import columns
 from tenure.cli.app import run
+from tenure.columns import copying
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
@@ -133,6 +136,25 @@ def test_copy_keeps_times_and_may_be_begun_again(
     assert said(capsys, "scan", target, "mail") == said(capsys, "scan", url, "mail")
     behind = said(capsys, "copy", url, target, "--table", "mail", "--after", "ann")
     assert "mail: 2 columns copied" in behind
+
+
+def test_a_copy_says_how_to_go_on_after_each_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr(copying, "ROWS_AT_ONCE", 1)
+    url, keys = f"rocksdb:{tmp_path / 'odd'}", ["--odd", "ann smith", "it's"]
+    with open_store(url, MAIL) as store:
+        for key in keys:
+            store.insert(MAIL, key, {"raw": {b"k": b""}})
+    lines = said(capsys, "copy", url, f"rocksdb:{tmp_path / 'whole'}").splitlines()
+    told = [line.partition("to go on here: ")[2] for line in lines]
+    for number, line in enumerate(filter(None, told), 1):
+        target = f"rocksdb:{tmp_path / str(number)}"
+        said(capsys, "copy", url, target, *shlex.split(line))
+        with open_store(target, MAIL) as store:
+            assert [row.key for row in store.scan(MAIL)] == keys[number:]
+    assert len(list(filter(None, told))) == len(keys)
 
 
 def test_check_finds_what_does_not_agree(url: str, capsys: pytest.CaptureFixture[str]) -> None:
