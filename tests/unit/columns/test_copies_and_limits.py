@@ -102,11 +102,11 @@ async def test_what_is_exactly_at_a_limit_is_taken_and_what_is_one_beyond_is_not
             await store.insert(TABLE, "a", {"f": {1: bytes((16 << 20) + 1)}})
         most = dict.fromkeys(range(65_536), b"")
         await store.insert(TABLE, "b", {"f": most})
-        with pytest.raises(SchemaError, match="65536 at most"):
+        with pytest.raises(SchemaError, match="at most 65536"):
             await store.insert(TABLE, "b", {"f": most | {-1: b""}})
         halves = {1: bytes((16 << 20) - 8), 2: bytes((16 << 20) - 8)}
         await store.insert(TABLE, "c", {"f": halves})
-        with pytest.raises(SchemaError, match="33554432 at most"):
+        with pytest.raises(SchemaError, match="at most 33554432"):
             await store.insert(TABLE, "c", {"f": halves | {2: bytes((16 << 20) - 7)}})
 
 
