@@ -255,6 +255,17 @@ def test_an_answer_that_comes_after_its_own_contact_is_too_late() -> None:
     assert (driven.said(), driven.machine.in_contact) == (["answered too late"], False)
 
 
+def test_contact_counts_from_when_the_answered_sync_was_sent() -> None:
+    """P17."""
+    driven = Driven()
+    driven.hear(at(0.1), response(driven, Entry(start=b"", end=None, owner=1, number=3, since=3)))
+    while driven.wake_at < Instant(CONTACT_NS):
+        driven.advance(driven.wake_at)
+    assert driven.machine.in_contact
+    driven.advance(Instant(CONTACT_NS))
+    assert not driven.machine.in_contact
+
+
 @pytest.mark.parametrize(
     "push",
     [
