@@ -23,9 +23,9 @@ PURE = ("tenure.base", "tenure.protocol")
 MAY_IMPORT = {
     "__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "contextlib",
     "copy", "dataclasses", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
-    "hmac", "ipaddress", "itertools", "math", "msgspec", "numbers", "operator", "re", "statistics",
-    "string", "struct", "types", "typing", "urllib.parse", "xxhash", "zlib",
-    "tenure",
+    "hmac", "ipaddress", "itertools", "math", "msgspec", "numbers", "operator", "re",
+    "reprlib", "statistics", "string", "struct", "types", "typing", "urllib.parse", "xxhash",
+    "zlib", "tenure",
 }  # fmt: skip
 
 # A generator is an argument; its type may be named. The module's own functions are one global.

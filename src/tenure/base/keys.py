@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from xxhash import xxh3_64_digest
 
+from tenure.base.names import shown
 from tenure.errors import KeyTypeError
 
 Key: TypeAlias = bytes
@@ -37,7 +38,7 @@ def hashed_key(value: UserKey) -> Key:
         return value.to_bytes(HASHED_KEY_BYTES, "big")
     msg = (
         f"a key of a hashed pool is a str, bytes, or an int from 0 to 2**64 - 1, "
-        f"not {value!r} ({type(value).__name__}); turn it into one of these first"
+        f"not {shown(value)} ({type(value).__name__}); turn it into one of these first"
     )
     raise KeyTypeError(msg)
 
@@ -52,7 +53,7 @@ def ordered_key(value: UserKey) -> Key:
     if isinstance(value, bytes):
         return value
     msg = (
-        f"a key of an ordered pool is a str or bytes, not {value!r} ({type(value).__name__}); "
+        f"a key of an ordered pool is a str or bytes, not {shown(value)} ({type(value).__name__}); "
         "encode it so that its bytes sort as you want, for example with int.to_bytes"
     )
     raise KeyTypeError(msg)
@@ -68,8 +69,8 @@ def _encoded(text: str) -> bytes:
 def no_utf8(text: UserKey) -> KeyTypeError:
     """The error for a `str` that cannot be encoded."""
     return KeyTypeError(
-        f"{text!r} is not a key: it holds half a character, which UTF-8 does not have; pass bytes, "
-        "for example text.encode(errors='surrogatepass'), or os.fsencode(path) for a path"
+        f"{shown(text)} is not a key: it holds half a character, which UTF-8 does not have; pass "
+        "bytes, for example text.encode(errors='surrogatepass'), or os.fsencode(path) for a path"
     )
 
 

@@ -5,17 +5,22 @@ Names stand in URLs, logs, terminals and the journal, so every character of one 
 """
 
 import re
+from reprlib import Repr
 
 NAME_CHARACTERS = 200
 SHOWN_CHARACTERS = 40
 """Of what is refused; it may be a document."""
 
 _UNSAYABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SHORT = Repr()
+_SHORT.maxother = 2 * SHOWN_CHARACTERS
 
 
 def shown(value: object) -> str:
-    """`value` as an error shows it."""
-    return repr(value[:SHOWN_CHARACTERS] if isinstance(value, str | bytes) else value)
+    """`value` as an error shows it, however large it is."""
+    if isinstance(value, str | bytes):
+        return repr(value[:SHOWN_CHARACTERS])
+    return _SHORT.repr(value)
 
 
 def wrong_with_name(name: object) -> str | None:

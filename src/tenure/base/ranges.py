@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from tenure.base.keys import Key
+from tenure.base.names import shown
+from tenure.errors import KeyTypeError
 
 LOWEST: Key = b""
 
@@ -16,8 +18,14 @@ class KeyRange(msgspec.Struct, frozen=True, order=False, array_like=True, gc=Fal
     end: Key | None = None
 
     def __post_init__(self) -> None:
-        if self.end is not None and self.end <= self.start:
-            msg = f"a range ends after its start: start {self.start!r}, end {self.end!r}"
+        start, end = self.start, self.end
+        if not isinstance(start, bytes) or not (end is None or isinstance(end, bytes)):
+            raise KeyTypeError(
+                f"a range is from bytes to bytes, or to None, not from {shown(start)} to "
+                f"{shown(end)}; `key(...)` of an owner or a lookup gives the bytes of a key"
+            )
+        if end is not None and end <= start:
+            msg = f"a range ends after its start: start {shown(start)}, end {shown(end)}"
             raise ValueError(msg)
 
     def __contains__(self, key: Key) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from tenure.base.ranges import WHOLE, KeyRange, gaps, lower_end
+from tenure.errors import KeyTypeError
 
 LOW, MIDDLE, HIGH = KeyRange(b"", b"g"), KeyRange(b"g", b"p"), KeyRange(b"p", None)
 
@@ -23,6 +24,20 @@ def test_a_range_without_an_end_has_every_key_above() -> None:
 def test_a_range_that_ends_before_it_starts_is_refused(end: bytes) -> None:
     with pytest.raises(ValueError, match="ends after its start"):
         KeyRange(b"g", end)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(5, None), ("a", "b"), (b"a", "b"), (b"", 7), (None, b"a")]
+)
+def test_a_range_of_what_are_no_keys_is_refused(start: object, end: object) -> None:
+    with pytest.raises(KeyTypeError, match="a range is from bytes to bytes, or to None, not from"):
+        KeyRange(start, end)  # type: ignore[arg-type]
+
+
+def test_a_refusal_shows_the_beginning_of_a_long_bound() -> None:
+    with pytest.raises(ValueError, match="ends after its start") as raised:
+        KeyRange(b"b" * 100_000, b"a" * 100_000)
+    assert len(str(raised.value)) < 200
 
 
 @pytest.mark.parametrize(
