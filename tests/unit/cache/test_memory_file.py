@@ -271,7 +271,7 @@ class Fence:
     ("fence", "why"),
     [
         (lambda number: 1 // (number - 1), "ZeroDivisionError"),
-        (lambda number: None if number else 0, "fence returned None; it returns the highest"),
+        (lambda number: None if number else 0, "fence returned None; it must return the highest"),
     ],
 )
 async def test_a_store_that_cannot_be_fenced_is_not_served(
