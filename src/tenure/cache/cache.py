@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.cache.board import WHAT, CacheBoard, HitSampler
 from tenure.cache.cache_engine import CacheEngine
 from tenure.cache.hit import MISSING, Hits
@@ -74,7 +75,7 @@ class CacheClient(Enterable[CacheEngine]):
         self._check_usable()
         if not is_as_of(as_of):
             raise ConfigurationError(
-                f"as_of is what `cache.proof(key).as_of` returned somewhere, not {as_of!r}"
+                f"as_of is what `cache.proof(key).as_of` returned somewhere, not {shown(as_of)}"
             )
         return self._engine.saw(self.board.keys.key(key), as_of)
 

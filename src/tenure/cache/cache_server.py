@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 from tenure.base.hosts import is_loopback
 from tenure.base.instants import seconds
+from tenure.base.names import shown
 from tenure.base.noted import Noted
 from tenure.cache.cache_engine import PATH
 from tenure.cache.memory_file import MemoryFile
@@ -265,10 +266,12 @@ class CacheServer(Enterable[CacheServerEngine]):
         _environment: Environment | None = None,
     ) -> None:
         if not isinstance(volume, Volume):
-            raise ConfigurationError(f"a CacheServer serves a Volume, not {volume!r}")
+            raise ConfigurationError(f"a CacheServer serves a Volume, not {shown(volume)}")
         check_callback("fence", fence)
         if remembers not in ("longest", "latest end"):
-            raise ConfigurationError(f'remembers is "longest" or "latest end", not {remembers!r}')
+            raise ConfigurationError(
+                f'remembers is "longest" or "latest end", not {shown(remembers)}'
+            )
         self.volume = volume
         environment = _environment or environment_here(credentials)
         is_safe = checked_flag("insecure", insecure) or environment.credentials.mutual
@@ -322,8 +325,8 @@ def _checked_memory(memory: object) -> Path | None:
     found = Path(memory) if isinstance(memory, str | os.PathLike) else None
     if found is None or not found.name or "\0" in str(found):
         raise ConfigurationError(
-            f"memory is the path of a file that this server may write, not {memory!r}; write it "
-            'like memory="/var/lib/shop/rows.volume"'
+            f"memory is the path of a file that this server may write, not {shown(memory)}; write "
+            'it like memory="/var/lib/shop/rows.volume"'
         )
     return found
 
@@ -332,8 +335,8 @@ def _checked_listen(listen: object, *, insecure: bool) -> str:
     host, _, port = listen.rpartition(":") if isinstance(listen, str) else ("", "", "")
     if not (host and port.isdecimal() and int(port) <= LAST_PORT):
         raise ConfigurationError(
-            f'listen is "HOST:PORT", port 0 for one that is free, not {listen!r}; write it like '
-            f'listen="{LISTEN}"'
+            f'listen is "HOST:PORT", port 0 for one that is free, not {shown(listen)}; write it '
+            f'like listen="{LISTEN}"'
         )
     if not insecure and not is_loopback(host.strip("[]")):
         raise ConfigurationError(

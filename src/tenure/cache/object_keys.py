@@ -20,6 +20,7 @@ from tenure.base.keys import (
     hashed_key,
     ordered_key,
 )
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, KeyTypeError
 
 KeysOf = Literal["alone"] | PoolKind
@@ -32,7 +33,7 @@ class ObjectKeys:
 
     def __init__(self, key_type: type[UserKey], of: KeysOf = "alone") -> None:
         if key_type not in _TYPES:
-            raise ConfigurationError(f"key_type is str, bytes or int, not {key_type!r}")
+            raise ConfigurationError(f"key_type is str, bytes or int, not {shown(key_type)}")
         if key_type is int and of == "ordered":
             raise ConfigurationError("the keys of an ordered pool are str or bytes, not int")
         self.key_type = key_type

@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.cache.object_keys import KeysOf, ObjectKeys
 from tenure.cache.volume_write import RunsWrites, VolumeWrite
 from tenure.client.arguments import (
@@ -114,7 +115,7 @@ class Volume(Generic[V]):
         self.durable = checked_flag("durable", durable)
         self.keys: ObjectKeys = ObjectKeys(key_type)
         if mode not in ("strong", "best effort"):
-            raise ConfigurationError(f'mode is "strong" or "best effort", not {mode!r}')
+            raise ConfigurationError(f'mode is "strong" or "best effort", not {shown(mode)}')
         self.terms = Terms(
             term_ns=seconds(checked_seconds("term", term)),
             lease_ns=seconds(checked_seconds("lease", lease)),
@@ -202,6 +203,6 @@ def _loading(load: Load) -> Callable[[Any, int], object]:
 
 def _checked(name: str, call: object, arguments: int) -> Callable[..., object]:
     if not callable(call):
-        raise ConfigurationError(f"{name} is a function or a coroutine function, not {call!r}")
+        raise ConfigurationError(f"{name} is a function or a coroutine function, not {shown(call)}")
     check_arity(name, call, arguments)
     return call

@@ -71,7 +71,8 @@ def checked_address(address: object) -> str:
         )
     if not isinstance(address, str):
         raise ConfigurationError(
-            f"address is a str, not {address!r} ({type(address).__name__}); write it like {example}"
+            f"address is a str, not {shown(address)} ({type(address).__name__}); write it like "
+            f"{example}"
         )
     if len(address) > ADDRESS_CHARACTERS:
         raise ConfigurationError(
@@ -94,7 +95,7 @@ def checked_kind(kind: object) -> PoolKind:
         return "hashed"
     if kind == "ordered":
         return "ordered"
-    raise ConfigurationError(f'kind is "hashed" or "ordered", not {kind!r}')
+    raise ConfigurationError(f'kind is "hashed" or "ordered", not {shown(kind)}')
 
 
 def checked_seconds(what: str, value: object) -> float:
@@ -176,7 +177,7 @@ def checked_listening(
 
 def _no_place(given: object, of: str) -> ConfigurationError:
     return ConfigurationError(
-        f'{of}listen is "HOST:PORT", port 0 for one that is free, not {given!r}; '
+        f'{of}listen is "HOST:PORT", port 0 for one that is free, not {shown(given)}; '
         f'write it like {of}listen="10.0.0.7:0"'
     )
 
@@ -189,7 +190,8 @@ def checked_told_address(given: object, of: str = "hand_off_") -> str | None:
     if not is_url or len(str(given)) > ADDRESS_CHARACTERS:
         raise ConfigurationError(
             f"{of}address is the URL under which others reach this owner, like "
-            f'"http://10.0.0.7:8400", not {given!r}; leave it out where that is where it listens'
+            f'"http://10.0.0.7:8400", not {shown(given)}; leave it out where that is where it '
+            "listens"
         )
     return str(given).rstrip("/")
 
@@ -209,7 +211,7 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
     """Return the labels that describe an owner."""
     if labels is not None and not isinstance(labels, Mapping):
         raise ConfigurationError(
-            f"labels are a dict from str to str, not {labels!r}; write them like "
+            f"labels are a dict from str to str, not {shown(labels)}; write them like "
             'labels={"zone": "b"}'
         )
     checked = dict(labels or {})
@@ -217,7 +219,7 @@ def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
         raise ConfigurationError(f"{len(checked)} labels; at most {LABELS_PER_OWNER} are allowed")
     for label, value in checked.items():
         if not isinstance(label, str) or not isinstance(value, str):
-            raise ConfigurationError(f"labels map str to str, not {label!r}: {value!r}")
+            raise ConfigurationError(f"labels map str to str, not {shown(label)}: {value!r}")
         if max(len(label), len(value)) > LABEL_CHARACTERS:
             raise ConfigurationError(
                 f"label {label[:40]!r} or its value is longer than {LABEL_CHARACTERS} characters"
@@ -249,5 +251,5 @@ def checked_flag(what: str, value: object) -> bool:
 def checked_count(what: str, value: object) -> int:
     """A limit."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigurationError(f"{what} is a number from 1 on, not {value!r}")
+        raise ConfigurationError(f"{what} is a number from 1 on, not {shown(value)}")
     return value

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.base.names import shown
 from tenure.base.ranges import KeyRange
 from tenure.errors import ConfigurationError, TenureError
 from tenure.runtime.clock import Clock
@@ -49,7 +50,7 @@ class Job(NamedTuple):
     """When the term of what it is about runs out."""
 
 
-def shown(ranges: Sequence[KeyRange]) -> str:
+def shown_ranges(ranges: Sequence[KeyRange]) -> str:
     """Name what a callback is about, as the log shows it."""
     first = ", ".join(map(str, ranges[:SHOWN_RANGES]))
     more = len(ranges) - SHOWN_RANGES
@@ -63,7 +64,7 @@ def check_callback(name: str, callback: object) -> None:
     if not callable(callback):
         raise ConfigurationError(
             f"{name} is called, so it must be a function or a coroutine function, "
-            f"not {callback!r}; leave it out where there is nothing to do"
+            f"not {shown(callback)}; leave it out where there is nothing to do"
         )
     check_arity(name, callback, 1)
 
@@ -79,7 +80,7 @@ def check_arity(name: str, callback: Callable[..., object], arguments: int) -> N
     except TypeError as error:
         what = f"{arguments} argument" + ("s" if arguments != 1 else "")
         raise ConfigurationError(
-            f"{name} is called with {what}, and {callback!r} takes {signature}: {error}"
+            f"{name} is called with {what}, and {shown(callback)} takes {signature}: {error}"
         ) from None
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from tenure.base.names import shown
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.errors import ConfigurationError, TenureError
@@ -27,7 +28,7 @@ class MetricsCollector(FamiliesCollector):
             if not callable(getattr(each, "stats", None)):
                 raise ConfigurationError(
                     "a MetricsCollector watches Owners, Lookups, Caches, CacheServers, Entities "
-                    f"and Services, not {each!r}"
+                    f"and Services, not {shown(each)}"
                 )
         self._watched = watched
         super().__init__(self._all)

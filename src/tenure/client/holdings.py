@@ -26,6 +26,7 @@ from threading import RLock
 from xxhash import xxh3_64_digest
 
 from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
+from tenure.base.names import shown
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST, KeyRange
 from tenure.client.lease import Lease
@@ -367,6 +368,6 @@ def _nobody() -> None:
 
 def _no_lease(given: object) -> UsageError:
     return UsageError(
-        f"holds() takes the Lease that check() returned, not {given!r}; "
+        f"holds() takes the Lease that check() returned, not {shown(given)}; "
         "if check() returned None, the key was not held at all"
     )

@@ -13,6 +13,7 @@ from signal import Signals
 from types import FrameType
 from typing import Any
 
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, UsageError
 
 UNHANDLED = (Signals.SIGKILL, Signals.SIGSTOP)
@@ -28,7 +29,7 @@ def checked_signals(given: object) -> tuple[Signals, ...]:
         signals = tuple(Signals(each) for each in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise ConfigurationError(
-            f"leave_on is a sequence of signals, not {given!r}; write it like "
+            f"leave_on is a sequence of signals, not {shown(given)}; write it like "
             "leave_on=(signal.SIGTERM, signal.SIGINT)"
         ) from None
     for each in signals:

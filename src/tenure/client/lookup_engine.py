@@ -16,7 +16,7 @@ from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.base.standing import KeyStanding
-from tenure.client.callbacks import Callback, Job, shown
+from tenure.client.callbacks import Callback, Job, shown_ranges
 from tenure.client.environment import Environment
 from tenure.client.interests import Interests
 from tenure.client.managers import KnownManagers, Managers
@@ -110,7 +110,7 @@ class LookupEngine:
 
     def _signal_loss(self, ranges: tuple[KeyRange, ...], why: str) -> None:
         self.shell.counts["ranges lost"] += len(ranges)
-        about = shown(ranges)
+        about = shown_ranges(ranges)
         logger.info("%s: %s (%s)", self.shell.name, about, why)
         if self.on_loss is not None:
             self.shell.callbacks.put(Job("on_loss", self.on_loss, ranges, about))

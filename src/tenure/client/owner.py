@@ -382,7 +382,8 @@ def _checked_probe(probe: object, watchdog: object) -> Probe | None:
     if probe is not None and (watchdog is None or not callable(probe)):
         raise ConfigurationError(
             "probe is a function, or a coroutine function, by which the watchdog finds out whether "
-            f"the application serves: pass watchdog=10.0 with it, or leave it out, not {probe!r}"
+            f"the application serves: pass watchdog=10.0 with it, or leave it out, not "
+            f"{shown(probe)}"
         )
     if probe is not None:
         check_arity("probe", probe, 0)

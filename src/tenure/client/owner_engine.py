@@ -20,7 +20,7 @@ from tenure.base.keys import UserKey
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.client.callbacks import Callback, Job, shown
+from tenure.client.callbacks import Callback, Job, shown_ranges
 from tenure.client.draining import OwnerDrain
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
@@ -228,7 +228,7 @@ class OwnerEngine:
             "on_revoke",
             self.on_revoke,
             revoked,
-            shown(revoked),
+            shown_ranges(revoked),
             then=lambda: self.shell.post(done),
             deadline=revoke.deadline,
         )
@@ -252,7 +252,7 @@ class OwnerEngine:
             "%s has not let go of %s in time: on_revoke, or a callback before it, still runs, and "
             "another owner may serve that from now on",
             self.shell.name,
-            shown(overtaken),
+            shown_ranges(overtaken),
         )
 
     def _grant(self, leases: tuple[Leased, ...]) -> None:
@@ -263,7 +263,7 @@ class OwnerEngine:
             self.shell.counts["ranges granted with state"] += len(with_state)
         if self.on_grant is not None:
             granted = Granted(ranges(leases), ranges(with_state))
-            self.shell.callbacks.put(Job("on_grant", self.on_grant, granted, shown(granted)))
+            self.shell.callbacks.put(Job("on_grant", self.on_grant, granted, shown_ranges(granted)))
 
     # --- state that moves with its range ---
 
@@ -283,7 +283,7 @@ class OwnerEngine:
                 if served:
                     self.shell.counts["ranges revoked"] += len(served)
                     self.shell.callbacks.put(
-                        Job("on_revoke", self.on_revoke, served, shown(served))
+                        Job("on_revoke", self.on_revoke, served, shown_ranges(served))
                     )
                 done = Revoked(revocation)
                 transfers.forget(key_range, number, lambda: self.shell.post(done))

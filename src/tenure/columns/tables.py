@@ -46,7 +46,7 @@ class Family:
         values: Any = bytes,  # noqa: ANN401 - such as a union
     ) -> None:
         if order not in ("name", "time"):
-            raise SchemaError(f"order is 'name' or 'time', not {order!r}")
+            raise SchemaError(f"order is 'name' or 'time', not {shown(order)}")
         self.columns: NameType = name_type(columns, "columns")
         self.supers: NameType | None = None if supers is None else name_type(supers, "supers")
         self.order: Order = order
@@ -124,9 +124,9 @@ class Table:
         **families: Family,
     ) -> None:
         if kind not in ("ordered", "hashed"):
-            raise SchemaError(f"kind is 'ordered' or 'hashed', not {kind!r}")
+            raise SchemaError(f"kind is 'ordered' or 'hashed', not {shown(kind)}")
         if writes not in ("quorum", "async"):
-            raise SchemaError(f"writes is 'quorum' or 'async', not {writes!r}")
+            raise SchemaError(f"writes is 'quorum' or 'async', not {shown(writes)}")
         if not isinstance(fenced_by, str):
             raise SchemaError(f"fenced_by is the name of a pool, not {shown(fenced_by)}")
         if not families:
@@ -217,4 +217,4 @@ def _decoder(of: Any) -> "msgspec.msgpack.Decoder[Any]":  # noqa: ANN401 - such 
     try:
         return msgspec.msgpack.Decoder(of)
     except TypeError as error:
-        raise SchemaError(f"values cannot be of type {of!r}: {error}") from None
+        raise SchemaError(f"values cannot be of type {shown(of)}: {error}") from None

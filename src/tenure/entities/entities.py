@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
 from xxhash import xxh3_128_digest
 
 from tenure.base.keys import PoolKind
+from tenure.base.names import shown
 from tenure.client.environment import Environment
 from tenure.client.owner import DRAIN_SECONDS, OnRanges
 from tenure.entities.entity import Entity
@@ -115,7 +116,7 @@ class Entities(Generic[E]):
         """The entity of `key`, to be called. Nothing is asked before that."""
         if not isinstance(key, str | int) or isinstance(key, bool):
             raise KeyTypeError(
-                f"the key of an entity is a str or an int, not {key!r} ({type(key).__name__})"
+                f"the key of an entity is a str or an int, not {shown(key)} ({type(key).__name__})"
             )
         return cast("E", EntityStub(self, key))
 

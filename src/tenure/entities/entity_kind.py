@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from tenure.base.names import shown
 from tenure.entities.entity import Entity, Socket
 from tenure.entities.methods import EntityMethod, methods_of
 from tenure.errors import ConfigurationError, UsageError, ValueTypeError
@@ -22,7 +23,7 @@ class EntityKind:
     def __init__(self, kind: type[Entity[Any]]) -> None:
         if not (isinstance(kind, type) and issubclass(kind, Entity)) or kind is Entity:
             raise ConfigurationError(
-                f"Entities is made of a subclass of Entity, not {kind!r}: write "
+                f"Entities is made of a subclass of Entity, not {shown(kind)}: write "
                 "`class Room(Entity[Lines])`, and pass Room"
             )
         self.type = kind

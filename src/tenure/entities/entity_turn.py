@@ -10,6 +10,7 @@ from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from tenure.base.names import shown
 from tenure.client.entering import Done
 from tenure.client.guard import GuardedBody
 from tenure.client.lease import Lease
@@ -288,4 +289,6 @@ def _wall_time(at: object) -> float:
         return at.timestamp()
     if isinstance(at, int | float) and not isinstance(at, bool) and isfinite(at):
         return float(at)
-    raise UsageError(f"an alarm is for a datetime, or for seconds as now() gives them, not {at!r}")
+    raise UsageError(
+        f"an alarm is for a datetime, or for seconds as now() gives them, not {shown(at)}"
+    )

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_type_hints
 
 import msgspec
 
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, UsageError, ValueTypeError
 from tenure.protocol.entity.messages import ARGUMENT_BYTES
 
@@ -24,7 +25,7 @@ def reading(method: F) -> F:
     which it has a copy. What it changes there is dropped.
     """
     if not inspect.isfunction(method):
-        raise ConfigurationError(f"@reading is for a method of an entity, not {method!r}")
+        raise ConfigurationError(f"@reading is for a method of an entity, not {shown(method)}")
     method.__tenure_reading__ = True  # type: ignore[attr-defined]
     return method
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.keys import PoolKind
+from tenure.base.names import shown
 from tenure.client.arguments import (
     checked_drain,
     checked_flag,
@@ -61,7 +62,7 @@ class EntitySettings:
         for name in ("limit", "most_waiting"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ConfigurationError(f"{name} is a number from 1 on, not {value!r}")
+                raise ConfigurationError(f"{name} is a number from 1 on, not {shown(value)}")
         self.make_store = None if self.store is None else store_for(self.store)
         self.drain = checked_drain(self.drain)
         is_safe = checked_flag("insecure", self.insecure) or self.environment.credentials.mutual

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from tenure.base.keys import PoolKind
+from tenure.base.names import shown
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, StoreFailed
 from tenure.fencing.fenced_rows import FencedRows
@@ -56,7 +57,7 @@ def store_for(url: str) -> MakeStore:
         database = PostgresDatabase(url)
     else:
         raise ConfigurationError(
-            f'store is "sqlite:FILE" or "postgresql://HOST/DATABASE", not {url!r}'
+            f'store is "sqlite:FILE" or "postgresql://HOST/DATABASE", not {shown(url)}'
         )
 
     async def make(pool: str, kind: PoolKind) -> EntityStore:

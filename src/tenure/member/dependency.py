@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, NotOwner, UsageError
 from tenure.member.asgi import SERVED, Scope
@@ -21,7 +22,7 @@ def owned(name: str, *, member: Member | None = None) -> Callable[..., Awaitable
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ConfigurationError(
-            f'owned names a parameter of the path, not {name!r}; write it like owned("user")'
+            f'owned names a parameter of the path, not {shown(name)}; write it like owned("user")'
         )
 
     async def lease(connection: Any) -> Lease:  # noqa: ANN401  # of either framework

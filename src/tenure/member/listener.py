@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.base.hosts import is_every_address, is_loopback
+from tenure.base.names import shown
 from tenure.client.arguments import LAST_PORT, checked_address
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import App, Receive, Scope, Send
@@ -47,8 +48,8 @@ def checked_listen(
     host, _, port = given.rpartition(":") if isinstance(given, str) else ("", "", "")
     if not (host and port.isdecimal() and int(port) <= LAST_PORT):
         raise ConfigurationError(
-            f'{name} is "HOST:PORT", port 0 for one that is free, not {given!r}; write it like '
-            f'{name}="127.0.0.1:0"'
+            f'{name} is "HOST:PORT", port 0 for one that is free, not {shown(given)}; write it '
+            f'like {name}="127.0.0.1:0"'
         )
     host = host.strip("[]")
     if address is None and is_every_address(host):

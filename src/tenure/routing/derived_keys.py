@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from xxhash import xxh3_64_intdigest
 
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, KeyTypeError, NoQuorum
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def derived_keys(key: K, copies: int) -> tuple[K, ...]:
     ConfigurationError if `copies` is not from 1 to 100, KeyTypeError if `key` is not a key.
     """
     if isinstance(copies, bool) or not isinstance(copies, int) or not 1 <= copies <= MOST_COPIES:
-        raise ConfigurationError(f"copies is from 1 to {MOST_COPIES}, not {copies!r}")
+        raise ConfigurationError(f"copies is from 1 to {MOST_COPIES}, not {shown(copies)}")
     return (key, *(_derived(key, i) for i in range(1, copies)))
 
 
@@ -44,7 +45,7 @@ def _derived(key: K, i: int) -> K:
         case int() if not isinstance(key, bool):
             derived = xxh3_64_intdigest(b"%d~%d" % (key, i))
         case _:
-            raise KeyTypeError(f"a key is a str, bytes or an int, not {key!r}")
+            raise KeyTypeError(f"a key is a str, bytes or an int, not {shown(key)}")
     return derived  # type: ignore[return-value]  # of the key's own type
 
 

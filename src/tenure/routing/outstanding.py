@@ -6,6 +6,7 @@ of all owners. Above the cap a request fails at once, and nothing of it is sent.
 
 from threading import Lock
 
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, Overloaded
 
 MOST_OUTSTANDING = 1000
@@ -18,7 +19,8 @@ class Outstanding:
     def __init__(self, most: int) -> None:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise ConfigurationError(
-                f"outstanding is how many requests may wait for one owner, 1 or more, not {most!r}"
+                "outstanding is how many requests may wait for one owner, 1 or more, not "
+                f"{shown(most)}"
             )
         self._most = most
         self._lock = Lock()

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError, UsageError
 from tenure.routing.attempt_limit import AttemptLimit, Lookout
@@ -51,7 +52,7 @@ class Router:
         outstanding: int,
         origin: str | None,
     ) -> None:
-        self.lookup = lookup
+        self.lookup = _checked(lookup)
         self.templates = Templates(key)
         self._deadline = None if deadline is None else checked_seconds("deadline", deadline)
         self._seconds = None if self._deadline is not None else self._by_hold
@@ -182,6 +183,16 @@ async def pursued(
                 raise error
 
 
+def _checked(lookup: Finder) -> Finder:
+    needed = (getattr(lookup, name, None) for name in ("find", "watch", "moved"))
+    if isinstance(lookup, type) or not all(map(callable, needed)):
+        raise ConfigurationError(
+            f"lookup is a Lookup, by which the owner of a key is found, not {shown(lookup)}; make "
+            'one with Lookup(pool="...")'
+        )
+    return lookup
+
+
 def parse(url: str, what: str) -> Origin:
     """An http URL, taken apart. Raises ConfigurationError if it is not one."""
     try:
@@ -191,7 +202,7 @@ def parse(url: str, what: str) -> Origin:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
         raise ConfigurationError(
-            f"{what} is {url!r}, and not the URL of an HTTP server; "
+            f"{what} is {shown(url)}, and not the URL of an HTTP server; "
             f'write it like {what}="http://10.0.0.7:8000"'
         )
     host, port = parts.hostname, port or (443 if parts.scheme == "https" else 80)

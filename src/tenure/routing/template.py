@@ -11,6 +11,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, KeyTypeError, UsageError
 
 PathKey: TypeAlias = str | Sequence[str] | Callable[[str], UserKey | None]
@@ -84,13 +85,13 @@ class Templates:
         each_given = (given,) if isinstance(given, str) else given
         if not isinstance(each_given, Sequence) or not each_given:
             raise ConfigurationError(
-                f"key is a template, several, or a function of the path, not {given!r}; write it "
-                f"like {EXAMPLE}"
+                f"key is a template, several, or a function of the path, not {shown(given)}; "
+                f"write it like {EXAMPLE}"
             )
         for each in each_given:
             if not isinstance(each, str):
                 raise ConfigurationError(
-                    f"a template is a str, not {each!r}; write it as {EXAMPLE}"
+                    f"a template is a str, not {shown(each)}; write it as {EXAMPLE}"
                 )
         self._templates = tuple(map(Template, each_given))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tenure.base.hosts import is_loopback
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError
 from tenure.transport.tls import ClientTls, ServerTls
 
@@ -174,7 +175,7 @@ def _said(environment: Mapping[str, str], name: str) -> bool:
         return False
     if value.lower() in ("1", "true", "yes"):
         return True
-    raise ConfigurationError(f"{name} is 1 or 0, not {value!r}")
+    raise ConfigurationError(f"{name} is 1 or 0, not {shown(value)}")
 
 
 NOTHING = Credentials()

@@ -324,3 +324,10 @@ def test_state_is_taken_where_that_is_said_or_on_the_host_of_the_address(
 def test_a_place_that_cannot_be_listened_at_is_refused_with_an_example(given: object) -> None:
     with pytest.raises(ConfigurationError, match=r'not .*; write it like .*="10\.0\.0\.7:0"'):
         checked_listening(given, "http://10.0.0.9:8000")
+
+
+@pytest.mark.parametrize("name", ["kind", "labels", "leave_on", "on_grant", "hand_off", "probe"])
+def test_of_a_long_value_a_refusal_shows_the_beginning(name: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        owner(**{name: "é" * 100_000})
+    assert len(str(raised.value)) < 400

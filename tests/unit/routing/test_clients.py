@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenure import KeyTypeError, UsageError
+from tenure import KeyTypeError, Lookup, UsageError
 from tenure.errors import ConfigurationError, NoOwner, OutcomeUnknown
 from tenure.routing.template import Templates
 from tests.unit.routing.clients import CLIENTS, Client
@@ -281,6 +281,13 @@ def test_arguments_that_cannot_be_used(client: Client) -> None:
             client(Table(None), **options),
         ):
             pass
+
+
+@pytest.mark.parametrize("wrong", [None, "http://127.0.0.1:7400", Lookup, b"x" * 100_000])
+def test_what_is_no_lookup_is_refused_in_short(client: Client, wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(ConfigurationError, match="lookup is a Lookup") as raised, client(wrong):
+        pass
+    assert len(str(raised.value)) < 200
 
 
 def test_a_key_of_a_wrong_type_is_not_sent(server: ScriptedServer) -> None:

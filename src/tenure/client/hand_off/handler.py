@@ -11,6 +11,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from tenure.base.keys import PoolKind
+from tenure.base.names import shown
 from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import check_arity
 from tenure.client.guard import Guards
@@ -116,14 +117,14 @@ def check_handler(handler: object) -> None:
     missing = [name for name in METHODS if not callable(getattr(handler, name, None))]
     if missing:
         raise ConfigurationError(
-            f"hand_off is asked for state by {', '.join(METHODS)}, and {handler!r} has no "
+            f"hand_off is asked for state by {', '.join(METHODS)}, and {shown(handler)} has no "
             f"{', '.join(missing)}; tenure.KeyedState has them all"
         )
     settling = [name for name in SETTLING if callable(getattr(handler, name, None))]
     if len(settling) == 1:
         raise ConfigurationError(
-            f"{handler!r} has {settling[0]} alone: a handler that settles a range before it moves "
-            f"has {' and '.join(SETTLING)}"
+            f"{shown(handler)} has {settling[0]} alone: a handler that settles a range before it "
+            f"moves has {' and '.join(SETTLING)}"
         )
     for name, arguments in {**METHODS, **(SETTLING if settling else {})}.items():
         check_arity(f"hand_off.{name}", getattr(handler, name), arguments)

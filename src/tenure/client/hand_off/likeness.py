@@ -16,6 +16,7 @@ import msgspec
 import msgspec.inspect
 
 from tenure.base.keys import UserKey
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError, ValueTypeError
 from tenure.wire.limits import CHUNK_BYTES
 
@@ -106,11 +107,14 @@ class ValueCodec(Generic[V]):
             decoder = msgspec.msgpack.Decoder(value_type)
             half_made = [each for each in _classes_in(value_type) if _is_half_made(each)]
         except TypeError as error:
-            raise ConfigurationError(f"value_type cannot be {value_type!r}: {error}") from error
+            raise ConfigurationError(
+                f"value_type cannot be {shown(value_type)}: {error}"
+            ) from error
         if half_made:
             raise ConfigurationError(
-                f"value_type cannot be {value_type!r}: of {half_made[0].__name__} only the fields "
-                "would arrive, and not what its base class, which is no class of fields, keeps"
+                f"value_type cannot be {shown(value_type)}: of {half_made[0].__name__} only the "
+                "fields would arrive, and not what its base class, which is no class of fields, "
+                "keeps"
             )
         self.decode: Any = decoder.decode
 
