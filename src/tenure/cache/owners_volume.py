@@ -62,7 +62,9 @@ class OwnersVolume:
         self._address = volume.address
         self.reads_ns = volume.terms.term_ns
         self.engine = VolumeEngine(volume, owner.shell, self._post, owner.guards)
-        config = ServerConfig(terms=volume.terms, alone=False, remembers="nothing")
+        config = ServerConfig(
+            terms=volume.terms, alone=False, durable=volume.durable, remembers="nothing"
+        )
         self._machine = VolumeServer(config, owner.environment.random())
         self._driver: Driver[ServerEvent, ServerAction]
         self._holdings: Holdings
@@ -130,8 +132,6 @@ class OwnersVolume:
                         number=lease.number,
                         history=self._holdings.journal,
                         quiet_ns=lease.quiet_ns,
-                        # Only with state that did not die comes knowledge of its writes.
-                        reads_wait=known is None and not self._volume.durable,
                         known=known,
                     )
                     self._post(granted)

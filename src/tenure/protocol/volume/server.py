@@ -232,7 +232,10 @@ class VolumeServer:
                     drain.taken_back = True
             return
         quiet_until = Instant(now + event.quiet_ns)
-        reads_from = quiet_until if event.reads_wait else Instant(0)
+        # Only with state that did not die comes knowledge of its writes. Without it the state is
+        # read as lost, which is a write to readers that may still hit it (V13).
+        is_lost = event.known is None and not self.config.durable
+        reads_from = quiet_until if is_lost else Instant(0)
         self.context.loads.move(event.range)
         self.context.served.begin(event.range, Serving(event.number, quiet_until, reads_from))
         self.context.versions.begin(event.range, event.number, event.known)

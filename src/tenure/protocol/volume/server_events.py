@@ -41,6 +41,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms = Terms()
     alone: bool = True
     """Without owners: it serves every key, once it has opened. Otherwise ranges come and go."""
+    durable: bool = False
+    """Whether an owner's objects outlive the owner, so that the next owner reads them (V13)."""
     remembers: Remembers = "longest"
     memory: VolumeMemory | None = None
     """The memory as it was found; None if there was no memory."""
@@ -108,10 +110,8 @@ class RangeGranted(msgspec.Struct, frozen=True, kw_only=True):
     history: int
     quiet_ns: int = 0
     """For how long readers of the one before may still hit (V13)."""
-    reads_wait: bool = False
-    """The state died too: reading it as lost is a write to those readers."""
     known: KnownWrites | None = None
-    """What came along with the state; None: nothing did."""
+    """What came along with the state; None: nothing came."""
 
 
 class DrainAsked(msgspec.Struct, frozen=True):

@@ -156,6 +156,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         of_server = ServerConfig(
             terms=terms,
             alone=False,
+            durable=True,
             known_writes=self.known_writes,
             most_leases=self.most_leases,
         )

@@ -64,7 +64,7 @@ from tenure.protocol.volume.versions import KnownWrites
 
 K, L = b"k", b"l"
 ALONE = ServerConfig()
-OWNED = ServerConfig(alone=False)
+OWNED = ServerConfig(alone=False, durable=True)
 TERMS = Terms()
 QUIET_S = 3.25
 """How long a server waits that knows nothing of its predecessor."""
@@ -135,7 +135,6 @@ class Stage:
         *,
         term_s: float = 12,
         quiet_s: float = 0,
-        reads_wait: bool = False,
         known: KnownWrites | None = None,
     ) -> None:
         """The owner has the whole space, under a term."""
@@ -145,7 +144,6 @@ class Stage:
             number=number,
             history=99,
             quiet_ns=seconds(quiet_s),
-            reads_wait=reads_wait,
             known=known,
         )
         self.tell_server(granted)

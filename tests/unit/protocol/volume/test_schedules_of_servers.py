@@ -15,7 +15,10 @@ from tenure.protocol.volume.server_events import (
     TermMoved,
     WriteGivenUp,
 )
+from tenure.protocol.volume.versions import KnownWrites
 from tests.unit.protocol.volume.stage import ALONE, OWNED, K, L, Stage, held, opened
+
+DIES_WITH_ITS_OWNER = msgspec.structs.replace(OWNED, durable=False)
 
 
 def owned(term_s: float = 12) -> Stage:
@@ -341,12 +344,19 @@ def test_dead_and_then_nothing_is_written_while_its_readers_may_hit() -> None:
 
 def test_dead_with_its_state_and_then_reads_wait_as_well() -> None:
     """To readers that still hit the old value, reading the state as lost is a write (V13)."""
-    stage = Stage(config=OWNED, patient=True)
-    stage.grant(quiet_s=3.25, reads_wait=True)
+    stage = Stage(config=DIES_WITH_ITS_OWNER, patient=True)
+    stage.grant(quiet_s=3.25)
     stage.want("a")
     stage.settle()
     assert not stage.answers["a"]
     assert not stage.loads
+
+
+def test_state_that_came_along_did_not_die_and_is_read_at_once() -> None:
+    """Knowledge of its writes comes only with the state itself (V13, V15)."""
+    stage = Stage(config=DIES_WITH_ITS_OWNER, patient=True)
+    stage.grant(quiet_s=3.25, known=KnownWrites(floors=(), writes=()))
+    assert stage.read("a") == b"old"
 
 
 def test_granted_twice_the_quiet_is_the_later_ones() -> None:
