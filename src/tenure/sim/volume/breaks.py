@@ -75,13 +75,13 @@ def acknowledged_at_once(self: CacheMachine, contact: Contact, message: Any) -> 
 
 
 def items_of_any_reader(self: CacheMachine, contact: Contact, message: Any) -> bool:
-    """Also what is meant for another number."""
+    """Items that are meant for another reader number are taken too."""
     del self, message
     return bool(contact.reader)
 
 
 def unapplied_but_acknowledged(self: CacheMachine, contact: Contact, message: Any) -> None:
-    """Items for a number that is not known are acknowledged, and not applied."""
+    """Items for an unknown reader number are acknowledged, and not applied."""
     if self.is_of_present_reader(contact, message):
         self.apply_items(contact, message.items)
     kept = contact.epoch, contact.reader
@@ -131,7 +131,7 @@ def half_as_long(reader: ReaderRecord, lease_until: Instant) -> Instant:
 
 
 def marks_of_contacts_stay(self: Fills, contact: Contact, item: Item) -> None:
-    """What is listed has no mark."""
+    """What a Renew or Reconnect lists leaves no mark."""
     del contact
     self.fetches.apply(item)
 
@@ -169,14 +169,14 @@ def the_last(before: int, sequence: int) -> int:
 def for_all(
     self: CacheMachine, now: Instant, flight: Flight, message: Fetched, as_of: AsOf
 ) -> None:
-    """Who joined takes what was fetched."""
+    """Readers that joined a fetch take what it brought."""
     del now
     tickets = (*flight.starters, *flight.joiners)
     self._answer(flight, tickets, message.kind, message.value, as_of)
 
 
 def joined_though_overtaken(self: LoadsUnderWay, key: Key) -> None:
-    """It gives no lease, and still takes joiners."""
+    """An overtaken load gives no lease, but still takes joiners."""
     number = self._to_join.get(key)
     if number is not None:
         self._by_number[number].overtaken = True
@@ -205,27 +205,27 @@ def at_once(self: Opening, now: Instant) -> int:
 
 
 def the_present_term(self: Opening, now: Instant) -> int:
-    """What was told is waited for, as if clocks ran alike."""
+    """The server waits as long as it told its readers, as if all clocks ran alike."""
     del now
     return self.config.terms.term_ns * 11 // 12
 
 
 def any_number_is_the_floor(self: Versions, key_range: Any, number: int, known: Any) -> None:
-    """What is served is as old as anybody likes."""
+    """An entry is current however old it is."""
     original_begin(self, key_range, 0 * number, known)
 
 
 def floors_stay(self: Versions, key_range: Any, version: Version) -> None:
-    """What is forgotten was never written."""
+    """A write that was forgotten counts as never made."""
 
 
 def by_count_alone(self: Versions, key: Key, version: Version) -> bool:
-    """The count says all, whatever number it was counted under."""
+    """Only counts are compared, whatever lease numbers they were counted under."""
     return version[1] >= self.last(key)[1]
 
 
 def raised_by_nothing(self: Versions, numbers: Iterable[tuple[Key, int]]) -> None:
-    """A write that has ended is not known."""
+    """A write that has ended is not remembered."""
     del numbers
     self.count += 1
 
@@ -234,13 +234,13 @@ def raised_by_nothing(self: Versions, numbers: Iterable[tuple[Key, int]]) -> Non
 
 
 def unbounded(self: ReadLeases, received_at: Instant) -> int:
-    """As long as t_v, whatever is left of the term."""
+    """A volume lease lasts t_v, whatever is left of the owner's term."""
     del received_at
     return self.context.config.terms.term_ns
 
 
 def term_after_the_event(self: VolumeServer, now: Instant, event: Any) -> Output[Any]:
-    """The event is taken first."""
+    """The event is handled before the end of the term."""
     self.__dict__["end_term"] = nothing
     try:
         output = original_server_handle(self, now, event)
@@ -254,7 +254,7 @@ def term_after_the_event(self: VolumeServer, now: Instant, event: Any) -> Output
 
 
 def believed_as_it_is(self: VolumeServer, now: Instant, event: Any) -> None:
-    """That the store has seen a higher number says nothing."""
+    """The answer that the store has seen a higher number is ignored."""
     original_fenced(self, now, type(event)(event.number))
 
 
@@ -266,13 +266,13 @@ def whatever_its_number(self: FencedStore, fence: Fence, key: Key, value: bytes)
 
 
 def kept_under_another_number(self: CacheMachine, contact: Contact) -> None:
-    """Nothing is made suspect, and the volume lease runs on."""
+    """No entry becomes suspect, and the volume lease runs on."""
     del self
     contact.reader = 0
 
 
 def not_at_all(*_: object) -> Instant:
-    """From the beginning of time."""
+    """Return the beginning of time."""
     return Instant(0)
 
 
@@ -281,5 +281,5 @@ def nobody(*_: object) -> list[ReaderRecord]:
 
 
 def who_is_silent(self: Readers, now: Instant) -> list[ReaderRecord]:
-    """Half of a term without a word is enough."""
+    """A reader is forgotten after half a term without a word."""
     return [each for each in self if now >= each.heard_at + self.terms.term_ns // 2]

@@ -37,7 +37,7 @@ class VolumeCanary(RuleLeftOut):
     skew: int | None = None
 
     def trial(self, trial: VolumeTrial) -> VolumeTrial:
-        """What is simulated, with what it leaves out."""
+        """The trial, with what the canary changes of it."""
         return trial if self.skew is None else msgspec.structs.replace(trial, skew=self.skew)
 
 

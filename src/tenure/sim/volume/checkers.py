@@ -22,9 +22,9 @@ from tenure.sim.volume.history import KeyHistory
 from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
 
 CLOCK_NS = 1_000
-"""What a clock and a timer may disagree by."""
+"""The most by which a clock and a timer may disagree."""
 FAST = 1.05
-"""By how much a client's clock may be slow, at most, within the bound."""
+"""The most by which a client's clock may be slow within the bound."""
 
 
 class VolumeCheckers(InvariantChecker):
@@ -36,29 +36,29 @@ class VolumeCheckers(InvariantChecker):
         self.terms = terms
         self.histories = {key: KeyHistory(initial(key)) for key in keys}
         self._replaced: dict[Key, list[tuple[int, bytes]]] = {key: [] for key in keys}
-        """When which value was done with: a later write was done by then."""
+        """The values of each key that were replaced, and when a later write of the key was done."""
         self._own: dict[tuple[int, Key], tuple[int, int, bytes]] = {}
-        """The last write of a client: from when to when, and of what."""
+        """The last write of each client to each key: its beginning, its end, and its value."""
         self._heard: dict[tuple[int, int], int] = {}
         """When a server last heard a client, by its own clock."""
         self._terms: dict[int, int] = {}
-        """Until when an owner's term has been known to last, at most, in real time."""
+        """The latest real time until which each owner's term has been known to last."""
 
     # --- C1, C4, C5: what is read ---
 
     def on_write_began(self, key: Key, value: bytes) -> None:
-        """Somebody wants to write a value."""
+        """An application begins to write a value."""
         self.histories[key].wrote(value, self.site.now)
 
     def on_write_done(self, key: Key, value: bytes, began: int, cache: CacheProcess | None) -> None:
-        """It is done."""
+        """The write is done."""
         now = self.site.now
         self.histories[key].ended(value, began, now)
         if cache is not None:
             self._own[cache.uid, key] = (began, now, value)
 
     def on_saw(self, cache: CacheProcess, key: Key, value: bytes) -> None:
-        """Its application was told that somebody has read this value (C5)."""
+        """The cache's application was told that another reader has read this value (C5)."""
         began = self.histories[key].clusters[value].began
         own = self._own.get((cache.uid, key))
         if own is None or own[0] < began:
@@ -83,7 +83,7 @@ class VolumeCheckers(InvariantChecker):
             raise Violation("C1: a stale read", f"{who}: {wrong.what}")
 
     def on_audit(self, cache: CacheProcess, judged: JudgeHit) -> None:
-        """What an audit says is so: it must find nothing where reads are never stale."""
+        """An audit says what is so: where no hit may be stale, it must find nothing stale."""
         kept = cache.entries.objects[judged.key].value or b""
         if self.terms.is_strong and kept != judged.value:
             who = f"{cache.slot} may hit {kept!r} of {judged.key!r}"
@@ -97,7 +97,7 @@ class VolumeCheckers(InvariantChecker):
             raise Violation("C4: too old", f"{who}, and it was replaced before {oldest}")
 
     def check_histories(self) -> None:
-        """Whether there is an order of all that was done (C1)."""
+        """Check that there is an order of all operations (C1)."""
         if not self.terms.is_strong:
             return
         for key, history in self.histories.items():
@@ -136,7 +136,7 @@ class VolumeCheckers(InvariantChecker):
     # --- C2, C3: what is written ---
 
     def on_body(self, server: AnyServer, body: RunBody) -> None:
-        """The body of a write runs: nobody can hit the old value."""
+        """The body of a write runs: no client may hit the old value."""
         self._check_waiting(server, body)
         if server.decided_at >= self._terms.get(server.uid, FAR_FUTURE):
             detail = f"{server.slot} writes {body.keys}"
@@ -148,7 +148,7 @@ class VolumeCheckers(InvariantChecker):
                 self._nobody_hits(key, "a body of a write runs", self.site.caches())
 
     def on_stored(self, key: Key) -> None:
-        """The store has another value, and its body still runs."""
+        """The store has another value while the body still runs."""
         if self.terms.is_strong:
             self._nobody_hits(key, "its store has another value", self.site.caches())
 
@@ -179,7 +179,7 @@ class VolumeCheckers(InvariantChecker):
     # --- what a server knows ---
 
     def on_granted(self, server: AnyServer, lease: Leased, known: KnownWrites | None) -> None:
-        """With the state of a range comes what is known of its writes (V15)."""
+        """What is known of a range's writes comes with its state (V15)."""
         if not lease.handed:
             return
         floors = RangeMap.of([], default=False)
@@ -202,7 +202,7 @@ class VolumeCheckers(InvariantChecker):
             self.check_records(process)
 
     def check_records(self, server: AnyServer) -> None:
-        """What it knows of clients is neither too old nor too much (C6)."""
+        """A server's records of clients are neither too old nor too many (C6)."""
         machine = server.volume
         now = server.now()
         if not machine.config.alone:
@@ -221,11 +221,11 @@ class VolumeCheckers(InvariantChecker):
 
 
 def is_told(reader: ReaderRecord, key: Key) -> bool:
-    """Whether an item is on its way to the reader that makes its entry of the key dead."""
+    """Whether an item that makes the reader's entry of the key dead is on its way."""
     items = (pending.item for pending in reader.items.values())
     return any(key in each.range if each.withdrawn else key == each.key for each in items)
 
 
 def initial(key: Key) -> bytes:
-    """What the store has of a key at first."""
+    """The value that the store has of a key at first."""
     return b"%s-0" % key

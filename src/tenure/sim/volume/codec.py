@@ -20,11 +20,11 @@ class VolumeCodec:
         self._to_cache: msgspec.msgpack.Decoder[ToCache] = msgspec.msgpack.Decoder(ToCache)
 
     def encode(self, message: Any) -> bytes:
-        """The bytes of a message."""
+        """Encode a message."""
         return self._encoder.encode(message)
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
-        """As a server or a client reads it."""
+        """Decode a message as its receiver, a server or a client, reads it."""
         if isinstance(receiver, AnyServer):
             return self._to_server.decode(data)
         return self._to_cache.decode(data)

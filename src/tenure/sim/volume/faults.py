@@ -9,4 +9,4 @@ FAULTS = FaultTable(
     (*ALONE.faults, *(fault for fault in OWNED.faults if fault.name not in ALONE.kinds)),
     {**OF_LEASES.aliases, **ALONE.aliases},
 )
-"""A world has those of its own table."""
+"""All faults. A world has those of its own table."""

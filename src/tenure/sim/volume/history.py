@@ -54,7 +54,7 @@ class KeyHistory:
         self.clusters[value] = Cluster(value, began)
 
     def ended(self, value: bytes, began: int, ended: int) -> None:
-        """That write was done; of one that is never said to be, nothing is known."""
+        """The write was done. A write that never gets here may or may not have been done."""
         cluster = self.clusters[value]
         cluster.add(began, ended)
         at = bisect_right(self._ends, ended)
@@ -81,11 +81,11 @@ class KeyHistory:
         return None
 
     def written_at(self, cluster: Cluster) -> int:
-        """By when it was certainly written: its write was done, or somebody had read it."""
+        """When the value was certainly written: its write was done, or a reader had read it."""
         return cluster.first_end
 
     def check(self) -> Wrong | None:
-        """Whether there is an order."""
+        """Return why the operations have no order, or None if they have one."""
         known = [each for each in self.clusters.values() if each.first_end < NEVER]
         forward = sorted(
             (each.first_end, each.last_begin, each.value)
@@ -106,7 +106,7 @@ class KeyHistory:
         return None
 
     def is_stale_since(self, value: bytes | None, at: int) -> bool:
-        """Whether a later write was done before then, of which this value is not."""
+        """Whether the value had been replaced by then: a later write was done."""
         cluster = self.clusters.get(value or b"")
         if cluster is None:
             return True
@@ -114,6 +114,6 @@ class KeyHistory:
         return later > 0 and cluster.first_end < self._latest_begin[later - 1]
 
     def is_before(self, value: bytes | None, began: int) -> bool:
-        """Whether this value was certainly written before then, and so before what began then."""
+        """Whether this value was certainly written before that instant."""
         cluster = self.clusters.get(value or b"")
         return cluster is not None and cluster.first_end < began

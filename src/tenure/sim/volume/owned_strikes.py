@@ -14,7 +14,7 @@ class OwnedStrikes(ReaderStrikes, LeaseStrikes):
     site: Any
 
     def quick_restart(self) -> None:
-        """The next life of an owner is there at once, and its neighbours see the last one dead."""
+        """An owner's next life starts at once, and its neighbours see that the last one is dead."""
         owner = self.any_of(self.site.owners())
         if owner is not None:
             owner.kill()

@@ -48,20 +48,20 @@ class BothCodecs:
         self._leases, self._caches = LeaseCodec(), VolumeCodec()
 
     def encode(self, message: Any) -> bytes:
-        """The bytes of a message."""
+        """Encode a message of either kind."""
         if isinstance(message, VolumeMessage):
             return OF_CACHES + self._caches.encode(message)
         return OF_LEASES + self._leases.encode(message)
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
-        """As its receiver reads it."""
+        """Decode a message as its receiver reads it."""
         if data[:1] == OF_CACHES:
             return self._caches.decode(data[1:], receiver)
         return self._leases.decode(data[1:], receiver)
 
 
 class OwnedCachesWorld(LeaseWorld, OwnedSite):
-    """Everything there is in one run."""
+    """Everything that there is in one run."""
 
     faults_there_are: ClassVar[FaultTable] = OWNED
     codec: ClassVar[type[Codec]] = BothCodecs
@@ -94,7 +94,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         self.applications = CacheWorkload(self, self.judge, keys, trial)
 
     def _draw_caches(self) -> None:
-        """What this seed's volumes are like."""
+        """Draw what this seed's volumes are like."""
         random, drawn = self.random, self._of_caches.drawn
         term_ns = self.timing.term_ns // drawn("terms_in_a_term", random.choice((1, 2, 4)))
         lease_terms = drawn("lease_terms", random.choice((0.5, 2, 20)))
@@ -106,12 +106,12 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
     # --- what came of it ---
 
     def run(self, tell: Callable[[int], None] = lambda _: None) -> None:
-        """Run to the end, and judge what was done since all was well."""
+        """Run to the end, and judge what was done since the healing."""
         super().run(tell)
         self.judge.check_histories()
 
     def seen_by_clients(self) -> Mapping[str, int]:
-        """How often applications saw what."""
+        """How often applications saw each outcome."""
         return {**self.workload.counts, **self.applications.counts}
 
     # --- healing ---
@@ -122,7 +122,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         return super().healing_bound_ns + 10 * self.terms.held_ns(self.terms.term_ns)
 
     def end_faults(self) -> None:
-        """Let nothing more go wrong."""
+        """End all faults."""
         super().end_faults()
         self.applications.begin_healing()
 
@@ -131,26 +131,26 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         return super().not_well() or self.applications.missing()
 
     def when_well(self, left_ns: int) -> None:
-        """Judge what was done."""
+        """Judge all that was done."""
         self.judge.check_histories()
         super().when_well(left_ns)
 
     # --- processes ---
 
     def first_slots(self) -> Iterable[str]:
-        """A cache beside each lookup."""
+        """The slots of the lease world, and one for the cache beside each lookup."""
         return (*super().first_slots(), *(f"c{i}" for i in range(CACHES)))
 
     def make(self, slot: str) -> SimProcess:
-        """A new life at a slot."""
+        """Make a process for a slot."""
         return self._make_cache(slot) if slot[0] == "c" else super().make(slot)
 
     def make_strikes(self) -> OwnedStrikes:
-        """What strikes at a time of its own."""
+        """Make the faults that strike at times of their own."""
         return OwnedStrikes(self, self.clocks, self.operator, self.traffic, self.spare_slots())
 
     def begin_owner(self, slot: str, config: OwnerConfig, on_host: HostProcess) -> OwnerProcess:
-        """An owner that takes caches."""
+        """Make an owner with a volume."""
         terms = self.terms
         config = msgspec.structs.replace(config, reads_ns=terms.term_ns, cache=config.address)
         of_server = ServerConfig(
@@ -175,7 +175,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         return CacheProcess(self, slot, self.clock_at(slot), machine)
 
     def on_started(self, process: SimProcess) -> None:
-        """It has an application; a cache asks its lookup where to ask."""
+        """A process has started. A cache asks the lookup beside it where to ask."""
         super().on_started(process)
         if isinstance(process, CacheProcess | AnyServer):
             self.applications.start(process)
@@ -185,7 +185,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
                 self._tell_routes(lookup, process)
 
     def on_routes(self, lookup: LookupProcess) -> None:
-        """The cache beside it is told."""
+        """A lookup has new routes: tell the cache beside it."""
         cache = self.slots.get(f"c{lookup.slot[1:]}")
         if isinstance(cache, CacheProcess):
             self._tell_routes(lookup, cache)
@@ -199,28 +199,28 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         cache.post(RoutesChanged(tuple(zip(ranges, routes.addresses, strict=True))))
 
     def name_of(self, server: SimProcess) -> str:
-        """As lookups tell it."""
+        """The server's address, as lookups tell it."""
         assert isinstance(server, OwnerProcess)
         return server.machine.view().config.address
 
     def slot_of(self, server: str) -> str:
-        """Where an owner is that serves at an address."""
+        """The slot of the owner that serves at an address."""
         return server.partition("/")[0]
 
     def rank(self, history: int) -> int:
-        """Which history that is, counted as they come."""
+        """The rank of a history, in the order in which histories began."""
         return self._ranks.setdefault(history, len(self._ranks) + 1)
 
     def clients(self) -> list[SimProcess]:
-        """Of managers: owners and lookups."""
+        """The clients of managers: owners and lookups."""
         return [*self.owners(), *self.lookups()]
 
     def groups(self) -> Sequence[Sequence[SimProcess]]:
-        """Managers, owners, lookups and caches."""
+        """The managers, the owners, the lookups and the caches."""
         return self.managers(), self.owners(), self.lookups(), self.caches()
 
     def on_step(self, process: SimProcess) -> None:
-        """Its machine has taken an event."""
+        """A process's machine has taken an event."""
         if isinstance(process, CacheProcess):
             self.judge.on_step(process)
             return

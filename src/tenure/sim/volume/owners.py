@@ -40,7 +40,7 @@ BY_SERVERS = (
 
 
 class OwnerAndServer:
-    """Both machines, as one."""
+    """The machines of an owner and of its server, as one machine."""
 
     def __init__(self, owner: OwnerMachine, server: VolumeServer) -> None:
         self.owner = owner
@@ -48,7 +48,7 @@ class OwnerAndServer:
         self._owner_wakes_at = self._server_wakes_at = FAR_FUTURE
 
     def handle(self, now: Instant, event: Any) -> Output[Any]:
-        """The one that is meant takes the event; what is due for the other is done before."""
+        """Give the event to the machine that it is meant for; first the other does what is due."""
         if isinstance(event, OF_SERVERS):
             due: Sequence[Any] = self._advance_owner(now) if now >= self._owner_wakes_at else ()
             actions: Sequence[Any]
@@ -59,7 +59,7 @@ class OwnerAndServer:
         return Output([*due, *actions], min(self._owner_wakes_at, self._server_wakes_at))
 
     def advance(self, now: Instant) -> Output[Any]:
-        """Both look at the time."""
+        """Let both machines look at the time."""
         actions = [*self._advance_owner(now), *self._advance_server(now)]
         return Output(actions, min(self._owner_wakes_at, self._server_wakes_at))
 
@@ -72,11 +72,11 @@ class OwnerAndServer:
         return actions
 
     def view(self) -> OwnerView:
-        """Of the owner."""
+        """The view of the owner."""
         return self.owner.view()
 
     def invariants(self) -> None:
-        """Of both."""
+        """Check the invariants of both machines."""
         self.owner.invariants()
         self.server.invariants()
 
@@ -86,7 +86,7 @@ class OwnedSite(LeaseSite, VolumeSite):
 
     @abstractmethod
     def rank(self, history: int) -> int:
-        """Which history that is, counted as they come."""
+        """The rank of a history, in the order in which histories began."""
 
 
 class VolumeOwner(OwnerProcess, AnyServer):
@@ -106,22 +106,22 @@ class VolumeOwner(OwnerProcess, AnyServer):
         super().__init__(site, slot, clock, machine, on_host)  # type: ignore[arg-type]
         self.volume = machine.server
         self._revoked: dict[int, list[KeyRange]] = {}
-        """By revocation: what caches may still hit."""
+        """The ranges of each revocation that caches may still hit."""
         self._withdrawing: dict[KeyRange, HandOff] = {}
         self._handing: dict[KeyRange, HandOff] = {}
-        """Ranges that are handed over, and no longer served."""
+        """The ranges that are being handed over, and are no longer served."""
         self._carried = CarriedWrites()
 
     def fence(self, number: int) -> Fence:
-        """Numbers are of a history."""
+        """The fence under a number of this owner's history."""
         return self.site.rank(self.volume.context.history), number
 
     def writable(self, keys: list[Key]) -> list[Key]:
-        """What is served here."""
+        """The keys that are served here."""
         return [key for key in keys if self.volume.context.served[key] is not None]
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a cache, or of a manager."""
+        """A message of a cache or of a manager has arrived."""
         if isinstance(message, VolumeMessage):
             self.hear(message)
         else:
@@ -166,21 +166,21 @@ class VolumeOwner(OwnerProcess, AnyServer):
     # --- what goes ---
 
     def send_last(self, order: HandOff) -> None:
-        """It no longer serves the range, and its knowledge of the writes goes along."""
+        """Stop serving the range; what is known of its writes goes along."""
         self._handing[order.range] = order
         self.post(server_events.DrainAsked(order.range, served=False))
 
     def take_writes(self, offer: Offer, data: bytes) -> None:
-        """What is known of the writes of a range that arrives."""
+        """The knowledge of the writes of a range has arrived."""
         self._carried.add(offer.range, offer.number, decode_known(data))
 
     def withdraw(self, order: HandOff) -> None:
-        """Take back every read lease of what it is handing over."""
+        """Take back every read lease on the range that is to be handed over."""
         self._withdrawing[order.range] = order
         self.post(server_events.DrainAsked(order.range, served=True))
 
     def keep_serving(self, order: HandOff) -> None:
-        """It is not handed over: caches may have leases again, if it is still held."""
+        """The hand-over has stopped: caches may have leases again, if the range is still held."""
         self._withdrawing.pop(order.range, None)
         context = self.volume.context
         for piece, serving in context.served.within(order.range):

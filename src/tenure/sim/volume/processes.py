@@ -21,7 +21,7 @@ from tenure.sim.volume.watching import WatchedEntries
 
 SERVER = "s0"
 STORE_NS = 2 * MILLISECOND_NS
-"""What the store takes, when it is quick."""
+"""The longest that a quick store takes."""
 SLOW_STORE = Fault("slow store")
 LOAD_FAILS = Fault("load fails")
 BODY_RAISES = Fault("body raises")
@@ -30,18 +30,18 @@ MOST_USED_KEYS = 8
 
 
 class Judging(Protocol):
-    """The judge of events."""
+    """What judges events."""
 
     def on_heard(self, server: "AnyServer", client: int) -> None:
         """A message of a client has reached its server."""
         ...
 
     def on_body(self, server: "AnyServer", body: server_events.RunBody) -> None:
-        """The body of a write runs."""
+        """The body of a write begins to run."""
         ...
 
     def on_stored(self, key: Key) -> None:
-        """The store has another value."""
+        """The store has another value of the key."""
         ...
 
     def on_granted(self, server: "AnyServer", lease: Leased, known: KnownWrites | None) -> None:
@@ -55,19 +55,19 @@ class Judging(Protocol):
         ...
 
     def on_audit(self, cache: "CacheProcess", judged: client_events.JudgeHit) -> None:
-        """A hit of a client is judged by what its server has read."""
+        """An audit has judged a hit of a client by what the server has read."""
         ...
 
     def on_saw(self, cache: "CacheProcess", key: Key, value: bytes) -> None:
-        """A client's application was told what somebody has read."""
+        """A client's application was told what another client has read."""
         ...
 
 
 class Applications(Protocol):
-    """The readers and writers."""
+    """The applications that read and write."""
 
     def value_of(self, server: "AnyServer", body: server_events.RunBody, key: Key) -> bytes:
-        """What a body stores."""
+        """The value that a body stores."""
         ...
 
     def on_body_ended(
@@ -77,7 +77,7 @@ class Applications(Protocol):
         ...
 
     def on_write_failed(self, server: "AnyServer", failed: server_events.FailWrite) -> None:
-        """It will not run."""
+        """The body of a write will not run."""
         ...
 
     def on_answer(self, cache: "CacheProcess", answer: client_events.TellReaders) -> None:
@@ -97,9 +97,9 @@ class VolumeSite(Site):
     judge: Judging
     applications: Applications
     disk: server_events.VolumeMemory | None = None
-    """What a server's memory is kept in, where there are no owners."""
+    """The memory of a server without owners, as it is on disk."""
     earlier: list[server_events.VolumeMemory]
-    """Copies of it, of earlier lives."""
+    """Copies of the memory, from earlier lives."""
 
     nonces: "dict[int, CacheProcess]"
     """The client behind each nonce."""
@@ -117,23 +117,23 @@ class VolumeSite(Site):
         return [each for each in self.slots.values() if isinstance(each, CacheProcess)]
 
     def groups(self) -> Sequence[Sequence[SimProcess]]:
-        """Servers, and clients."""
+        """The servers, and the clients."""
         return self.servers(), self.caches()
 
     def peers(self, process: SimProcess) -> Sequence[SimProcess]:
-        """Clients have connections to servers."""
+        """The processes that the process may have a connection to."""
         return self.caches() if isinstance(process, AnyServer) else self.servers()
 
     def name_of(self, server: SimProcess) -> str:
-        """As clients know it."""
+        """The server's name, as clients know it."""
         return server.slot
 
     def slot_of(self, server: str) -> str:
-        """Where a server is that clients know by that name."""
+        """The slot of the server that clients know by this name."""
         return server
 
     def store_ns(self) -> int:
-        """What the store takes now."""
+        """How long the store takes now."""
         if self.faults.strikes(SLOW_STORE):
             return self.faults.span(0.01, 0.8)
         return self.random.randrange(1, STORE_NS)
@@ -145,12 +145,12 @@ class VolumeProcess(SimProcess):
     site: VolumeSite
 
     def note(self, noted: Noted) -> None:
-        """Its machine noted something."""
+        """The process's machine has noted something."""
         self.site.tell(self.slot, noted.kind.phrase, noted.detail)
         self.site.count_note(noted.kind.phrase)
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """Requests are repeated anyway."""
+        """Nothing needs to be done: clients repeat their requests anyway."""
 
 
 SERVERS_STOP_BEFORE = (
@@ -163,26 +163,26 @@ SERVERS_STOP_BEFORE = (
 
 
 class AnyServer(SimProcess):
-    """A process with a volume: its application and its way to the store."""
+    """A process with a volume, its application, and its connection to the store."""
 
     site: VolumeSite
     volume: VolumeServer
 
     def fence(self, number: int) -> Fence:
-        """Under which the store knows it."""
+        """The fence that the store knows for a lease number."""
         return 0, number
 
     def writable(self, keys: list[Key]) -> list[Key]:
-        """What its application may want to write."""
+        """The keys that the server's application may write."""
         return keys
 
     def hear(self, message: Any) -> None:
-        """A client has said something."""
+        """A message of a client has arrived."""
         self.site.judge.on_heard(self, message.client)
         self.post(server_events.ClientAsked(message))
 
     def serve(self, action: Any) -> None:
-        """Carry out what any server's machine wants."""
+        """Carry out an action of a server's machine."""
         site = self.site
         match action:
             case server_events.TellCache(client=client, message=message):
@@ -197,7 +197,7 @@ class AnyServer(SimProcess):
                 site.applications.on_write_failed(self, action)
 
     def _read(self, load: server_events.LoadObject) -> None:
-        """The store has read it; the answer takes as long again."""
+        """The store has read the object. Its answer takes as long again."""
         self.site.store.raise_for(load.key, self.fence(load.fence))
         value = self.site.store.read(load.key)
         loaded = server_events.ObjectLoaded(load.load, value)
@@ -221,7 +221,7 @@ class AnyServer(SimProcess):
         site.at(ends, self._end_body, (body, not raises, stored, refused))
 
     def _store(self, write: tuple[Fence, Key, bytes, list[Key]]) -> None:
-        """It arrives at the store, wherever its server may be by now."""
+        """The write arrives at the store, whether or not its server still lives."""
         fence, key, value, refused = write
         if self.site.store.write(fence, key, value):
             self.site.judge.on_stored(key)
@@ -249,7 +249,7 @@ class ServerProcess(VolumeProcess, AnyServer):
         self.volume = machine
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a client."""
+        """A message of a client has arrived."""
         self.hear(message)
 
     def perform(self, action: Any) -> None:
@@ -298,26 +298,26 @@ class CacheProcess(VolumeProcess):
         super().__init__(site, slot, clock, machine)
         self.entries = WatchedEntries(site.stop_a_reader)
         self.pending: dict[int, tuple[Key, int]] = {}
-        """By ticket: what is asked, and since when."""
+        """What each ticket asked for, and when."""
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a server."""
+        """A message of a server has arrived."""
         self.post(client_events.ServerSaid(self.site.name_of(sender), message))
 
     def hit(self, key: Key) -> bytes | None:
-        """What a reader finds that asks nobody."""
+        """The value that a reader finds without asking; None if it must ask."""
         found = self.entries.hit(key, self.now)
         return None if found is None else found.value or b""
 
     def evict(self) -> None:
-        """Half of the entries have to make room."""
+        """Evict half of the entries."""
         keys = tuple(key for key in self.entries.objects if self.site.random.random() < 0.5)
         for key in keys:
             self.entries.objects.pop(key).is_live = False
         self.post(client_events.Evicted(keys))
 
     def tell_what_it_saw(self, other: "CacheProcess") -> None:
-        """The other one's application must not read older from here on (C5)."""
+        """Tell the other cache's application, which must then read nothing older (C5)."""
         for key, found in list(self.entries.objects.items()):
             if other.is_frozen or not found.is_live:
                 continue

@@ -13,11 +13,11 @@ from tenure.sim.volume.world import VolumeWorld
 def run_caches(
     trial: VolumeTrial, broken: VolumeCanary = NONE, tell: Progress = no_progress
 ) -> Outcome:
-    """Simulate one seed to its end, or to the first promise that is broken."""
+    """Simulate one seed to its end, or until a promise is broken."""
     with broken.in_place():
         world = OwnedCachesWorld if trial.has_owners else VolumeWorld
         return outcome_of(trial.seed, world(broken.trial(trial)), tell)
 
 
 run_many_caches = partial(run_many, run_caches, cache_canary)
-"""Many seeds, on all cores unless told otherwise."""
+"""Run many seeds, on all cores unless told otherwise."""

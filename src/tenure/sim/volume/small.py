@@ -32,7 +32,7 @@ KEYS: tuple[Key, ...] = (b"k", b"l")
 OWN = b"own"
 BEGIN = 1_000 * SECOND_NS
 SLOW, FAST = SECOND_NS, 2 * SECOND_NS
-"""What a clock goes on in a tick. Clients are slow and servers fast, which is the worst."""
+"""How far a clock goes on in a tick. Clients are slow and servers fast, which is the worst case."""
 SMALL_TERMS = Terms(
     term_ns=2 * SLOW,
     lease_ns=3 * SLOW,
@@ -47,9 +47,9 @@ class Scope(msgspec.Struct, frozen=True):
 
     ticks: int = 4
     reads: int = 0
-    """Reads that find nothing and ask, in any client, of any object."""
+    """Reads that find nothing and ask, at any client, for any object."""
     writes: int = 0
-    """Of the server's application."""
+    """Writes of the server's application."""
     own: int = 0
     """Writes of clients."""
     lose: int = 0
@@ -57,12 +57,12 @@ class Scope(msgspec.Struct, frozen=True):
     """Messages, loads, and writes on their way to the store, that arrive at any later time."""
     double: int = 0
     crash: int = 0
-    """Of servers."""
+    """Crashes of servers."""
     starts: int = 0
     freeze: int = 0
 
     def limits(self) -> dict[str, int]:
-        """By kind."""
+        """The limits by kind of fault."""
         fields: dict[str, int] = msgspec.structs.asdict(self)
         return {kind: most for kind, most in fields.items() if kind != "ticks"}
 
@@ -81,15 +81,15 @@ class Beside(NamedTuple):
 
     entries: tuple[int, ...]
     values: tuple[int, ...]
-    """Of the store: which write of the object is the last."""
+    """For each object the number of the last write that the store has."""
     floors: tuple[int, ...]
-    """Of each object, the last version that was certainly there: written, or read."""
+    """For each object the last version that was certainly there: written or read."""
     reads: tuple[PendingRead, ...]
     fence: int
     disk: VolumeMemory
     tickets: int
     own: int = 0
-    """The version that a client's write has made; 0 until it is stored."""
+    """The version that a client's write has made; 0 until the store has it."""
 
 
 class SmallVolumes(SmallWorld):
@@ -106,7 +106,7 @@ class SmallVolumes(SmallWorld):
     # --- the beginning ---
 
     def begin(self) -> None:
-        """Both clients hold the first object, and nobody waits for anything."""
+        """The first state: both clients hold the first object, and no process waits for another."""
         nothing = self.memory.number(Entries())
         memory = VolumeMemory(number=0, longest_ns=SMALL_TERMS.term_ns, drained=True)
         self.beside = Beside((nothing, nothing), (0, 0), (0, 0), (), 0, memory, 0)
@@ -118,7 +118,7 @@ class SmallVolumes(SmallWorld):
             self.go_on()
 
     def make(self, slot: int, uid: int) -> Any:
-        """A server with what the disk has, or a client."""
+        """Make a server with the memory that is on disk, or a client."""
         dice = Dice(1_000 * uid)
         if slot == SERVER:
             return VolumeServer(ServerConfig(terms=SMALL_TERMS, memory=self.beside.disk), dice)
@@ -128,19 +128,19 @@ class SmallVolumes(SmallWorld):
         return CacheMachine(config, dice)
 
     def now(self, slot: int) -> Instant:
-        """What the clock in a place shows."""
+        """What the clock of a place shows."""
         return Instant(BEGIN + self.tick * (FAST if slot == SERVER else SLOW))
 
     def keep(self) -> Hashable:
-        """All that there is beside."""
+        """The state beside the machines."""
         return self.beside
 
     def bring_back(self, kept: Any) -> None:
-        """As it was."""
+        """Restore the state beside the machines."""
         self.beside = kept
 
     def may_start(self, slot: int) -> bool:
-        """Only servers start anew."""
+        """Only servers restart."""
         return slot == SERVER
 
     def crash_of(self, slot: int) -> str:
@@ -148,7 +148,7 @@ class SmallVolumes(SmallWorld):
         return "crash" if slot == SERVER else "no crash"
 
     def in_words(self, packet: Packet) -> str:
-        """What is on its way."""
+        """The messages, loads and writes on their way."""
         return str(self.memory.thing(packet.event))
 
     # --- what people do ---
@@ -258,7 +258,7 @@ class SmallVolumes(SmallWorld):
             self.answer(self.memory.number(server_events.BodyEnded(body.write)))
 
     def deliver(self, packet: Packet) -> None:
-        """The store takes values, and its writer hears of it, if it is still there."""
+        """The store takes values. Their writer hears of it if it still lives."""
         if packet.to != STORE:
             super().deliver(packet)
             return
@@ -315,7 +315,7 @@ class SmallVolumes(SmallWorld):
         return None if value is None else self._version(value)
 
     def _version(self, value: bytes | None) -> int:
-        """Which write of its object stored a value."""
+        """The number of the write that stored a value."""
         return self.beside.own if value == OWN else int(value or b"0")
 
     def _told(self, client: int, told: client_events.TellReaders) -> None:
@@ -340,13 +340,13 @@ class SmallVolumes(SmallWorld):
         self.beside = self.beside._replace(reads=reads, floors=tuple(floors))
 
     def _check_version(self, client: int, key: Key, version: int, floor: int) -> None:
-        """The paper's second invariant (C1)."""
+        """Check the paper's second invariant (C1)."""
         if version < floor:
             name = self.slots[client]
             raise Violation("C1", f"{name} reads version {version} of {key!r} after {floor}")
 
     def check(self) -> None:
-        """Whatever can be hit is the current version."""
+        """Check that every version that can be hit is the current one."""
         for client in CLIENTS:
             for key, floor in zip(KEYS, self.beside.floors, strict=True):
                 version = self._hit(client, key)

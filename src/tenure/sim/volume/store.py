@@ -5,7 +5,7 @@ from typing import TypeAlias
 from tenure.base.keys import Key
 
 Fence: TypeAlias = tuple[int, int]
-"""Which history a number is of, counted as they come, and the number."""
+"""The rank of a history, in the order in which histories began, and a number of that history."""
 LOWEST: Fence = (0, 0)
 
 
@@ -20,7 +20,7 @@ class FencedStore:
         self._of_keys: dict[Key, Fence] = {}
 
     def read(self, key: Key) -> bytes | None:
-        """What it has."""
+        """The value of the key."""
         return self.values.get(key)
 
     def raise_fence(self, number: int) -> int:
@@ -31,7 +31,7 @@ class FencedStore:
         return 0
 
     def raise_for(self, key: Key, fence: Fence) -> None:
-        """Refuse writes of the key below that."""
+        """Refuse writes of the key below the fence."""
         self._of_keys[key] = max(fence, self._of_keys.get(key, LOWEST))
 
     def takes(self, fence: Fence, key: Key) -> bool:

@@ -26,19 +26,19 @@ class ReaderStrikes(Strikes):
     site: VolumeSite
 
     def crash_of_a_client(self) -> None:
-        """Another comes in its place."""
+        """A client crashes, and another starts in its place."""
         self.crash(self.site.caches())
 
     def cut_one_way_from_a_client(self) -> None:
-        """Between a client and a server."""
+        """Cut the way from a client to a server, or back."""
         self.cut_between(self.site.caches(), self.site.servers(), both_ways=False)
 
     def cut_from_a_client(self) -> None:
-        """Between a client and a server."""
+        """Cut both ways between a client and a server."""
         self.cut_between(self.site.caches(), self.site.servers(), both_ways=True)
 
     def eviction(self) -> None:
-        """Entries have to make room."""
+        """A client evicts entries."""
         cache = self.any_of(self.site.caches())
         if cache is not None:
             cache.evict()
@@ -57,11 +57,11 @@ class VolumeStrikes(ReaderStrikes):
     site: VolumeSite
 
     def crash_of_a_server(self) -> None:
-        """Another comes in its place, with its memory."""
+        """The server crashes, and another starts with its memory."""
         self.crash(self.site.servers())
 
     def quick_restart(self) -> None:
-        """The next one is there at once, while its readers' leases still run."""
+        """The next server starts at once, while leases of its readers still run."""
         server = self.any_of(self.site.servers())
         if server is not None:
             server.kill()
@@ -74,7 +74,7 @@ class VolumeStrikes(ReaderStrikes):
             server.post(StopAsked())
 
     def memory_put_back(self) -> None:
-        """The server ends; the next one finds a copy of what an earlier life had kept."""
+        """The server ends; the next one finds a copy of an earlier life's memory."""
         server = self.any_of(self.site.servers())
         if server is not None and self.site.earlier:
             self.site.bring_down(server)
@@ -90,7 +90,7 @@ class VolumeStrikes(ReaderStrikes):
 
 
 def rarely(strength: float) -> float:
-    """Times a term, for what ends everything that was known."""
+    """How often in a term all knowledge is lost."""
     return float(0.02 * 10**strength)
 
 

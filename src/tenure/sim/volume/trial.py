@@ -21,7 +21,7 @@ class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
     """What one seed of caches runs."""
 
     terms: Terms = SLOW
-    """Its mode and its lengths, but for t_v, are drawn anew."""
+    """The terms. The mode and all lengths but t_v are drawn anew."""
     clients: int = 3
     keys: int = 4
     owners: bool | None = None
@@ -29,13 +29,13 @@ class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
     seed.
     """
     fixed: Mapping[str, Any] = {}
-    """What is not left to chance, by the names that `drawn` is called with."""
+    """The parts of the world that are fixed, by the names that `drawn` is called with."""
     faults: tuple[str, ...] = FAULTS.kinds
     skew: int = 40_000
     """How far the rate of a clock may be off, in a million: twice that is within 13/12."""
 
     def drawn(self, name: str, value: T) -> T:
-        """What chance has drawn, unless it is fixed."""
+        """The value that the trial fixes under this name; otherwise `value`, which was drawn."""
         fixed: T = self.fixed.get(name, value)
         return fixed
 

@@ -27,7 +27,7 @@ class WatchedLease(ReadersLease):
 
     @property
     def until(self) -> Instant:
-        """When it ends."""
+        """When the lease ends. A reader may be stopped after it has read this."""
         ends = self.ends
         self.between()
         return ends
@@ -56,7 +56,7 @@ class WatchedObject(CachedObject):
 
     @property
     def is_live(self) -> bool:
-        """Whether it is."""
+        """Whether the entry is live. A reader may be stopped after it has read this."""
         lives = self.lives
         self.between()
         return lives
@@ -73,13 +73,13 @@ class Watched:
         self.between = between
 
     def lease(self) -> ReadersLease:
-        """A volume lease."""
+        """Make a volume lease."""
         return WatchedLease(self.between)
 
     def entry(
         self, lease: ReadersLease, until: Instant, as_of: AsOf, value: Value | None
     ) -> CachedObject:
-        """An entry."""
+        """Make an entry."""
         return WatchedObject(self.between, lease, until, as_of, value)
 
 
@@ -91,14 +91,14 @@ class WatchedObjects(dict[Key, CachedObject]):
         self.between = between
 
     def get(self, key: Key, default: CachedObject | None = None) -> CachedObject | None:  # type: ignore[override]
-        """The entry."""
+        """Return the entry. A reader may be stopped after it has taken it."""
         found = super().get(key, default)
         self.between()
         return found
 
 
 class WatchedEntries(Entries):
-    """All that a cache has, and where its readers may be stopped."""
+    """All entries of a cache, whose readers may be stopped at every step."""
 
     def __init__(self, between: Between) -> None:
         self._between = between
@@ -113,7 +113,7 @@ class WatchedEntries(Entries):
             self._is_reading = True
 
     def hit(self, key: Key, clock: Callable[[], Instant]) -> CachedObject | None:
-        """As a reader does it."""
+        """Look for an entry as a reader does."""
         self._is_reading = True
         try:
             return super().hit(key, clock)
@@ -122,12 +122,12 @@ class WatchedEntries(Entries):
 
     @staticmethod
     def ends(lease: ReadersLease) -> Instant:
-        """When a volume lease ends, for a caller that is not a reader."""
+        """When a volume lease ends, for callers that are not readers."""
         assert isinstance(lease, WatchedLease)
         return lease.ends
 
     def would_hit(self, key: Key, now: Instant) -> bool:
-        """Whether a reader would that is not stopped at all."""
+        """Whether a reader that is not stopped would hit."""
         found = self.objects.get(key)
         if not isinstance(found, WatchedObject) or not isinstance(found.lease, WatchedLease):
             return False
