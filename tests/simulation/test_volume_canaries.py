@@ -77,6 +77,14 @@ SOON = {
     "writes-not-known": Soon(0),
     "known-writes-stay-behind": Soon(1, ("V15",), owners=True),
     "starts-at-once": Soon(1),
+    "instant-of-another-boot": Soon(
+        4,
+        STALE,
+        "quick restart,crash of a server,cut",
+        3,
+        world={"keys": 1},
+        fixed=STRONG | {"remembers": "latest end", "boots": "told"},
+    ),
     "old-memory-believed": Soon(2, (*STALE, "L1"), "memory put back,crash", 5),
     "forgotten-while-active": Soon(1),
     "never-forgotten": Soon(0, ("C6",)),
@@ -107,6 +115,9 @@ SOON = {
     ),
     "written-while-draining": Soon(4, owners=True),
     "no-quiet-after-death": Soon(2, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True),
+    "read-as-lost-at-once": Soon(
+        7, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True, fixed={"durable": False}
+    ),
     "as-of-by-count-alone": Soon(1, owners=True),
     "grant-without-a-floor": Soon(3, owners=True),
     "skew-over-the-bound": Soon(1),

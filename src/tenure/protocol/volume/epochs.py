@@ -51,10 +51,15 @@ class Opening:
         if found is not None and found.drained:
             return 0
         whole = config.terms.held_ns(self.longest_ns)
-        is_same_boot = config.boot_id and found is not None and found.boot_id == config.boot_id
-        if found is not None and found.until and is_same_boot:
+        if found is not None and found.until and self.counts_here(found):
             return min(max(0, found.until - now), whole)
         return whole
+
+    def counts_here(self, found: VolumeMemory) -> bool:
+        """Whether the clock that told the instants of this memory still runs: the host has not
+        restarted since.
+        """
+        return bool(self.config.boot_id) and found.boot_id == self.config.boot_id
 
     def memory(self, now: Instant) -> VolumeMemory:
         """What is to be known of this life."""

@@ -160,6 +160,11 @@ CANARIES = (
         ((Opening, "quiet_ns", breaks.at_once),),
     ),
     VolumeCanary(
+        "instant-of-another-boot",
+        "V16: an instant that an earlier boot told says nothing",
+        ((Opening, "counts_here", breaks.always),),
+    ),
+    VolumeCanary(
         "old-memory-believed",
         "V16: the store tells that a memory was put back",
         ((VolumeServer, "_on_fenced", breaks.believed_as_it_is),),
@@ -260,6 +265,11 @@ CANARIES = (
         ((ServedRanges, "quiet_until", breaks.not_at_all),),
     ),
     VolumeCanary(
+        "read-as-lost-at-once",
+        "V13: where the state died too, reads wait as well",
+        ((ServedRanges, "reads_from", breaks.not_at_all),),
+    ),
+    VolumeCanary(
         "as-of-by-count-alone",
         "V15: counts compare within one number",
         ((Versions, "is_current", breaks.by_count_alone),),
@@ -286,11 +296,6 @@ BY_SCHEDULE = (
         "listed-without-marks",
         "V7: what a Renew or Reconnect lists leaves a mark too",
         ((Fills, "raise_marks", breaks.marks_of_contacts_stay),),
-    ),
-    VolumeCanary(
-        "read-as-lost-at-once",
-        "V13: where the state died too, reads wait as well",
-        ((ServedRanges, "reads_from", breaks.not_at_all),),
     ),
 )
 """Rules that no world breaks, or none soon enough: a schedule catches each."""

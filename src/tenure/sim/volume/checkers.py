@@ -179,8 +179,8 @@ class VolumeCheckers(InvariantChecker):
     # --- what a server knows ---
 
     def on_granted(self, server: AnyServer, lease: Leased, known: KnownWrites | None) -> None:
-        """What is known of a range's writes comes with its state (V15)."""
-        if not lease.handed:
+        """What is known of a range's writes comes with its state (V15), if there is any (V13)."""
+        if not lease.handed or (known is None and not server.volume.config.durable):
             return
         floors = RangeMap.of([], default=False)
         for piece, _ in () if known is None else known.floors:

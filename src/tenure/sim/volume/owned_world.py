@@ -5,6 +5,7 @@ there is a cache, which learns from it where to ask.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
 from typing import Any, ClassVar
 
 import msgspec
@@ -102,6 +103,11 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         self.known_writes = drawn("known_writes", random.choice((1, 2, 1_000)))
         self.most_leases = drawn("most_leases", random.choice((3, 1_000, 1_000)))
         self.retry_ns = term_ns // drawn("retries", random.choice((6, 30)))
+        apart = Random(f"stores of {self._of_caches.seed}")
+        self.is_durable = drawn("durable", apart.random() < 0.5)
+        """Whether the state outlives its owner. Drawn from apart, so that worlds in which it does
+        stay what they were.
+        """
 
     # --- what came of it ---
 
@@ -156,7 +162,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         of_server = ServerConfig(
             terms=terms,
             alone=False,
-            durable=True,
+            durable=self.is_durable,
             known_writes=self.known_writes,
             most_leases=self.most_leases,
         )

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.machine import Output
+from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner import events as owner_events
@@ -111,6 +112,8 @@ class VolumeOwner(OwnerProcess, AnyServer):
         self._handing: dict[KeyRange, HandOff] = {}
         """The ranges that are being handed over, and are no longer served."""
         self._carried = CarriedWrites()
+        self._lost: RangeMap[int] = RangeMap(0)
+        """The number of the lease under which the state of a key was lost; 0 if it is there."""
 
     def fence(self, number: int) -> Fence:
         """The fence under a number of this owner's history."""
@@ -119,6 +122,19 @@ class VolumeOwner(OwnerProcess, AnyServer):
     def writable(self, keys: list[Key]) -> list[Key]:
         """The keys that are served here."""
         return [key for key in keys if self.volume.context.served[key] is not None]
+
+    def before_load(self, key: Key, fence: Fence) -> None:
+        """What is read first of a range whose state died with its owner is that it is lost."""
+        store = self.site.store
+        if not self._lost[key] or fence[1] != self._lost[key] or not store.takes(fence, key):
+            return
+        self.before_store(key)
+        store.write(fence, key, self.site.applications.lose(key))
+        self.site.judge.on_stored(key)
+
+    def before_store(self, key: Key) -> None:
+        """What is written is there again, and nothing of it is read as lost."""
+        self._lost.assign(KeyRange(key, key + b"\0"), 0)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """A message of a cache or of a manager has arrived."""
@@ -154,6 +170,8 @@ class VolumeOwner(OwnerProcess, AnyServer):
     def _begin(self, holdings: Holdings, lease: Leased) -> None:
         known = self._carried.take(lease.range, lease.handed)
         self.site.judge.on_granted(self, lease, known)
+        is_lost = known is None and not self.volume.config.durable
+        self._lost.assign(lease.range, lease.number if is_lost else 0)
         granted = server_events.RangeGranted(
             range=lease.range,
             number=lease.number,

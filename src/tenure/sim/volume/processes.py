@@ -66,6 +66,10 @@ class Judging(Protocol):
 class Applications(Protocol):
     """The applications that read and write."""
 
+    def lose(self, key: Key) -> bytes:
+        """The state of the key is lost: the value that readers find instead."""
+        ...
+
     def value_of(self, server: "AnyServer", body: server_events.RunBody, key: Key) -> bytes:
         """The value that a body stores."""
         ...
@@ -176,6 +180,12 @@ class AnyServer(SimProcess):
         """The keys that the server's application may write."""
         return keys
 
+    def before_load(self, key: Key, fence: Fence) -> None:
+        """The application is about to read the object."""
+
+    def before_store(self, key: Key) -> None:
+        """The application is about to write the object."""
+
     def hear(self, message: Any) -> None:
         """A message of a client has arrived."""
         self.site.judge.on_heard(self, message.client)
@@ -198,6 +208,7 @@ class AnyServer(SimProcess):
 
     def _read(self, load: server_events.LoadObject) -> None:
         """The store has read the object. Its answer takes as long again."""
+        self.before_load(load.key, self.fence(load.fence))
         self.site.store.raise_for(load.key, self.fence(load.fence))
         value = self.site.store.read(load.key)
         loaded = server_events.ObjectLoaded(load.load, value)
@@ -223,6 +234,7 @@ class AnyServer(SimProcess):
     def _store(self, write: tuple[Fence, Key, bytes, list[Key]]) -> None:
         """The write arrives at the store, whether or not its server still lives."""
         fence, key, value, refused = write
+        self.before_store(key)
         if self.site.store.write(fence, key, value):
             self.site.judge.on_stored(key)
         else:

@@ -179,6 +179,16 @@ class CacheWorkload:
             server.post(server_events.WriteAsked(ticket, keys))
         return ticket
 
+    def lose(self, key: Key) -> bytes:
+        """The state of the key died with its owner: the value that readers find instead.
+
+        To them that is a write which nobody saw end.
+        """
+        value = self._next_value(key) + b"-lost"
+        self.counts["states lost"] += 1
+        self.judge.on_write_began(key, value)
+        return value
+
     def value_of(self, server: AnyServer, body: server_events.RunBody, key: Key) -> bytes:
         """What a body stores."""
         if not body.ticket:

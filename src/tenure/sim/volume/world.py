@@ -5,6 +5,7 @@ from random import Random
 
 import msgspec
 
+from tenure.base.instants import SECOND_NS
 from tenure.base.keys import Key
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import CacheConfig
@@ -12,6 +13,7 @@ from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import Remembers, ServerConfig, VolumeMemory
 from tenure.protocol.volume.terms import Terms
 from tenure.sim.kernel.checkers import Violation
+from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import FaultDice
 from tenure.sim.kernel.network import Network
 from tenure.sim.kernel.process import SimProcess
@@ -32,11 +34,10 @@ from tenure.sim.volume.strikes import ALONE, VolumeStrikes
 from tenure.sim.volume.trial import VolumeTrial
 from tenure.sim.volume.workload import CacheWorkload
 
-BOOT = "boot"
 STEADY_TERMS = 4
 """For how long a cache is watched that is in use while nothing goes wrong (C7)."""
-WARM_TURNS = 3
-"""Until it has everything."""
+WARM_TURNS = 10
+"""One term: until the first renewal since it was in use, which lists what ends soon."""
 
 
 def drawn_terms(trial: VolumeTrial, random: Random, term_ns: int, lease_terms: float) -> Terms:
@@ -66,6 +67,9 @@ class VolumeWorld(World, VolumeSite):
         self.keys: list[Key] = [b"k%d" % i for i in range(trial.keys)]
         self.nonces = {}
         self._reader_is_stopped = False
+        self._hosts = Random(f"hosts of {trial.seed}")
+        """Drawn from apart, so that worlds whose hosts never restart stay what they were."""
+        self._boots = 1
         self._draw()
         self.heals_every_ns = self.terms.term_ns // 4
         self.phase_ns = self.terms.term_ns
@@ -85,6 +89,9 @@ class VolumeWorld(World, VolumeSite):
         self.terms = drawn_terms(self.trial, random, term, lease_terms)
         ways: tuple[Remembers, ...] = ("longest", "longest", "latest end", "nothing")
         self.remembers = drawn("remembers", random.choice(ways))
+        kinds = ("one boot", "one boot", "told", "untold")
+        self.boots = drawn("boots", self._hosts.choice(kinds))
+        """Whether the server's host ever restarts, and whether it tells which boot this is."""
         self.known_writes = drawn("known_writes", random.choice((1, 2, 1_000)))
         self.most_leases = drawn("most_leases", random.choice((3, 1_000, 1_000)))
         self.retry_ns = term // drawn("retries", random.choice((6, 30)))
@@ -160,13 +167,14 @@ class VolumeWorld(World, VolumeSite):
         """A new life at a slot."""
         clock = self.clock_of(slot, self.trial.skew)
         if slot == SERVER:
+            clock = self._restart_host(clock)
             if self.disk is not None and self.disk not in self.earlier:
                 self.earlier.append(self.disk)
             config = ServerConfig(
                 terms=self.terms,
                 remembers=self.remembers,
                 memory=self.disk if self.remembers != "nothing" else None,
-                boot_id=BOOT,
+                boot_id="" if self.boots == "untold" else f"boot {self._boots}",
                 known_writes=self.known_writes,
                 most_leases=self.most_leases,
             )
@@ -182,6 +190,16 @@ class VolumeWorld(World, VolumeSite):
             random_for(self.random),
         )
         return CacheProcess(self, slot, clock, cache)
+
+    def _restart_host(self, clock: SimClock) -> SimClock:
+        """Perhaps let the server's host restart first: then its clock begins at another time."""
+        if self.boots == "one boot" or self._hosts.random() < 0.5:
+            return clock
+        self._boots += 1
+        restarted = SimClock(self._hosts.randrange(1, 1_000_000 * SECOND_NS), clock.rate)
+        self.clocks[SERVER] = restarted
+        self.tell(SERVER, "is on a host that has restarted")
+        return restarted
 
     def on_started(self, process: SimProcess) -> None:
         """It has an application."""
