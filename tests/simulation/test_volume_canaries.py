@@ -113,7 +113,7 @@ SOON = {
     "leased-while-draining": Soon(
         2, ("invariant",), GOING, 3, owners=True, world=EVERY, fixed=STRONG | {"reads_apart": 0.1}
     ),
-    "written-while-draining": Soon(4, owners=True),
+    "written-while-draining": Soon(4, owners=True, fixed={"durable": True}),
     "no-quiet-after-death": Soon(2, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True),
     "read-as-lost-at-once": Soon(
         7, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True, fixed={"durable": False}
