@@ -22,27 +22,29 @@ from tenure.protocol.log.journal import (
 )
 
 LeaseContents: TypeAlias = JournalContents[AnyRecord, State]
-"""What a journal of leases holds."""
+"""The contents of a journal of leases."""
 
 
 def waited_out(
     random: Random, on_commit: Callable[[LeaseContents, AnyRecord], None] = lambda *_: None
 ) -> LeaseContents:
-    """The contents of a journal before which nothing was promised, so that its leader grants."""
+    """The contents of a journal before which nothing was promised, so that its leader grants
+    leases.
+    """
     contents = LeaseContents(random, State(waited_out=True), on_commit)
     contents.state_lsn = 1
     return contents
 
 
 JOURNAL = "journal"
-"""Its place in the deployment, which managers may be cut from."""
+"""The journal's place in the deployment. Managers may be cut from it."""
 
 LATENCY_NS = 2 * MILLISECOND_NS
-"""About an fsync."""
+"""How long a call to the journal takes: about an fsync."""
 
 
 def failure_of(action: JournalAction, why: str) -> JournalEvent | None:
-    """What a caller hears of a call whose answer is lost."""
+    """What the caller hears if the answer to a call is lost."""
     match action:
         case Append(mandate=mandate, after_lsn=after_lsn):
             return Appended(mandate.leadership, after_lsn, Unknown(why))

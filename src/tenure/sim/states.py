@@ -34,21 +34,21 @@ class States:
     def __init__(self, world: LeaseSite) -> None:
         self.world = world
         self.written: dict[tuple[str, Key], Written] = {}
-        """By pool and key."""
+        """The last acknowledged write, by pool and key."""
         self._versions = 0
         self._ends: dict[int, Ends] = {}
 
     # --- writing and serving ---
 
     def write(self, owner: OwnerProcess, key: Key, number: int) -> None:
-        """A client writes a key that the owner holds, and is told that it is written."""
+        """Write a key that the owner holds, and acknowledge the write."""
         self._versions += 1
         owner.store.values[key] = self._versions
         self.written[owner.pool, key] = Written(owner.holdings.journal, number, self._versions)
 
     def check(self, owner: OwnerProcess, lease: Leased) -> None:
-        """A new belief: what was acknowledged since its state is unbroken is there, and what was
-        lost is not.
+        """An owner has a new lease: check that it has what was acknowledged since its state is
+        unbroken, and that it does not have what was lost.
         """
         for (pool, key), written in self.written.items():
             if pool != owner.pool or key not in lease.range or self.world.is_old_copy:
@@ -65,7 +65,7 @@ class States:
                 )
 
     def take_out(self, owner: OwnerProcess, ranges: Iterable[KeyRange]) -> None:
-        """The application lets go."""
+        """Remove the application's state in these ranges."""
         for key_range in ranges:
             for key in [key for key in owner.store.values if key in key_range]:
                 del owner.store.values[key]
@@ -76,14 +76,14 @@ class States:
         return self._ends.setdefault(owner.uid, Ends())
 
     def hand_over(self, owner: OwnerProcess, order: HandOff) -> None:
-        """Give it, by a machine of its own."""
+        """Give a range, by a machine of its own."""
         end = self._ends_of(owner).giving[order] = GivingEnd(owner, order, self._ends_of)
         end.start()
 
     def send_last(
         self, owner: OwnerProcess, order: HandOff, writes: tuple[bytes, ...] = ()
     ) -> None:
-        """The range is no longer served: send what changed."""
+        """The owner no longer serves the range: send what changed."""
         end = self._ends_of(owner).giving.get(order)
         if end is None:
             owner.post(owner_events.HandOffFailed(order))
@@ -97,7 +97,7 @@ class States:
         end.post(ServingEnded(writes))
 
     def stop(self, owner: OwnerProcess, order: HandOff) -> None:
-        """The source stops: the taker sees its channel end."""
+        """End a hand-off at the source: the taker sees its channel end."""
         end = self._ends_of(owner).giving.pop(order, None)
         if end is not None:
             end.post(GivingStopped())
@@ -107,7 +107,7 @@ class States:
         owner: OwnerProcess,
         said: owner_events.Admit | owner_events.TurnAway | owner_events.Keep,
     ) -> None:
-        """What the owner machine says of what it is offered."""
+        """Pass on what the owner machine says of an offer."""
         end = self._ends_of(owner).taking.get(said.channel)
         if end is None:
             return
@@ -123,19 +123,19 @@ class States:
                 end.post(TurnedAway(why))
 
     def withdrawn(self, owner: OwnerProcess, order: HandOff) -> None:
-        """No cache can still hit it."""
+        """The giving end learns that no cache can still hit what the range has."""
         end = self._ends_of(owner).giving.get(order)
         if end is not None:
             end.post(Withdrawn())
 
     def stop_arriving(self, owner: OwnerProcess, key_range: KeyRange, number: int) -> None:
-        """The taker no longer wants it."""
+        """The taker no longer wants the range."""
         for end in list(self._ends_of(owner).taking.values()):
             if end.is_of(key_range, number):
                 end.post(TurnedAway("it is no longer wanted"))
 
     def on_gone(self, owner: OwnerProcess) -> None:
-        """The other side sees the channel end."""
+        """An owner's process is gone: the other end of each of its channels sees the channel end."""
         for giving in self._ends_of(owner).giving.values():
             giving.break_off()
         for taking in self._ends_of(owner).taking.values():

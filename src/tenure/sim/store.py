@@ -11,4 +11,4 @@ class Store:
 
     def __init__(self) -> None:
         self.values: Values = {}
-        """All of it, served or not, as in the dictionary of a simple application."""
+        """All of the state, served or not, as in the dictionary of a simple application."""

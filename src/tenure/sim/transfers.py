@@ -43,7 +43,9 @@ M = TypeVar("M", bound=Machine[Any, Any])
 BREAK_SEEN_NS = 50 * MILLISECOND_NS
 KEYS_PER_CHUNK = 2
 BODIES, HANGING_BODIES = 0.2, 0.1
-"""The part of all hand-offs in which something has begun, and of that, what never ends."""
+"""The part of all hand-offs in which an operation has begun, and the part of these operations that
+never end.
+"""
 LONGEST_BODY_NS = 500 * MILLISECOND_NS
 _channels = count(1)
 
@@ -61,16 +63,18 @@ class End(ABC, Generic[M]):
         self._listens = False
         self._is_over = False
         self._quiet_until = 0
-        """Nothing that is sent here arrives before: messages keep their order."""
+        """Nothing that is sent to this end arrives before this instant, so messages keep their
+        order.
+        """
         self._timer_at: int = FAR_FUTURE
         self._wakes = False
 
     def start(self) -> None:
-        """Begin."""
+        """Begin the hand-off at this end."""
         self._take(self.machine.advance(self.process.now()))
 
     def post(self, event: Any) -> None:
-        """An event for the machine; it waits while the process is frozen."""
+        """Give the machine an event. It waits while the process is frozen."""
         self._events.append(event)
         self._go_on()
 
@@ -127,15 +131,15 @@ class End(ABC, Generic[M]):
 
     @abstractmethod
     def act(self, action: Any) -> None:
-        """What the machine wants of the application, or of its owner."""
+        """Carry out what the machine wants of the application, or of its owner."""
 
     @abstractmethod
     def end(self) -> None:
-        """Nothing follows."""
+        """Forget this end: nothing follows."""
 
     @abstractmethod
     def decode(self, data: bytes) -> PeerMessage:
-        """A message to this end."""
+        """Decode a message to this end."""
 
     def _say(self, message: Any) -> None:
         faults, takes_ns = self.world.faults, self.a_moment()
@@ -149,17 +153,17 @@ class End(ABC, Generic[M]):
             self.peer.send_here(self.peer._receive, encode(message), takes_ns)  # noqa: SLF001
 
     def send_here(self, arrive: Any, what: object, takes_ns: int) -> None:
-        """Let it arrive here, after all that was sent before it."""
+        """Let a call arrive here, after all that was sent before it."""
         self._quiet_until = max(self.world.now + takes_ns, self._quiet_until + 1)
         self.world.at(self._quiet_until, arrive, what)
 
     def break_off(self) -> None:
-        """The other end sees the channel end."""
+        """Let the other end see that the channel has ended."""
         if self.peer is not None:
             self.peer.send_here(self.peer._lose, "the other side closed it", self.a_moment())  # noqa: SLF001
 
     def a_moment(self) -> int:
-        """How long something takes that is soon done."""
+        """How long a short piece of work takes."""
         return 1 + self.world.random.randrange(20 * MILLISECOND_NS)
 
     def _receive(self, data: bytes) -> None:
@@ -178,7 +182,7 @@ class End(ABC, Generic[M]):
         self.post(PeerLost(why))
 
     def soon(self, event: object) -> None:
-        """The application has done what it was asked."""
+        """Tell the machine, a moment later, that the application has done what it was asked."""
         self.world.at(self.world.now + self.a_moment(), self.post, event)
 
 
@@ -186,11 +190,11 @@ class SimBody:
     """An operation that has begun in a range that is to move, and writes there until it ends."""
 
     def __init__(self, process: OwnerProcess, order: HandOff) -> None:
-        # A source of its own: what is drawn here does not shift what the seed means elsewhere.
+        # A source of its own: what it draws does not change what the seed means elsewhere.
         random = Random(order.number ^ process.site.now)  # not for secrets
         self._process = process
         self._deadline: Instant | None = None
-        """Until when it may be waited for; None where nobody has asked it to end."""
+        """When the wait for it ends. None if nobody has asked it to end."""
         lasts = 0
         if random.random() < BODIES:
             hangs = process.site.faults.is_on and random.random() < HANGING_BODIES
@@ -198,19 +202,19 @@ class SimBody:
         self.ends_at = process.site.now + lasts
 
     def settle(self, deadline: Instant) -> int:
-        """It is to end; the instant at which it will have."""
+        """Ask the operation to end. Return the instant at which it will have ended."""
         self._deadline = deadline
         return max(self.ends_at, self._process.site.now + 1)
 
     def is_cut_short(self) -> bool:
-        """Whether it goes on, and was to be waited for."""
+        """Whether the operation goes on although it was to be waited for."""
         process = self._process
         in_time = self._deadline is None or process.now() < self._deadline
         return process.site.now < self.ends_at and in_time
 
 
 class Ends:
-    """The ends in one process."""
+    """The ends of channels in one process."""
 
     def __init__(self) -> None:
         self.giving: dict[HandOff, GivingEnd] = {}
@@ -312,7 +316,7 @@ class TakingEnd(End[taking.Taking]):
         self._is_admitted = False
 
     def is_of(self, key_range: KeyRange, number: int) -> bool:
-        """Whether it is that state which arrives here."""
+        """Whether this end takes the state of that range and number."""
         if not self._is_admitted:
             return False
         return self.offer.number == number and self.offer.range.overlaps(key_range)

@@ -18,9 +18,11 @@ class SimClock:
         self.base = base
         self.rate = rate
         self.stopped = 0
-        """Local time that passed unseen: only a clock that stops in suspend has any."""
+        """Local time that passed unseen. Only a clock that stops in suspend has any."""
         self.stops_in_suspend = False
-        """Only the clock of a canary does: whoever believes anything counts on one that goes on."""
+        """Whether the clock stands still in suspend. Only the clock of a canary does: every belief
+        relies on a clock that goes on.
+        """
         self.wall_behind = 0
         """How far the wall clock of the same host was set back in total."""
 
@@ -39,9 +41,9 @@ class SimClock:
         return -(-(local - self.base + self.stopped) * MILLION // self.rate)
 
     def stop_for(self, real_ns: int) -> None:
-        """Forget that `real_ns` have passed."""
+        """Count `real_ns` of real time as not having passed."""
         self.stopped += real_ns * self.rate // MILLION
 
     def set_back(self, by_ns: int) -> None:
-        """Set the wall clock back, as whoever keeps the host's time may do."""
+        """Set the wall clock back, as the program that keeps the host's time may do."""
         self.wall_behind += by_ns

@@ -11,9 +11,11 @@ R = TypeVar("R")
 LOOK_SECONDS = 0.2
 
 Progress = Callable[[int], None]
-"""Called now and then with the nanoseconds that all seeds together have simulated so far."""
+"""A function that is called now and then with the nanoseconds that all seeds together have
+simulated so far.
+"""
 RunSeed = Callable[[W, Progress], R]
-"""Simulates one seed, and tells how far it is. It must be a function of a module, so that another
+"""Simulates one seed, and reports its progress. It must be a function of a module, so that another
 process can find it by name.
 """
 
@@ -62,7 +64,7 @@ _SHARED: dict[str, Any] = {}
 
 
 def _begin(simulated: Any) -> None:
-    """Prepare a worker: an interrupt is for the process that started it."""
+    """Prepare a worker to ignore interrupts: they are for the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _SHARED["simulated"] = simulated
 

@@ -38,7 +38,7 @@ class Fault(NamedTuple):
     name: str
     rate: Rate = each_time
     strike: Callable[[Any], None] | None = None
-    """What the fault does, given the world's strikes. None if it strikes things that
+    """What the fault does, given the world's strikes. None for a fault that strikes events that
     happen anyway.
     """
 
@@ -168,7 +168,7 @@ class FaultDice:
         self._schedule(fault, strikes)
 
     def span(self, least_terms: float, most_terms: float) -> int:
-        """A random time between so many terms."""
+        """A random time between `least_terms` and `most_terms` terms."""
         span = least_terms + (most_terms - least_terms) * self.random.random()
         return round(span * self.term_ns)
 
@@ -224,7 +224,9 @@ class FaultDice:
         return ""
 
     def lateness_of_a_timer(self) -> int:
-        """How much later than requested a process is woken: it is starved, but messages are not."""
+        """How much later than requested a process is woken. Such a process is starved, but messages
+        are not.
+        """
         rate = self._late_timer
         if not self.is_on or not rate or self.random.random() >= rate:
             return 0

@@ -14,14 +14,18 @@ from tenure.base.instants import MILLISECOND_NS
 
 TICK_NS = 10 * MILLISECOND_NS
 NUMBERS_TRIED = 2
-"""Of the lowest that are free, one is drawn: soon enough one that was in use before."""
+"""How many of the lowest free numbers a draw chooses from. So it soon gives one that was in use
+before.
+"""
 SHARED_PID_NAMESPACE = 4_026_531_836
 FIRST_CONTAINER = 4_026_532_200
 FIRST_PID = 2
-"""In a namespace that many share; in a container the only process is 1."""
+"""The first pid in a namespace that many processes share. In a container the only process has pid
+1.
+"""
 TIME_NAMESPACE = 4_026_531_834
 TIME_OFFSET_TICKS = 12_345
-"""Between the clocks of two time namespaces of one host."""
+"""How far apart the clocks of two time namespaces of one host are."""
 
 
 class Place(NamedTuple):
@@ -48,7 +52,7 @@ class Identity(NamedTuple):
 
 
 class Glimpse(NamedTuple):
-    """What a process sees of a pid; None if it cannot be read."""
+    """What a process sees of a pid. None if the pid cannot be read."""
 
     is_there: bool
     start_time: int | None = None
@@ -64,13 +68,13 @@ class HostProcess:
         self.namespace = namespace
         self.pid = pid
         self.started = started
-        """When it began, in ticks of the host's first time namespace."""
+        """When the process began, in ticks of the host's first time namespace."""
         self.first_thread_ended = False
         self.has_ended = False
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """The namespace and pid under which the kernel keeps it."""
+        """The namespace and the pid under which the kernel keeps the process."""
         return self.place.host, self.namespace, self.pid
 
     @property
@@ -129,7 +133,7 @@ class Hosts:
         return process
 
     def reap(self, process: HostProcess) -> None:
-        """The process's parent has noticed its end: the pid is free."""
+        """Free the pid: the process's parent has noticed its end."""
         del self._by_pid[process.key]
 
     def look(self, witness: HostProcess, pid: int) -> Glimpse:

@@ -44,7 +44,9 @@ MOST_FINALLYS = 100
 FEW_TASKS = 64
 """Finished tasks are forgotten only when there are more tasks than this."""
 MOST_CANCELLED = 100
-"""Timers that are kept though they were cancelled, beside as many as are not."""
+"""The loop keeps at most this many cancelled timers, or as many as half of all timers if that is
+more.
+"""
 
 GIVE_A_FAKE = "give your code a fake of what it talks to"
 SERVED = "pass the application to the test kit, which serves it in memory"
@@ -64,7 +66,7 @@ INSTEAD = {
     ),
     **dict.fromkeys(("run_forever", "run_until_complete"), DRIVEN),
 }
-"""What a loop of sockets can do, and what to do in its place."""
+"""What a loop with sockets can do, and what simulated code should do instead."""
 
 logger = logging.getLogger("tenure.simulator")
 
@@ -108,7 +110,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._cancelled = 0
         self._is_closed = False
         self._tasks: list[asyncio.Task[Any]] = []
-        """None of them ends because nobody refers to it: when that happens is not in the seed."""
+        """All tasks. The list keeps them from being collected as garbage, because the seed does not
+        determine when that would happen.
+        """
         self._most_tasks = FEW_TASKS
         self._closing: asyncio.Task[None] | None = None
         self._agens: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
@@ -277,7 +281,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
-        """Call `func` here, and soon. Raises NotSimulated if the caller brings its own executor."""
+        """Call `func` in this loop, and soon. Raises NotSimulated if the caller brings its own
+        executor.
+        """
         if executor is not None:
             self.refuse("an executor", "leave it out: the function is then called in the loop")
         done: asyncio.Future[T] = self.create_future()
@@ -340,7 +346,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     close = stop
 
     def get_debug(self) -> bool:
-        """Never."""
+        """False: the loop never debugs."""
         return False
 
     def set_debug(self, enabled: bool) -> None:  # noqa: FBT001  # as asyncio has it
@@ -392,8 +398,8 @@ def _swap_task(
 ) -> "asyncio.Task[Any] | None":
     """Let another task be the current one of the loop that waits while this one runs.
 
-    From Python 3.14 on there is one current task for each thread, and not for each loop; where it
-    cannot be changed, there is one for each loop.
+    Python 3.14 and later have one current task for each thread. Where the current task cannot be
+    swapped, each loop has one.
     """
     swap = getattr(asyncio.tasks, "_swap_current_task", None)
     if swap is None:
@@ -402,5 +408,5 @@ def _swap_task(
 
 
 def sim_loop(host: LoopHost) -> SimLoop:
-    """A loop for `host`."""
+    """Return a loop for `host`."""
     return SimLoop(host)  # type: ignore[abstract]  # what is missing is refused by name, or at all

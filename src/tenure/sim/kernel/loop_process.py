@@ -36,7 +36,7 @@ class LoopMachine:
         raise AssertionError(f"a loop is handed {event}")
 
     def advance(self, now: Instant) -> Output[RunCallback]:
-        """Make timers ready that are due. The loop returns when the next is due."""
+        """Make the timers ready that are due. The loop says when the next timer is due."""
         return Output([], self.loop.ready_timers(now))
 
     def invariants(self) -> None:

@@ -16,7 +16,7 @@ LATENCY_NS = MILLISECOND_NS // 2
 JITTER_NS = MILLISECOND_NS
 BREAK_SEEN_NS = 50 * MILLISECOND_NS
 CUT_MESSAGE = "cut message"
-"""The name under which messages are counted that could not pass."""
+"""The name under which messages that could not pass are counted."""
 
 
 class Codec(Protocol):
@@ -41,7 +41,7 @@ class Network:
         self.site = site
         self.codec = codec
         self.cuts: dict[tuple[str, str], int] = {}
-        """The pairs of slots, from and to, between which nothing passes, and until when."""
+        """When each cut ends, by the two slots, from and to, between which nothing passes."""
         self.messages = 0
         self._last_arrival: dict[tuple[int, str], int] = {}
         self._encoded: tuple[Any, bytes] = (None, b"")
@@ -73,7 +73,7 @@ class Network:
             site.at(at, self._arrive, (sender, to, data, reach, receiver))
 
     def latency_ns(self, sender: SimProcess, to: str) -> int:
-        """How long a message takes to a slot if nothing goes wrong."""
+        """How long a message to the slot takes if nothing goes wrong."""
         del sender, to
         return LATENCY_NS + self.site.random.randrange(JITTER_NS)
 
@@ -127,7 +127,9 @@ class Network:
             self.end_connections(process)
 
     def lose_connections(self, process: SimProcess) -> None:
-        """Break the connections of a living process. Half of the time it does not hear of it."""
+        """Break the connections of a living process. Half of the time the process does not hear of
+        it.
+        """
         self.site.tell(process.slot, "loses its connections")
         self.end_connections(process)
         if self.site.random.random() < 0.5:

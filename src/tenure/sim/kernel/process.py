@@ -18,7 +18,7 @@ from tenure.sim.kernel.faults import FaultDice
 from tenure.sim.kernel.scene import Scene
 
 MOST_SPINS = 10_000
-"""Times that a machine may be woken at one instant of real time."""
+"""How often a machine may be woken at one instant of real time."""
 
 
 class Site(Scene):
@@ -30,23 +30,23 @@ class Site(Scene):
 
     @abstractmethod
     def groups(self) -> "Sequence[Sequence[SimProcess]]":
-        """Everybody, by what they are."""
+        """All processes, grouped by their kind."""
 
     @abstractmethod
     def peers(self, process: "SimProcess") -> "Sequence[SimProcess]":
-        """Who may have a connection to it."""
+        """The processes that may have a connection to `process`."""
 
     @abstractmethod
     def on_step(self, process: "SimProcess") -> None:
-        """Its machine has taken an event."""
+        """The machine of a process has taken an event."""
 
     @abstractmethod
     def on_killed(self, process: "SimProcess") -> None:
-        """It is gone."""
+        """A process was killed."""
 
     @abstractmethod
     def not_well(self) -> str | None:
-        """What is missing, while nothing goes wrong, for all to be well."""
+        """What is still missing for all to be well. None if nothing is."""
 
     @abstractmethod
     def restart_later(self, slot: str, after_ns: int) -> None:
@@ -57,7 +57,7 @@ class Site(Scene):
         return list(self.slots.values())
 
     def bring_down(self, process: "SimProcess") -> None:
-        """Kill it; another comes after a while."""
+        """Kill the process. Another one starts in its place after a while."""
         process.kill()
         self.restart_later(process.slot, self.faults.span(0.01, 2.0))
 
@@ -66,22 +66,22 @@ class SimProcess:
     """One life of one process."""
 
     stops_before: ClassVar[tuple[type, ...]] = ()
-    """The actions before which it may be stopped or killed."""
+    """The actions before which the process may be stopped or killed."""
 
     def __init__(self, site: Site, slot: str, clock: SimClock, machine: Machine[Any, Any]) -> None:
         self.site = site
         self.slot = slot
-        """Its place in the deployment: a restarted process has its predecessor's."""
+        """The process's place in the deployment. A restarted process has its predecessor's."""
         self.uid = site.next_uid()
         self.clock = clock
         self.machine = machine
         self.alive = True
         self.thaws_at: int | None = None
-        """When it goes on, where it is frozen."""
+        """When the process goes on. None if it is not frozen."""
         self.thawed_at = 0
-        """When it last went on after a stop."""
+        """When the process last went on after a stop."""
         self.decided_at = 0
-        """When the machine decided on what is being carried out."""
+        """When the machine decided on the actions that are being carried out."""
         self._spins = 0
         self._suspended = False
         self._frozen_since = 0
@@ -92,24 +92,24 @@ class SimProcess:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it is stopped."""
+        """Whether the process is stopped."""
         return self.thaws_at is not None
 
     # --- running ---
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to run."""
         self._advance()
 
     def post(self, event: Any) -> None:
-        """An event for the machine; it waits while the process is frozen or busy."""
+        """Give the machine an event. It waits while the process is frozen or busy."""
         if not self.alive:
             return
         self._events.append(event)
         self._go_on()
 
     def _go_on(self) -> None:
-        """Carry out what is to be done, then take what waits, until stopped."""
+        """Carry out the actions that are left, then take the events that wait, until stopped."""
         actions, events = self._actions, self._events
         while self.alive and self.thaws_at is None:
             if actions:
@@ -120,7 +120,7 @@ class SimProcess:
                 return
 
     def now(self) -> Instant:
-        """What its clock shows."""
+        """What the process's clock shows."""
         return self.clock.local(self.site.now)
 
     def _take(self, output: Any) -> None:
@@ -155,7 +155,9 @@ class SimProcess:
 
     @abstractmethod
     def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """A connection is seen to be broken: to a process at that slot, of that uid; 0: none."""
+        """The process sees that a connection is broken, to the peer of that slot and uid. The uid
+        is 0 if no process was reached.
+        """
 
     # --- time ---
 
@@ -198,7 +200,7 @@ class SimProcess:
         self.site.at(self.thaws_at, self.thaw, self.thaws_at)
 
     def thaw(self, due: int | None = None) -> None:
-        """Go on where it stopped."""
+        """Go on where the process stopped."""
         if not self.alive or self.thaws_at is None or (due is not None and due != self.thaws_at):
             return
         self.thaws_at = None
@@ -213,17 +215,17 @@ class SimProcess:
             self._advance()
 
     def on_thawed(self) -> None:
-        """What happens in other threads before the machine's own goes on."""
+        """The process goes on: do what other threads do before the machine's own goes on."""
 
     def on_clock_changed(self) -> None:
-        """Its clock is a broken one, and has jumped."""
+        """The process's clock, a broken one, has jumped."""
 
     def interrupt(self, event: Any) -> None:
-        """An event that the machine takes before all that waits."""
+        """Put an event before all those that wait for the machine."""
         self._events.appendleft(event)
 
     def kill(self) -> None:
-        """End, at once and for ever."""
+        """End the process, at once and for ever."""
         if self.alive:
             self.alive = False
             self.site.tell(self.slot, "killed")

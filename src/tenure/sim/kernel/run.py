@@ -22,7 +22,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     simulated_ns: int
     messages: int
     fingerprint: int
-    """Of everything that happened: the same seed gives the same one, on any machine."""
+    """A hash of everything that happened. The same seed gives the same hash on any machine."""
     mix: str
     faults: dict[str, int]
     notes: dict[str, int]
@@ -32,12 +32,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def simulated_hours(self) -> float:
-        """How long it was, for its world."""
+        """How many simulated hours have passed in the seed's world."""
         return self.simulated_ns / SECOND_NS / 3600
 
 
 def outcome_of(seed: int, world: World, tell: Progress) -> Outcome:
-    """Run the world to its end, or to the first promise that is broken."""
+    """Run the world to its end, or until a promise is broken."""
     violation = None
     try:
         world.run(tell)
@@ -83,7 +83,7 @@ def _run_named(
 
 
 def total(outcomes: Sequence[Outcome], of: str) -> Counter[str]:
-    """The sum of one of the outcomes' counts."""
+    """The sum of the counts named `of`, over all outcomes."""
     counts: Counter[str] = Counter()
     for outcome in outcomes:
         counts.update(getattr(outcome, of))

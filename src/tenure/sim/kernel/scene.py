@@ -28,33 +28,33 @@ class Scene:
         self._uids = count(1)
 
     def at(self, real: int, call: Callable[[Any], None], argument: Any) -> None:
-        """Call later."""
+        """Call `call` with `argument` at a real instant."""
         if real < FAR_FUTURE:
             heapq.heappush(self._queue, (real, next(self._order), call, argument))
 
     def run_until(self, real: int) -> None:
-        """Let everything happen that happens before a real instant."""
+        """Let everything happen that is due before a real instant."""
         queue = self._queue
         while queue and queue[0][0] <= real:
             self.now, _, call, argument = heapq.heappop(queue)
             call(argument)
-        # What was called may have let time go on by itself, and further.
+        # A call may itself have let time go on, and beyond this instant.
         self.now = max(self.now, real)
 
     def step(self, until: int) -> bool:
-        """Let everything happen that happens at the next instant at which anything does, but not
-        after `until`; whether there was anything.
+        """Let everything happen that is due at the next instant that has events, but not after
+        `until`. Return whether there was such an instant.
         """
         there_is = bool(self._queue) and self._queue[0][0] <= until
         self.run_until(self._queue[0][0] if there_is else until)
         return there_is
 
     def next_uid(self) -> int:
-        """A number for a process."""
+        """A new number for a process."""
         return next(self._uids)
 
     def tell(self, who: str, what: str, detail: Any = "") -> None:
-        """Note for the story."""
+        """Note an event for the story."""
         self.story.tell(self.now, who, what, detail)
 
     def count_note(self, what: str) -> None:
@@ -63,5 +63,5 @@ class Scene:
 
 
 def random_for(random: Random) -> Random:
-    """A source of one's own, so that what one draws does not change what another does."""
+    """A source of chance of the caller's own, so that its draws do not change what others draw."""
     return Random(random.getrandbits(64))

@@ -21,9 +21,9 @@ from tenure.sim.kernel.memo import Memory
 
 NOT_THERE = -1
 ANYBODY = 0
-"""The process that is at the address by then."""
+"""Stands for whichever process is at the address when the packet arrives."""
 Move = tuple[Callable[..., None], *tuple[Any, ...]]
-"""What may happen next: what carries it out, and its arguments."""
+"""One thing that may happen next: the function that carries it out, and its arguments."""
 
 
 class Life(NamedTuple):
@@ -41,7 +41,7 @@ class Packet(NamedTuple):
     sender: int
     to: int
     uid: int
-    """For that very process, or for ANYBODY."""
+    """The process that the packet is for, or ANYBODY."""
     event: int
 
 
@@ -51,13 +51,13 @@ class SmallState(NamedTuple):
     tick: int
     lives: tuple[Life, ...]
     flying: tuple[Packet, ...]
-    """In order, for each pair of places."""
+    """The messages on their way, in order for each pair of places."""
     aside: tuple[Packet, ...]
-    """Late: to arrive at any time."""
+    """The late messages, which may arrive at any time."""
     left: tuple[int, ...]
-    """What may still go wrong, by the kinds of the world's limits."""
+    """How many faults may still happen, for each kind that the world limits."""
     more: Hashable
-    """What the tier keeps beside: a journal, what the checkers remember."""
+    """What the tier keeps beside: a journal, or what the checkers remember."""
 
 
 class SmallWorld:
@@ -66,9 +66,11 @@ class SmallWorld:
     slots: ClassVar[tuple[str, ...]]
     """The places of processes."""
     clients: ClassVar[tuple[int, ...]]
-    """Those that ask, and whose timers may be late: what arrives in their tick may come first."""
+    """The places of processes that ask. Their timers may be late: what arrives in the same tick may
+    come before the timer.
+    """
     dies_before: ClassVar[tuple[type, ...]] = ()
-    """The actions before which a process may be killed, not only at rest."""
+    """The actions before which a process may be killed. Other processes are killed only at rest."""
 
     def __init__(self, limits: Mapping[str, int], ticks: int) -> None:
         self.memory = Memory()
@@ -87,11 +89,13 @@ class SmallWorld:
 
     @abstractmethod
     def begin(self) -> None:
-        """Let those start who are there from the beginning; nothing goes wrong until this ends."""
+        """Start the processes that are there from the beginning. Nothing goes wrong until this
+        ends.
+        """
 
     @abstractmethod
     def now(self, slot: int) -> Instant:
-        """What the clock in a place shows."""
+        """What the clock of the process in a place shows."""
 
     @abstractmethod
     def make(self, slot: int, uid: int) -> Any:
@@ -103,17 +107,17 @@ class SmallWorld:
 
     @abstractmethod
     def in_words(self, packet: Packet) -> str:
-        """What is on its way, as a story tells it."""
+        """What the packet contains, as a story tells it."""
 
     def keep(self) -> Hashable:
-        """What is to be kept of a state beside what all small worlds have."""
+        """What the tier keeps of a state, beside what all small worlds have."""
         return None
 
     def bring_back(self, kept: Any) -> None:
-        """Take up a state in which `keep` returned this."""
+        """Take up a state for which `keep` returned `kept`."""
 
     def check(self) -> None:
-        """A step is over: raise Violation where a promise is broken."""
+        """A step is over. Raise Violation if a promise is broken."""
 
     def crash_of(self, slot: int) -> str:
         """The kind of fault by which the process in a place is killed."""
@@ -121,21 +125,21 @@ class SmallWorld:
         return "crash"
 
     def may_start(self, slot: int) -> bool:
-        """Whether a process may start now in an empty place, if any may."""
+        """Whether a process may start now in an empty place, if processes may start at all."""
         del slot
         return True
 
     def more_faults(self) -> Iterator[Move]:
-        """What else may go wrong while everybody is at rest."""
+        """The other moves by which something may go wrong while everybody is at rest."""
         return iter(())
 
     def on_killed(self, slot: int) -> None:
-        """The process in a place is gone."""
+        """The process in a place was killed."""
 
     # --- as the search sees it ---
 
     def first(self) -> SmallState:
-        """Where every story begins."""
+        """The state in which every story begins."""
         self.choices = Choices()
         self.tick = 0
         self.lives = [Life()] * len(self.slots)
@@ -146,7 +150,7 @@ class SmallWorld:
         return self._state()
 
     def step(self, state: SmallState, choices: Choices) -> SmallState | None:
-        """What follows, as chosen."""
+        """The next state, as chosen. None if nothing can follow."""
         self.choices = choices
         self.tick, lives, flying, aside, left, more = state
         self.lives, self.flying, self.aside = list(lives), list(flying), list(aside)
@@ -158,7 +162,7 @@ class SmallWorld:
         return self._state()
 
     def go_on(self) -> bool:
-        """One move; whether there was any."""
+        """Make one move. Return whether there was any."""
         moves = list(self._moves())
         if not moves:
             return False
@@ -181,7 +185,7 @@ class SmallWorld:
     # --- choosing and telling ---
 
     def choose(self, count: int) -> int:
-        """One of so many, each in its turn."""
+        """Choose a number from 0 up to, but not including, `count`. The search tries each in turn."""
         return self.choices.choose(count) if count > 1 else 0
 
     def fate(self, kinds: tuple[str, ...]) -> str:
@@ -197,11 +201,11 @@ class SmallWorld:
         return kind in self.kinds and self.left[self.kinds.index(kind)] > 0
 
     def spend(self, kind: str) -> None:
-        """It happens: one less to come."""
+        """Note that a fault of this kind happens, so that one fewer may follow."""
         self.left[self.kinds.index(kind)] -= 1
 
     def tell(self, text: Callable[[], str]) -> None:
-        """Note for the story."""
+        """Note a line for the story."""
         self.choices.tell(text)
 
     def headline(self, text: Callable[[], str]) -> None:
@@ -241,7 +245,7 @@ class SmallWorld:
         return there and life.wake_at <= self.now(slot)
 
     def _heads(self) -> list[Packet]:
-        """The first message of each pair, where its receiver takes messages."""
+        """The first message of each pair of places, if its receiver takes messages."""
         heads: dict[tuple[int, int], Packet] = {}
         for packet in self.flying:
             if not self.lives[packet.to].frozen:
@@ -311,13 +315,13 @@ class SmallWorld:
     # --- processes ---
 
     def start(self, slot: int) -> None:
-        """A process begins."""
+        """Start a process in a place."""
         uid = self.lives[slot].uid + len(self.slots) if self.lives[slot].uid else slot + 1
         self.lives[slot] = Life(self.memory.number(self.make(slot, uid)), uid)
         self.take(slot, None)
 
     def kill(self, slot: int) -> None:
-        """A process ends; what was on its way to it alone reaches nobody."""
+        """End the process in a place. Messages to this very process reach nobody."""
         uid = self.lives[slot].uid
         self.lives[slot] = Life(uid=uid)
         self.flying = [each for each in self.flying if (each.to, each.uid) != (slot, uid)]
@@ -325,7 +329,7 @@ class SmallWorld:
         self.on_killed(slot)
 
     def deliver(self, packet: Packet) -> None:
-        """What has arrived is taken, by whom it is for."""
+        """Hand a packet that has arrived to the process that it is for."""
         life = self.lives[packet.to]
         if life.machine != NOT_THERE and packet.uid in (ANYBODY, life.uid):
             self.take(packet.to, packet.event)
@@ -353,11 +357,11 @@ class SmallWorld:
     # --- what processes do ---
 
     def answer(self, event: int) -> None:
-        """What the process under way hears as soon as its actions are carried out."""
+        """Note an event that the process hears as soon as its actions are carried out."""
         self._heard.append(event)
 
     def send(self, packet: Packet, *fates: str) -> None:
-        """Something is on its way; of these fates, "lose", "late" and "double", it may have one."""
+        """Send a packet. It may have one of these fates: "lose", "late" and "double"."""
         fate = self.fate(fates)
         if fate:
             told = {"lose": "lost", "late": "will be late", "double": "will come twice"}[fate]

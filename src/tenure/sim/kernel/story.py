@@ -24,7 +24,7 @@ class Story:
 
     def __init__(self, in_words: Callable[[Any], str] = str) -> None:
         self.in_words = in_words
-        """Puts details into words."""
+        """The function that puts details into words."""
         self.fingerprint = 0
         self._events: deque[tuple[int, str, str, Any]] = deque(maxlen=KEPT)
 
@@ -36,7 +36,7 @@ class Story:
     def lines(
         self, most: int, leaves_out: Callable[[Happening], bool] = lambda _: False
     ) -> list[str]:
-        """The last events, oldest first, without those that are left out."""
+        """The last events, oldest first, without those that are to be left out."""
         events = [Happening(*event) for event in self._events]
         kept = [event for event in events if not leaves_out(event)]
         return [self._line(event) for event in kept[-most:]]

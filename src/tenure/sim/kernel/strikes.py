@@ -22,36 +22,36 @@ class Strikes:
         self.span = site.faults.span
 
     def any_of(self, processes: Sequence[P]) -> P | None:
-        """One that runs, if any does."""
+        """One of the processes that run. None if none of them runs."""
         running = [process for process in processes if process.alive and not process.is_frozen]
         return self.random.choice(running) if running else None
 
     def crash(self, processes: Sequence[SimProcess]) -> None:
-        """One of them is killed, and another comes in its place."""
+        """Kill one of the processes. Another one starts in its place."""
         process = self.any_of(processes)
         if process is not None:
             self.site.bring_down(process)
 
     def freeze(self, span: int, *, suspended: bool = False) -> None:
-        """Somebody stops for a while."""
+        """Stop any process for a while."""
         process = self.any_of(self.random.choice(self.site.groups()))
         if process is not None:
             process.freeze(span, suspended=suspended)
 
     def short_pause(self) -> None:
-        """Shorter than anybody would notice."""
+        """Stop a process for less time than anybody would notice."""
         self.freeze(self.span(0.001, 0.3))
 
     def pause_past_the_term(self) -> None:
-        """Long enough for what was believed to be over."""
+        """Stop a process for long enough that its term may have expired."""
         self.freeze(self.span(0.8, 2.5))
 
     def suspend(self) -> None:
-        """The process's machine sleeps, and its clock must not."""
+        """Suspend the machine of a process. Its clock must go on."""
         self.freeze(self.span(0.2, 2.5), suspended=True)
 
     def cut(self, one: str, other: str, *, both_ways: bool, most_terms: float = 2.5) -> None:
-        """Nothing passes between two slots, or only one way."""
+        """Let nothing pass between two slots, or nothing in one direction."""
         ends = [one, other]
         self.random.shuffle(ends)
         self.site.tell(ends[0], "cut from", ends[1])
@@ -61,14 +61,15 @@ class Strikes:
     def cut_between(
         self, some: Sequence[SimProcess], others: Sequence[SimProcess], *, both_ways: bool
     ) -> None:
-        """One of some cannot reach one of the others, or the other way round, or neither can."""
+        """Cut one of `some` from one of `others`, in one direction or both ways."""
         one, other = self.any_of(some), self.any_of(others)
         if one is not None and other is not None:
             self.cut(one.slot, other.slot, both_ways=both_ways)
 
     def wall_clocks_set_back(self) -> None:
-        """On all hosts, as after their time server was wrong. Nobody is to notice: so it is by more
-        than a successor waits, or who counted on it would be lucky.
+        """Set the wall clocks of all hosts back, as if their time server had been wrong. No process
+        may notice. They go back by more than a successor waits; otherwise a process that relies on
+        them could be right by luck.
         """
         by_ns = self.span(1.5, 6.0)
         for clock in self.clocks.values():
@@ -81,7 +82,7 @@ PAUSE_PAST_THE_TERM = Fault("pause past the term", terms_apart, Strikes.pause_pa
 SUSPEND = Fault("suspend", terms_apart, Strikes.suspend)
 WALL_CLOCKS = Fault(
     "wall clocks set back",
-    # often: it disturbs nothing, and counts only beside something else
+    # often: this disturbs nothing, and matters only together with another fault
     lambda strength: float(2 * 10**strength),
     Strikes.wall_clocks_set_back,
 )

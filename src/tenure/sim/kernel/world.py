@@ -19,15 +19,15 @@ STORY_LINES = 60
 
 
 class AnyTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one seed runs, whatever the tier."""
+    """What one seed runs, for any tier."""
 
     seed: int
     hours: float = 1.0
     faults: tuple[str, ...]
     fault_rate: float = 1.0
-    """How often they strike, beside what is drawn."""
+    """What the drawn rates of faults are multiplied by."""
     has_all_faults: bool = False
-    """Whether each of them can strike; otherwise a seed draws some of them."""
+    """Whether every fault can strike. Otherwise a seed draws some of them."""
 
 
 class World(Site):
@@ -36,16 +36,16 @@ class World(Site):
     network: Network
     strikes: Strikes
     heals_every_ns: int
-    """How often it is looked whether all is well again."""
+    """How often the world checks whether all is well again."""
     phase_ns: int
-    """Faults last three to fifteen times as long before all heals."""
+    """The measure of a phase: faults last three to fifteen times as long before all heals."""
 
     def __init__(self, trial: AnyTrial, table: FaultTable, story: Story) -> None:
         super().__init__(Random(trial.seed), story)
         self.hours = trial.hours
         self.table = table
         self.mended_at = 0
-        """When healing began, or something outside was put right since."""
+        """When healing began, or when something outside was last put right."""
         self.mix = Mix(
             self.random, table, trial.faults, trial.fault_rate, has_all=trial.has_all_faults
         )
@@ -57,7 +57,7 @@ class World(Site):
     @property
     @abstractmethod
     def healing_bound_ns(self) -> int:
-        """Within which all must be well after the last fault."""
+        """How long after the last fault all must be well at the latest."""
 
     @abstractmethod
     def first_slots(self) -> Iterable[str]:
@@ -65,23 +65,23 @@ class World(Site):
 
     @abstractmethod
     def make(self, slot: str) -> SimProcess:
-        """A new life at a slot."""
+        """A new process for a slot."""
 
     @abstractmethod
     def seen_by_clients(self) -> Mapping[str, int]:
-        """How often clients saw what."""
+        """How often clients saw each outcome."""
 
     def on_started(self, process: SimProcess) -> None:
         """A process is about to begin."""
 
     def while_healing(self) -> None:
-        """What else is to be mended."""
+        """The world heals: mend what else must be mended."""
 
     def when_well(self, left_ns: int) -> None:
-        """All is well, and nothing will go wrong until this returns; so much time is left."""
+        """All is well, and nothing goes wrong until this returns. The run has `left_ns` left."""
 
     def story_of(self, violation: str) -> list[str]:
-        """What led to it."""
+        """The events that led to the violation."""
         del violation
         return self.story.lines(STORY_LINES)
 
@@ -109,14 +109,14 @@ class World(Site):
         self.network.cuts.clear()
 
     def heal(self) -> None:
-        """All faults over and everybody up: within the bound, all is well (L1)."""
+        """End all faults and start everybody: within the bound, all must be well (L1)."""
         self.tell("world", "heals")
         for process in self.processes():
             process.thaw()
         self.mended_at = deadline = self.now
         while True:
             for slot in list(self.slots):
-                self._restart(slot)  # also who was still leaving when all was healed
+                self._restart(slot)  # also a process that was still leaving when all was healed
             self.while_healing()
             # Asked each time: a fault that was under way, such as a journal being restored, may
             # end only now. All begins anew then, and what it imposes is part of the bound. It stays
@@ -135,7 +135,7 @@ class World(Site):
     # --- processes ---
 
     def start_all(self) -> None:
-        """Begin with everybody who is there from the beginning."""
+        """Start the processes that exist from the beginning."""
         for slot in self.first_slots():
             self._restart(slot)
 
@@ -156,7 +156,7 @@ class World(Site):
         process.start()
 
     def on_killed(self, process: SimProcess) -> None:
-        """It is gone."""
+        """A process was killed."""
         self.network.on_killed(process)
 
     def clock_of(self, slot: str, skew: int) -> SimClock:
@@ -170,5 +170,5 @@ class World(Site):
         return self.clocks[slot]
 
     def dice(self, term_ns: int) -> FaultDice:
-        """What strikes, with rates in this measure."""
+        """The dice that let faults strike, with rates in units of `term_ns`."""
         return FaultDice(self, self.mix, term_ns)
