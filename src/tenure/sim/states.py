@@ -135,7 +135,7 @@ class States:
                 end.post(TurnedAway("it is no longer wanted"))
 
     def on_gone(self, owner: OwnerProcess) -> None:
-        """An owner's process is gone: the other end of each of its channels sees the channel end."""
+        """An owner's process is gone: the other end of each of its channels sees that."""
         for giving in self._ends_of(owner).giving.values():
             giving.break_off()
         for taking in self._ends_of(owner).taking.values():

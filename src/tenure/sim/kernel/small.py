@@ -185,7 +185,9 @@ class SmallWorld:
     # --- choosing and telling ---
 
     def choose(self, count: int) -> int:
-        """Choose a number from 0 up to, but not including, `count`. The search tries each in turn."""
+        """Choose a number from 0 up to, but not including, `count`: the search tries each in
+        turn.
+        """
         return self.choices.choose(count) if count > 1 else 0
 
     def fate(self, kinds: tuple[str, ...]) -> str:

@@ -54,7 +54,9 @@ def never(*_: object) -> bool:
 
 
 def the_last_but_one(self: OwnerMachine, message: Any) -> bool:
-    """As it should be, but that the answer to the request before the newest counts too."""
+    """Whether an answer counts: also one to the request before the newest, and otherwise as it
+    should be.
+    """
     request = self.request
     return (
         request is not None
@@ -75,7 +77,7 @@ def kept_nonce(self: Manager) -> int:
 
 
 def name_taken_over(self: Pool, now: Instant, connection: int, message: Any, holder: Any) -> None:
-    """After a term in which it was not heard; its hold is longer."""
+    """Give a name away if its holder was not heard for a term, although its hold is longer."""
     if now < holder.hold_until - (self.context.timing.hold_ns - self.context.timing.term_ns):
         _original_refuse_name(self, now, connection, message, holder)
         return
@@ -212,7 +214,9 @@ original_publisher = Publisher.__init__
 
 
 def log_from_the_beginning(self: Publisher, context: LeaderContext, table: LeaseTable) -> None:
-    """It has no change from before this leadership, and says that nothing changed."""
+    """The log claims to begin at the journal's beginning, although it lacks the changes from before
+    this leadership.
+    """
     original_publisher(self, context, table)
     self.log.begins_after = 0
 
@@ -231,7 +235,7 @@ def all_that_is_known(self: LookupMachine, *_: object) -> list[Any]:
 
 
 def any_append_lands(self: LeaseContents, action: Append[AnyRecord]) -> Committed:
-    """At the end, whoever sent it; only that it is repeated is still noticed."""
+    """Append at the end, whoever sent the records. Only a repetition is still noticed."""
     if not self.has(action):
         self.write(action)
     return Committed(action.after_lsn + len(action.records))
@@ -242,7 +246,9 @@ def by_number_alone(self: LeaseContents, mandate: Mandate) -> bool:
 
 
 class LeadershipByWallClock(Leadership):
-    """Counts from when the last confirmed beat was sent, as it should, but on the wall clock."""
+    """A leadership that is counted from when the last confirmed beat was sent, as it should be, but
+    on the wall clock.
+    """
 
     def __init__(self, manager: str, timing: Timing, wall: Callable[[], Instant]) -> None:
         super().__init__(manager, timing)
@@ -333,7 +339,7 @@ _original_runs: Callable[..., Any] = Renumbering.runs
 
 
 def whatever_its_since(rights: RangeMap[Right], number: int) -> Any:
-    """What one owner has side by side as if all of it were as young as the youngest."""
+    """Treat the neighbouring ranges of an owner as if all were as young as the youngest."""
     youngest = max(right.since for right in rights.values())
     rights_of = [right._replace(since=youngest) for right in rights.values()]
     return _original_runs(zip([each for each, _ in rights], rights_of, strict=True), number)

@@ -36,9 +36,9 @@ from tenure.sim.lease import breaks
 from tenure.sim.lease.operator import Operator
 
 SKEW_AT_THE_BOUND = 40_000
-"""Parts in a million either way: rates of 0.96 and 1.04 are 8.33 % apart, as the paper allows."""
+"""Parts in a million, up and down: rates of 0.96 and 1.04 are 8.33 % apart, as the paper allows."""
 SKEW_OVER_THE_BOUND = 49_881
-"""10.5 % apart."""
+"""Parts in a million, up and down: these rates are 10.5 % apart."""
 
 
 @dataclass(frozen=True)
@@ -317,9 +317,9 @@ BY_SCHEDULE = (
         ((ChangeLog, "forget_before", breaks.forgets_that_it_forgot),),
     ),
 )
-"""Rules that chance would leave unbroken for too long: a schedule of its own catches each."""
+"""Rules that chance would leave unbroken for too long. Each is caught by a schedule of its own."""
 
 
 def canary(name: str) -> Canary:
-    """The canary called `name`. Raises ConfigurationError, naming those there are."""
+    """The canary called `name`. Raises ConfigurationError, which lists all names."""
     return called(name, (NONE, *CANARIES), BY_SCHEDULE)

@@ -38,24 +38,30 @@ class Checkers(InvariantChecker):
         self.holders: dict[str, RangeMap[OwnerProcess | None]] = {
             pool: RangeMap(None) for pool in site.pools
         }
-        """By pool, as all that follows: who was last seen to begin to believe in each range."""
+        """By pool, as in all that follows: the owner that was last seen to begin to believe in each
+        range.
+        """
         self.numbers: dict[str, RangeMap[int]] = {}
-        """The last number that anybody believed in, of the journal `numbers_of`."""
+        """The last number that any owner believed in, in the journal `numbers_of`."""
         self.numbers_of = 0
         self.losses = LossChecker(site)
         self.committed = LeaseHistory(State(), 0)
         self.committed_of = 0
         self.acknowledged = PlainLedger(())
-        """The same once more, by the simplest means."""
+        """The committed records once more, kept by the simplest means."""
         self.changes: deque[tuple[str, int, int]] = deque(maxlen=100)
         """The last changes of tables: the pool and LSN of each, and when it was committed."""
         self._known: dict[int, tuple[int, RangeMap[int]]] = {}
-        """By lookup: the numbers it knew when it last signalled, and of which journal."""
+        """By lookup: the journal, and the numbers in it that the lookup knew when it last
+        signalled.
+        """
         self._checked: dict[int, int] = {}
         """The LSN at which a leader's invariants were last checked."""
 
     def begin_history(self, journal: LeaseContents, history: LeaseHistory) -> None:
-        """Another journal is in place, with this in it: what is compared with it begins anew."""
+        """Another journal is in place, with this history: begin anew what is compared with the
+        journal.
+        """
         self.committed_of, self.committed = journal.journal, history
         self.acknowledged = PlainLedger(self.site.workload.keys, history.state().pools)
         self.numbers.clear()
@@ -78,7 +84,7 @@ class Checkers(InvariantChecker):
     # --- S1 and S3: what owners believe ---
 
     def on_hold(self, owner: OwnerProcess, holdings: Holdings) -> None:
-        """An owner's readers see something new."""
+        """An owner's readers see new holdings."""
         old, until, now = owner.holdings, owner.believes_until, self.site.now
         same_history = old.journal == holdings.journal
         owner.holdings = holdings
@@ -89,7 +95,7 @@ class Checkers(InvariantChecker):
         self.site.tell(owner.slot, "believes", holdings)
         for lease in added(old.leases if unbroken else (), holdings.leases):
             self._check_one_owner(owner, lease)
-        # What was decided in time and published late goes on only where no reader saw it end.
+        # A decision made in time and published late goes on only if no reader saw the belief end.
         went_on = same_history and owner.decided_at < until
         for lease in added(old.leases if went_on else (), holdings.leases):
             self._check_number(owner, holdings, lease)
@@ -115,8 +121,8 @@ class Checkers(InvariantChecker):
         self.holders[owner.pool].assign(lease.range, owner)
 
     def _check_number(self, owner: OwnerProcess, holdings: Holdings, lease: Leased) -> None:
-        """S3: numbers rise, and what was interrupted does not go on. S4: none is believed that the
-        journal does not have.
+        """S3: numbers rise, and what was interrupted does not go on. S4: nobody believes in a
+        number that the journal does not have.
         """
         if holdings.journal != self.numbers_of:
             self.numbers_of = holdings.journal
@@ -217,7 +223,9 @@ class Checkers(InvariantChecker):
                 known.assign(piece, now_known.number)
 
     def check_pushed(self, lookup: LookupProcess, within_ns: int) -> None:
-        """Nothing goes wrong: a lookup knows of each change so soon after it was committed."""
+        """Nothing goes wrong: the lookup must know of each change within `within_ns` of its
+        commit.
+        """
         seen = lookup.machine.view()
         for pool, lsn, at in self.changes:
             late_ns = self.site.now - at
@@ -232,7 +240,7 @@ class Checkers(InvariantChecker):
     # --- L1: after healing ---
 
     def unknown_to(self, lookup: LookupProcess) -> str | None:
-        """What this lookup does not know yet of what owners believe."""
+        """What owners believe and this lookup does not know yet."""
         if lookup.routes is None or not lookup.routes.in_contact:
             return f"{lookup.slot} is out of contact"
         return _unknown(lookup, self._believed(lookup.pool))
@@ -244,7 +252,7 @@ class Checkers(InvariantChecker):
             if owner.pool == pool and owner.alive and self.site.now < owner.believes_until
             for lease in owner.holdings.leases
         ]
-        return sorted(believed, key=itemgetter(0))  # of an old copy there may be two of a range
+        return sorted(believed, key=itemgetter(0))  # an old copy may have given a range twice
 
     def not_converged(self) -> str | None:
         """What is still missing for every key to have an owner that every lookup knows."""
@@ -295,7 +303,7 @@ class Checkers(InvariantChecker):
 def _unknown(
     lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]
 ) -> str | None:
-    """What the lookup does not find of what owners believe, by the table it has published."""
+    """What owners believe and the lookup does not find in the table that it has published."""
     for start, end, owner in believed:
         address = owner.machine.view().config.address
         if any(found != address for found in lookup.found_in(start, end)):

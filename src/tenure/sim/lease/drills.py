@@ -1,5 +1,4 @@
-"""Drills in a healthy world: how long it takes to recover from one trouble, with no other beside
-it.
+"""Drills in a healthy world: how long recovery from one trouble takes when there is no other.
 
 While everything fails at once, a loss may take long to be signalled. Users count on other promises:
 if an owner crashes in a healthy pool, every lookup has signalled the loss within its hold and two
@@ -18,13 +17,17 @@ from tenure.sim.lease.checkers import Checkers
 from tenure.sim.lease.processes import LeaseSite
 
 CHANCE = 0.3
-"""Of a drill, each time that all is well."""
+"""The chance of a drill, each time that all is well."""
 CRASH_BEYOND_HOLD_NS = 2 * SECOND_NS
 RETURN_NS = 5 * SECOND_NS
-"""Within which a lookup that can be answered is: twice the longest pause of a search, and more."""
+"""How long a lookup that can reach a manager may take to find again: more than twice the longest
+pause of a search.
+"""
 
 PUSHED_BEYOND_NS = 100 * MILLISECOND_NS
-"""Beside the time that changes are gathered: the journal's answer, the way, and the clocks."""
+"""How long a change may take beside the time that changes are gathered: for the journal's answer,
+the way, and the clocks.
+"""
 
 
 class Drills:
@@ -39,13 +42,13 @@ class Drills:
         self.random = site.random
 
     def perform(self, quiet_ns: int) -> None:
-        """Perhaps try something, when nothing has gone wrong for long enough."""
+        """Perhaps hold a drill, if nothing has gone wrong for long enough."""
         if self.random.random() >= CHANCE:
             return
         site = self.site
         site.run_until(site.now + quiet_ns)
         if site.not_well() is not None:
-            return  # somebody has left in between who was asked to long ago, or has just joined
+            return  # an owner that was asked to leave long ago has left, or one has just joined
         self.random.choice(self.drills)()
 
     def _crash(self) -> None:
@@ -92,7 +95,7 @@ class Drills:
         for process in site.processes():
             if process is not holder:
                 process.kill()
-        # It asks for a leader more and more rarely, and believes for a while yet.
+        # The holder looks for a leader more and more rarely, and believes for a while yet.
         site.run_until(site.now + self.random.randrange(site.timing.term_ns))
         site.begin_journal(None)
         site.is_first_start = True
@@ -117,7 +120,7 @@ class Drills:
                 "S2: finds without contact",
                 f"{lookup.slot}, cut off for {in_seconds(lasts_ns):.1f} s",
             )
-        # It alone is judged: meanwhile an owner may lapse, or a range be on its way to another.
+        # Only the lookup is judged: meanwhile an owner may lapse, or a range may be changing hands.
         by = site.now + RETURN_NS
         while (missing := self.checkers.unknown_to(lookup)) is not None:
             if site.now >= by:

@@ -24,6 +24,6 @@ def search(
 
 
 def in_short(names: tuple[str, str], limits: Limits) -> str:
-    """A scope, by what may happen in it."""
+    """Name a scope by what may happen in it."""
     said = (f"{kind}={most}" for kind, most in msgspec.structs.asdict(limits).items() if most)
     return f"{'one name, ' if names == ONE_NAME else ''}{', '.join(said)}"

@@ -15,9 +15,9 @@ HAND_OFF_BROKEN = Fault("hand-off broken")
 IMPORT_LOST = Fault("import lost")
 HAND_OFF_FAULTS = (HAND_OFF_SLOW, HAND_OFF_BROKEN, IMPORT_LOST)
 CALLBACK_HANGS = Fault("callback hangs")
-"""The application of an owner never lets go of what it is told to."""
+"""The application of an owner never lets go of what it was told to release."""
 SHORTER_PRESET = Fault("shorter preset", lambda strength: 0.2 + 0.6 * strength)
-"""A manager starts with half the durations that others have."""
+"""A manager starts with half the durations that the others have."""
 
 
 class LeaseFaults(FaultDice):
@@ -26,7 +26,7 @@ class LeaseFaults(FaultDice):
     def of_a_journal_call(
         self, manager: str, cuts: Container[tuple[str, str]]
     ) -> tuple[int, bool, bool]:
-        """How much later it takes effect, whether it does, and whether an answer comes."""
+        """How much later a call takes effect, whether it does, and whether an answer comes."""
         if not self.is_on:
             return 0, True, True
         arrives, returns = (manager, JOURNAL) not in cuts, (JOURNAL, manager) not in cuts
@@ -44,13 +44,15 @@ class LeaseFaults(FaultDice):
         return self.strikes(HAND_OFF_BROKEN)
 
     def time_of_a_hand_off(self) -> int:
-        """How much longer than usual a step takes."""
+        """How much longer than usual a step of a hand-off takes."""
         return self.span(0.05, 2.5) if self.strikes(HAND_OFF_SLOW) else 0
 
     def loses_an_import(self) -> bool:
-        """Whether the taker loses what it has just said to have."""
+        """Whether the taker loses what it has just said that it has."""
         return self.strikes(IMPORT_LOST)
 
     def lateness_of_a_look(self) -> int:
-        """How much later a starved witness tells what it saw: by then the pid may be another's."""
+        """How much later a starved witness reports what it saw. By then another process may have
+        the pid.
+        """
         return self.span(0.05, 1.0) if self.strikes(LATE_TIMER) else 0

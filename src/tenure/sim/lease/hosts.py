@@ -6,7 +6,7 @@ from tenure.sim.kernel.hosts import HostProcess, Hosts
 
 
 def as_process(process: HostProcess) -> Process:
-    """As it sees itself."""
+    """The process as it sees itself."""
     boot_id, pid_namespace, time_namespace, pid, start_time = process.identity
     return Process(
         boot_id=boot_id,

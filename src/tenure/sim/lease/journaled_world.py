@@ -24,12 +24,12 @@ class JournaledWorld(World, LeaseSite):
     checkers: Checkers
     traffic: Traffic
     journal_kind: str
-    """Whether it is durable, or gone with its manager."""
+    """"durable", or "memory" for a journal that is gone with its manager."""
     was_put_back = False
-    """Whether the journal is an old copy, or was one when somebody now at work began."""
+    """Whether the journal is an old copy, or was one when a process that is now at work began."""
 
     def begin_journaling(self) -> None:
-        """There is an empty journal, another than any before."""
+        """Put an empty journal in place, with a new identity."""
         self.journal = LeaseContents(self.random, State(), self._on_commit)
 
     def call_journal(self, manager: ManagerProcess, action: JournalAction) -> None:
@@ -48,16 +48,16 @@ class JournaledWorld(World, LeaseSite):
         self.traffic.on_commit(record)
 
     def copied_journal(self) -> LeaseHistory:
-        """A copy of the journal as it is now."""
+        """Return a copy of the journal as it is now."""
         copy = LeaseHistory(self.journal.state, self.journal.state_lsn)
         for record in self.journal.records:
             copy.apply(record)
         return copy
 
     def begin_journal(self, copy: LeaseHistory | None) -> None:
-        """Another journal is in the place of the present one: empty, or restored from a copy."""
+        """Put another journal in the place of the present one: empty, or restored from a copy."""
         if self.journal_kind == "memory":
-            return  # that is what happens whenever its manager ends
+            return  # a journal in memory is replaced whenever its manager ends
         seat = self.journal.seat
         self.begin_journaling()
         if copy is not None:
@@ -71,10 +71,10 @@ class JournaledWorld(World, LeaseSite):
         self.tell("journal", "replaced" if copy is None else "restored")
 
     def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
-        """An old copy is in the journal's place, under the very same identity."""
+        """Put an old copy in the journal's place, under the very same identity."""
         identity, seat, history = copy
         if self.journal_kind == "memory" or identity != self.journal.journal:
-            return  # there is another journal by now
+            return  # another journal has taken the place by now
         self.journal = LeaseContents(self.random, history.state(), self._on_commit)
         self.journal.journal, self.journal.seat = identity, seat
         self.journal.state_lsn = history.lsn
@@ -83,7 +83,9 @@ class JournaledWorld(World, LeaseSite):
         self.tell("journal", "put back")
 
     def on_gave_up(self) -> None:
-        """Where the journal went back, the operator goes on from it as `tenure restore` does."""
+        """A manager gave up. If the journal went back, the operator goes on from it as `tenure
+        restore` does.
+        """
         if self.is_old_copy:
             identity = self.journal.journal
             self.at(self.now + self.timing.renew_ns, self._restore, identity)
@@ -108,7 +110,7 @@ class JournaledWorld(World, LeaseSite):
         except JournalDamaged as error:
             if not self.was_put_back:
                 raise
-            manager.give_up(str(error))  # it led the journal that this is a copy of
+            manager.give_up(str(error))  # the manager led the journal that this is a copy of
             return
         if not answered:
             patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)

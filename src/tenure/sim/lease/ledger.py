@@ -11,26 +11,28 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, PoolState
 
 Said = tuple[int, int, int]
-"""Of a key: its owner's incarnation, its lease number, and since when it is unbroken."""
+"""What is said of a key: its owner's incarnation, its lease number, and since when it is
+unbroken.
+"""
 
 
 class PlainPool:
-    """One pool, as its records say it."""
+    """One pool, as its records describe it."""
 
     def __init__(
         self, keys: Sequence[Key], state: PoolState | None = None, highest: int = 0
     ) -> None:
         self.keys: dict[Key, Said | None] = dict.fromkeys(keys)
-        """None: no record has named it yet."""
+        """What was last said of each key. None if no record has named the key yet."""
         self.highest = state.next_number - 1 if state else highest
         self.members: dict[int, tuple[str, int]] = {}
-        """By incarnation: name and nonce."""
+        """Name and nonce, by incarnation."""
         for member in state.members if state else ():
             self.members[member.incarnation] = (member.name, member.nonce)
         self._lay(state.entries if state else ())
 
     def apply(self, record: Changed | Joined | Left) -> None:
-        """The next record."""
+        """Apply the next record."""
         match record:
             case Joined():
                 self.members[record.incarnation] = (record.name, record.nonce)
@@ -47,7 +49,9 @@ class PlainPool:
                     self.keys[key] = (entry.owner, entry.number, entry.since)
 
     def differs(self, known: PoolState) -> str | None:
-        """What a leader that has read the whole journal does not know of it."""
+        """What the ledger has of the pool and a leader that has read the whole journal does not
+        know.
+        """
         if known.next_number <= self.highest:
             return f"number {self.highest} was given out, and {known.next_number} would be next"
         members = {each.incarnation: (each.name, each.nonce) for each in known.members}
@@ -72,10 +76,10 @@ class PlainLedger:
         self.pools = {each.pool: PlainPool(keys, each) for each in restored}
 
     def apply(self, record: AnyRecord) -> None:
-        """The next record."""
+        """Apply the next record."""
         match record:
             case PoolCreated(pool=pool):
-                deleted = self.pools.get(pool)  # its numbers go on
+                deleted = self.pools.get(pool)  # deleted before: its numbers go on
                 self.pools[pool] = PlainPool(self.keys, highest=deleted.highest if deleted else 0)
             case Changed(pool=pool) | Joined(pool=pool) | Left(pool=pool):
                 self.pools[pool].apply(record)
@@ -83,7 +87,7 @@ class PlainLedger:
                 pass
 
     def differs(self, known: Sequence[PoolState]) -> str | None:
-        """What a leader does not know, if anything."""
+        """What the ledger has and a leader does not know, if anything."""
         there = {each.pool: each for each in known}
         for pool, plain in self.pools.items():
             if pool not in there:

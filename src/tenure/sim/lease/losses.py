@@ -1,8 +1,8 @@
 """The judge of S2: every loss is signalled in time, and no lookup finds what it cannot know.
 
-It is told what clients published and what lookups signalled, and shares no memory with the workload
-that drives them. An owner holds what its readers see; a lookup finds what it has published for its
-readers.
+The judge is told what clients published and what lookups signalled, and shares no memory with the
+workload that drives them. An owner holds what its readers see; a lookup finds what it has published
+for its readers.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from tenure.sim.lease.processes import LeaseSite, LookupProcess, OwnerProcess
 
 
 class Reliance(NamedTuple):
-    """That a client relies on an owner to have the state of a key, under that number."""
+    """The owner that a client relies on to have the state of a key, and under which number."""
 
     owner: OwnerProcess
     number: int
 
 
 class Relied(NamedTuple):
-    """That the client of a lookup relies on an owner for a key."""
+    """A lookup, and what its client relies on for a key."""
 
     lookup: LookupProcess
     key: Key
@@ -32,7 +32,7 @@ class Relied(NamedTuple):
 
 
 class LossChecker:
-    """What clients rely on, and for how long in vain."""
+    """Judges what clients rely on, and how long they do so in vain."""
 
     def __init__(self, site: LeaseSite) -> None:
         self.site = site
@@ -40,25 +40,25 @@ class LossChecker:
         self._lost_since: dict[tuple[int, Key], int] = {}
 
     def forget(self) -> None:
-        """The journal is an old copy that nobody could notice: begin anew."""
+        """Begin anew: the journal is an old copy that nobody could notice."""
         self._relied_on.clear()
         self._lost_since.clear()
 
     def on_published(self, lookup: LookupProcess, key: Key, owner: OwnerProcess) -> None:
-        """A client of the lookup has published there, and relies on it from now on."""
+        """A client of the lookup has published to the owner, and relies on it from now on."""
         number = number_of(owner, key)
         assert number is not None
         self._relied_on.setdefault(lookup.uid, {})[key] = Reliance(owner, number)
 
     def on_loss(self, lookup: LookupProcess, ranges: Sequence[KeyRange]) -> None:
-        """A loss is signalled: its client no longer relies on anything there."""
+        """A lookup signals a loss: its client no longer relies on anything there."""
         relied_on = self._relied_on.get(lookup.uid, {})
         for key in [key for key in relied_on if any(key in lost for lost in ranges)]:
             del relied_on[key]
             self._lost_since.pop((lookup.uid, key), None)
 
     def check(self, lookup: LookupProcess) -> None:
-        """Every loss is signalled to every live lookup within a bounded time."""
+        """Check that every loss is signalled to every live lookup within a bounded time."""
         if not lookup.alive:
             self._relied_on.pop(lookup.uid, None)
             return
@@ -76,7 +76,7 @@ class LossChecker:
                 _violated(lookup, key, reliance, now - since)
 
     def relied_on_at(self, owner: OwnerProcess) -> list[Relied]:
-        """What clients rely on and this owner serves now, also where another handed it over."""
+        """What clients rely on and this owner serves now, also if another owner handed it over."""
         return [
             Relied(lookup, key, reliance)
             for lookup in self.site.lookups()
@@ -85,19 +85,22 @@ class LossChecker:
         ]
 
     def check_crash(self, lost: Sequence[Relied], crashed_at: int) -> None:
-        """Nothing went wrong but that an owner crashed with this: by now every loss is signalled.
+        """Check that every loss is signalled by now: nothing went wrong except that the owner of
+        this crashed.
 
-        What it had handed over before is not among it. It may be on its way once more by now.
+        What the owner had handed over before is not part of it. It may be changing hands again by
+        now.
         """
         for lookup, key, reliance in lost:
             if self._relied_on.get(lookup.uid, {}).get(key) is reliance:
                 _violated(lookup, key, reliance, self.site.now - crashed_at)
 
     def _server(self, key: Key, reliance: Reliance) -> OwnerProcess | None:
-        """Who serves what was published: that owner, or another that has it unbroken.
+        """The owner that serves what was published: the one in `reliance`, or another that has it
+        unbroken.
 
-        An owner stopped past its term that had decided on a renewal in time goes on, if no reader
-        saw the end; and what was handed over is with another.
+        An owner that was stopped past its term, but had decided on a renewal in time, goes on if no
+        reader saw the end. State that was handed over is with another owner.
         """
         owner, number = reliance
         if number_of(owner, key) == number:
@@ -107,7 +110,7 @@ class LossChecker:
         return holder if lease is not None and lease.since <= number < lease.number else None
 
     def _check_contact(self, lookup: LookupProcess) -> None:
-        """P17: who finds anything has asked, and was answered, less than the bound ago."""
+        """P17: a lookup that finds anything asked the answered question less than the bound ago."""
         if lookup.is_frozen or lookup.routes is None or not lookup.routes.in_contact:
             return
         since, contact_ns = lookup.now() - lookup.asked_at, self.site.timing.contact_ns

@@ -31,9 +31,11 @@ from tenure.protocol.lease.table import LeaseTable
 from tenure.sim.lease.processes import LeaseSite
 
 DELETES = 0.3
-"""Of what is said where there are several pools."""
+"""The part of all commands that are to delete a pool, if there are several pools."""
 TRIES_TO_DELETE = 8
-"""Refused as long as an owner is there, or may still believe that it is."""
+"""How often the operator asks. It is refused as long as an owner is there, or may still believe
+that it is.
+"""
 
 
 class Operator:
@@ -44,7 +46,7 @@ class Operator:
         self._tickets = 0
 
     def steer(self) -> None:
-        """Do something."""
+        """Give a command at random."""
         random, pools = self.site.random, self.site.pools
         pool = random.choice(pools) if len(pools) > 1 else pools[0]
         if len(pools) > 1 and random.random() < DELETES:
@@ -74,7 +76,7 @@ class Operator:
         self._say(random.choice(commands))
 
     def _empty(self, pool: str) -> None:
-        """Tell all owners of a pool to leave, and delete it when they have."""
+        """Tell all owners of a pool to leave, and delete the pool when they have left."""
         site = self.site
         self._delete((pool, TRIES_TO_DELETE))
         for owner in site.owners():
@@ -94,18 +96,18 @@ class Operator:
             self._say(CreatePool(pool, site.kinds[pool]))
 
     def prod(self) -> None:
-        """Let the leader write: one that leads since before its journal went back notices then."""
+        """Let the leader write. A leader from before its journal went back notices then."""
         for pool in self.site.pools:
             self._say(Freeze(pool=pool))
 
     def let_go(self) -> None:
-        """Take back all that still holds."""
+        """Take back every command that still holds."""
         for table in filter(None, map(self._table, self.site.pools)):
             for command in self._taking_back(table):
                 self._say(command)
 
     def still_steers(self) -> str | None:
-        """What is not taken back yet, as the journal has it."""
+        """The commands that are not taken back yet, by the journal."""
         tables = self.site.checkers.committed.tables.values()
         there = (table for table in tables if not table.is_deleted)
         holding = [command for table in there for command in self._taking_back(table)]
@@ -122,12 +124,12 @@ class Operator:
             yield Unfreeze(pool=pool)
 
     def is_dead(self, member: MemberRecord) -> bool:
-        """Whether that very process is gone: the address is of one process only."""
+        """Whether that very process is gone. No other process ever has its address."""
         process = self.site.owner_at(member.address)
         return process is None or not process.alive
 
     def _table(self, pool: str) -> LeaseTable | None:
-        """What the last manager that leads, or believes to, knows of the pool."""
+        """What the newest manager that leads, or believes so, knows of the pool."""
         views = [each.machine.view(each.now()) for each in self.site.managers() if each.alive]
         tables = [
             (view.leadership, view.history.tables[pool])
@@ -137,7 +139,7 @@ class Operator:
         return max(tables, key=itemgetter(0))[1] if tables else None
 
     def _say(self, command: Question) -> None:
-        """To all managers: it is the leader that takes it."""
+        """Tell all managers: only the leader acts on it."""
         self._tickets += 1
         self.site.tell("operator", "says", command)
         for manager in self.site.managers():

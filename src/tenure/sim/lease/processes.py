@@ -55,11 +55,11 @@ class Watcher(Protocol):
     """Judges the actions of processes."""
 
     holders: "dict[str, RangeMap[OwnerProcess | None]]"
-    """By pool: who was last seen to begin to believe in each range."""
+    """By pool: the owner that was last seen to begin to believe in each range."""
     committed: LeaseHistory
 
     def on_hold(self, owner: "OwnerProcess", holdings: Holdings) -> None:
-        """An owner's readers see something new."""
+        """An owner's readers see new holdings."""
         ...
 
     def on_loss(self, lookup: "LookupProcess", ranges: Sequence[KeyRange], why: str) -> None:
@@ -90,10 +90,10 @@ class Users(Protocol):
 
 
 class StateMoves(Protocol):
-    """What carries state from owner to owner."""
+    """Carries state from owner to owner."""
 
     def hand_over(self, owner: "OwnerProcess", order: HandOff) -> None:
-        """Copy ahead."""
+        """Begin a hand-off by copying ahead."""
         ...
 
     def send_last(
@@ -103,7 +103,7 @@ class StateMoves(Protocol):
         ...
 
     def stop(self, owner: "OwnerProcess", order: HandOff) -> None:
-        """The source stops."""
+        """Stop a hand-off at its source."""
         ...
 
     def decide(
@@ -111,19 +111,19 @@ class StateMoves(Protocol):
         owner: "OwnerProcess",
         said: owner_events.Admit | owner_events.TurnAway | owner_events.Keep,
     ) -> None:
-        """The owner's machine decides about an offer."""
+        """The owner's machine has decided about an offer."""
         ...
 
     def on_gone(self, owner: "OwnerProcess") -> None:
-        """It has ended."""
+        """The owner's process has ended."""
         ...
 
     def withdrawn(self, owner: "OwnerProcess", order: HandOff) -> None:
-        """No cache can hit what it is handing over."""
+        """No cache can still hit what the owner is handing over."""
         ...
 
     def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange, number: int) -> None:
-        """The taker no longer wants it."""
+        """The taker no longer wants the range."""
         ...
 
     def write(self, owner: "OwnerProcess", key: Key, number: int) -> None:
@@ -131,19 +131,19 @@ class StateMoves(Protocol):
         ...
 
     def check(self, owner: "OwnerProcess", lease: Leased) -> None:
-        """A new belief."""
+        """Check the state that belongs to a new lease of the owner."""
         ...
 
     def take_out(self, owner: "OwnerProcess", ranges: Sequence[KeyRange]) -> None:
-        """The application lets go."""
+        """Let the owner's application drop its state in these ranges."""
         ...
 
 
 class Counter(Protocol):
-    """What counts the load of one owner."""
+    """Counts the load of one owner."""
 
     def add_load(self, request: R, now: Instant, renew_ns: int) -> R:
-        """The request, with a report where one is due."""
+        """Return the request, with a report of the load if one is due."""
         ...
 
 
@@ -154,7 +154,7 @@ class LeaseSite(Site):
     timing: Timing
     pools: tuple[str, ...]
     kinds: dict[str, PoolKind]
-    """Of the pools."""
+    """The kind of each pool."""
     hosts: Hosts
     network: Network
     checkers: Watcher
@@ -167,32 +167,33 @@ class LeaseSite(Site):
     """Whether managers begin now as if there had been no journal before."""
     is_old_copy = False
     """Whether the journal is an old copy under its own identity. Until that is noticed and mended,
-    nothing is promised but that it is noticed."""
+    only this is promised: that it is noticed.
+    """
 
     @property
     @abstractmethod
     def loss_bound_ns(self) -> int:
-        """Within which a loss must be signalled, counted from the last takeover."""
+        """How soon a loss must be signalled, counted from the last takeover."""
 
     @abstractmethod
     def call_journal(self, manager: "ManagerProcess", action: JournalAction) -> None:
-        """Carry out a journal action, in its time."""
+        """Carry out a journal action, and take time for it."""
 
     @abstractmethod
     def ask_policy(self, manager: "ManagerProcess", work: Planning) -> None:
-        """Ask a policy, in its time."""
+        """Ask a policy, and take time for it."""
 
     @abstractmethod
     def copied_journal(self) -> LeaseHistory:
-        """A copy of the journal as it is now."""
+        """Return a copy of the journal as it is now."""
 
     @abstractmethod
     def begin_journal(self, copy: "LeaseHistory | None") -> None:
-        """Another journal is in the place of the present one: empty, or restored from a copy."""
+        """Put another journal in the place of the present one: empty, or restored from a copy."""
 
     @abstractmethod
     def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
-        """An old copy is in the journal's place, under the very same identity."""
+        """Put an old copy in the journal's place, under the very same identity."""
 
     @abstractmethod
     def on_gave_up(self) -> None:
@@ -238,7 +239,7 @@ class LeaseSite(Site):
         return self.managers(), self.owners(), self.lookups()
 
     def peers(self, process: SimProcess) -> Sequence[SimProcess]:
-        """Clients have connections to managers."""
+        """The peers of a process: clients are connected to managers."""
         return self.clients() if isinstance(process, ManagerProcess) else self.managers()
 
     def owner_at(self, address: str) -> "OwnerProcess | None":
@@ -255,7 +256,7 @@ class LeaseProcess(SimProcess):
     site: LeaseSite
 
     def note(self, noted: Noted) -> None:
-        """Its machine noted something."""
+        """The process's machine noted something."""
         self.site.tell(self.slot, noted.kind.phrase, noted.detail)
         self.site.count_note(noted.kind.phrase)
 
@@ -264,7 +265,7 @@ class LeaseProcess(SimProcess):
 
 
 class ManagerProcess(LeaseProcess):
-    """A manager; its journal is the world's, or its own if that is `memory`."""
+    """A manager. Its journal is the world's, or its own if that is `memory`."""
 
     machine: Manager
     stops_before = (manager_events.TellClient, manager_events.TellClients, *LOG_ACTIONS)
@@ -272,7 +273,9 @@ class ManagerProcess(LeaseProcess):
     def __init__(self, site: LeaseSite, slot: str, clock: SimClock, machine: Manager) -> None:
         super().__init__(site, slot, clock, machine)
         self.journal = site.journal.journal
-        """The one that it has opened: journals take nothing from whoever opened another."""
+        """The journal that the manager has opened: a journal takes nothing from a manager that
+        opened another.
+        """
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
@@ -298,7 +301,7 @@ class ManagerProcess(LeaseProcess):
                 self.site.call_journal(self, action)
 
     def give_up(self, why: str) -> None:
-        """It ends, until its operator starts it again."""
+        """End, until the operator starts the manager again."""
         self.site.tell(self.slot, "gives up", why)
         self.site.on_gave_up()
         self.kill()
@@ -310,7 +313,7 @@ class ManagerProcess(LeaseProcess):
             self.site.network.to_process(self, client, message)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a client."""
+        """A client's message has arrived."""
         self.post(manager_events.ClientSaid(sender.uid, message))
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
@@ -341,10 +344,10 @@ class OwnerProcess(LeaseProcess):
         self.on_host = on_host
         self.holdings = Holdings(0, 0, (), Instant(0))
         self.believes_until = 0
-        """In real time."""
+        """When the owner's belief ends, in real time."""
         self.store = Store()
         self.counting: Counter | None = None
-        """Where owners tell their load."""
+        """Counts the load, if owners tell theirs."""
         self._lapse = Lapse()
 
     def perform(self, action: Any) -> None:
@@ -383,23 +386,23 @@ class OwnerProcess(LeaseProcess):
                 self.site.workload.on_revoke(self, revocation, [key_range])
 
     def send_last(self, order: HandOff) -> None:
-        """It no longer serves the range."""
+        """The owner no longer serves the range: send what is left."""
         self.site.states.send_last(self, order)
 
     def take_writes(self, offer: Offer, data: bytes) -> None:
-        """What is known of the writes of a range that arrives."""
+        """Take what is known of the writes of a range that arrives."""
         raise AssertionError(data)  # only of owners that give read leases
 
     def withdraw(self, order: HandOff) -> None:
-        """Take back every read lease of what it is handing over: nobody has one."""
+        """Take back every read lease of the range that is being handed over: nobody has one."""
         self.site.states.withdrawn(self, order)
 
     def keep_serving(self, order: HandOff) -> None:
-        """It is not handed over, if it is still held."""
+        """The hand-off failed: serve the range, if it is still held."""
 
     def _publish(self, holdings: Holdings) -> None:
-        """Readers see new holdings, unless one has seen the old ones expire meanwhile: what was
-        interrupted must not go on (S3).
+        """Let readers see new holdings, unless a reader has seen the old ones expire meanwhile:
+        what was interrupted must not go on (S3).
         """
         if self._lapse.admits(holdings):
             self.site.checkers.on_hold(self, holdings)
@@ -407,23 +410,25 @@ class OwnerProcess(LeaseProcess):
             self.interrupt(owner_events.Lapsed())
 
     def on_thawed(self) -> None:
-        """A reader's thread may look before the machine's thread publishes what it had decided."""
+        """Let a reader's thread look, perhaps, before the machine's thread publishes what it had
+        decided.
+        """
         late = self.site.now >= self.believes_until
         if late and self.holdings.leases and self.site.random.random() < 0.5:
             self._lapse.is_seen = True
             self.interrupt(owner_events.Lapsed())
 
     def on_clock_changed(self) -> None:
-        """A broken clock jumped: it believes for longer than it should."""
+        """A broken clock jumped: the owner believes for longer than it should."""
         self.site.checkers.on_clock_changed(self)
 
     def end_belief(self) -> None:
-        """It ended with the process."""
+        """The owner's belief ended with its process."""
         self.holdings = Holdings(0, 0, (), self.holdings.expires_at)
         self.believes_until = 0
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a manager."""
+        """A manager's message has arrived."""
         self.post(ManagerSaid(sender.slot, message))
 
     def on_disconnected(self, peer: tuple[str, int]) -> None:
@@ -443,18 +448,18 @@ class LookupProcess(LeaseProcess):
         super().__init__(site, slot, clock, machine)
         self.pool = pool
         self.routes: AnyRoutingTable | None = None
-        """What it has published last."""
+        """The table that the lookup published last."""
         self.asked_at = Instant(0)
-        """When it sent what was answered last, by its own clock."""
+        """When the lookup sent the question that was answered last, by its own clock."""
         self._sent = (0, Instant(0))
 
     def find(self, key: Key) -> str | None:
-        """The owner that serves a key, as its readers find it."""
+        """The owner that serves a key, as the lookup's readers find it."""
         routes = self.routes
         return routes.addresses[bisect_right(routes.starts, key) - 1] if routes else None
 
     def found_in(self, start: Key, end: Key | None) -> tuple[str | None, ...]:
-        """All that its readers find between two keys."""
+        """All that the lookup's readers find between two keys."""
         if self.routes is None:
             return (None,)
         starts = self.routes.starts
@@ -479,7 +484,7 @@ class LookupProcess(LeaseProcess):
                 self.note(action)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
-        """Of a manager. What is stopped takes it when it goes on."""
+        """A manager's message has arrived. A lookup that is stopped takes it when it goes on."""
         if isinstance(message, SyncResponse) and message.sequence == self._sent[0]:
             self.asked_at = self._sent[1]
         self.post(ManagerSaid(sender.slot, message))

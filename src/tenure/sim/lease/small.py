@@ -40,9 +40,11 @@ MANAGERS = (0, 1)
 OWNERS = (2, 3)
 LOOKUP, JOURNAL = 4, 5
 BEGIN = 1_000 * SECOND_NS
-"""What all clocks show at the first tick."""
+"""The time that all clocks show at the first tick."""
 SLOW, FAST = SECOND_NS, 2 * SECOND_NS
-"""What a clock goes on in a tick. Clients are slow and managers fast, which is the worst."""
+"""How far a clock goes on in a tick. Clients are slow and managers fast, which is the worst
+case.
+"""
 
 SMALL = Timing(
     name="small",
@@ -67,7 +69,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     ticks: int = 6
     starts: int = 1
-    """Processes that may start, beside those that are there from the beginning."""
+    """Processes that may start, beside those that exist from the beginning."""
     start_by: int = 0
     """The last tick at which the second owner may start; one that was killed may start later."""
     lose: int = 0
@@ -94,18 +96,18 @@ NO_FAULTS = ("ticks", "start_by", "lookups")
 
 
 def newest(situation: Situation) -> Plan:
-    """A policy that moves much: whoever came last has everything."""
+    """A policy that moves much: the newest owner gets everything."""
     incarnations = (each.incarnation for each in situation.candidates)
     return Plan(RangeMap(max(incarnations, default=NOBODY)), RangeMap(None))
 
 
 def policy_of(*_: object) -> Policy:
-    """Everybody's policy here."""
+    """The policy of every pool here."""
     return newest
 
 
 def _nothing(*_: Any) -> None:
-    """What a commit is to the journal here: the world looks at the records itself."""
+    """Do nothing at a commit: the world looks at the records itself."""
 
 
 class SmallPool(SmallWorld):
@@ -131,7 +133,9 @@ class SmallPool(SmallWorld):
     # --- the beginning ---
 
     def begin(self) -> None:
-        """Both managers up, the first leading, and the first owner holds the key."""
+        """Start both managers and the first owner, until the first manager leads and the owner
+        holds the key.
+        """
         self.journal = self.memory.number(waited_out(Dice(1), _nothing))
         self.judge = SmallJudge((SeenLease(),) * len(OWNERS))
         for slot in (*MANAGERS, OWNERS[0]):
@@ -148,7 +152,8 @@ class SmallPool(SmallWorld):
         """The machine of a new process."""
         dice, managers = Dice(1_000 * uid), tuple(self.slots[each] for each in MANAGERS)
         if slot in MANAGERS:
-            # Its policy returns, and a plan beside the machine would double the orders of events.
+            # The policy is called at once: a plan beside the machine would double the orders of
+            # events.
             config = ManagerConfig(
                 url=self.slots[slot], timing=self.timing, plans_at_once=PLANS_AT_ONCE
             )
@@ -175,19 +180,23 @@ class SmallPool(SmallWorld):
     # --- what may go wrong ---
 
     def crash_of(self, slot: int) -> str:
-        """Managers are killed as often as is said for them alone; lookups are not."""
+        """The kind of fault that kills the process. Managers have a kind of their own; lookups are
+        not killed.
+        """
         if slot in MANAGERS:
             return "manager_crash"
         return "crash" if slot in OWNERS else ""
 
     def may_start(self, slot: int) -> bool:
-        """Whoever was killed may come again; the second owner comes early."""
+        """Whether a process may start. One that was killed may come again; the second owner comes
+        early.
+        """
         if slot not in (*MANAGERS, *OWNERS):
             return False
         return self.lives[slot].uid > 0 or self.tick <= self.start_by
 
     def more_faults(self) -> Iterator[Move]:
-        """The journal may take the leader for dead."""
+        """The journal may take a living leader for dead."""
         if self.may("revoke"):
             yield (self._revoke,)
 
@@ -199,7 +208,7 @@ class SmallPool(SmallWorld):
         self.journal = self.memory.number(contents)
 
     def on_killed(self, slot: int) -> None:
-        """Nobody believes there any longer."""
+        """A process was killed: it believes nothing any longer."""
         if slot in OWNERS:
             self.judge = self.judge.with_belief(slot - OWNERS[0], SeenLease())
 
@@ -243,7 +252,7 @@ class SmallPool(SmallWorld):
 
     def _tell_client(self, slot: int, uid: int, action: Any, message: Any) -> None:
         to = next((each for each in self.clients if self.lives[each].uid == uid), JOURNAL)
-        if self.is_there(to):  # otherwise it is to somebody who is gone
+        if self.is_there(to):  # otherwise the receiver is gone
             said = self.event_of(action, 0, lambda: ManagerSaid(self.slots[slot], message))
             self.send(Packet(slot, to, uid, said), "lose", "late", "double")
 
@@ -270,7 +279,9 @@ class SmallPool(SmallWorld):
             self.answer(heard)
 
     def deliver(self, packet: Packet) -> None:
-        """A late journal call takes effect; its answer finds its caller, unless that is stopped."""
+        """Let a late journal call take effect, or a packet arrive. A stopped caller hears no
+        answer.
+        """
         if packet.to != JOURNAL:
             if packet.to == LOOKUP and packet.uid == self.lives[LOOKUP].uid:
                 self._hear(self.memory.thing(packet.event).message)
@@ -301,7 +312,7 @@ class SmallPool(SmallWorld):
     # --- the judge ---
 
     def believes(self, slot: int) -> bool:
-        """Whether an owner's readers believe now that it holds the key."""
+        """Whether an owner's readers believe now that the owner holds the key."""
         belief = self.judge.beliefs[slot - OWNERS[0]]
         return belief.number > 0 and self.now(slot) < belief.expires_at
 
@@ -320,7 +331,7 @@ class SmallPool(SmallWorld):
         self.judge = self.judge.check_belief(number, went_on=went_on)
 
     def _commit(self, journal: int, records: tuple[tuple[int, AnyRecord], ...]) -> None:
-        """Records are durable: nothing may be freed whose owner still believes in it."""
+        """Records are durable: nothing may be freed in which its owner still believes."""
         self.journal = journal
         for lsn, record in records:
             words = f"committed: {type(record).__name__} {in_words(record)}".rstrip()
@@ -352,7 +363,7 @@ class SmallPool(SmallWorld):
             self.judge = self.judge.with_route(asked_at=route.sent_at)
 
     def check(self) -> None:
-        """What the lookup knows and finds is judged when a step is over."""
+        """A step is over: judge what the lookup knows and finds."""
         if self.has_lookup and self.is_there(LOOKUP):
             machine = self.lives[LOOKUP].machine
             lsn = self.memory.once(("lsn", machine), lambda: self.memory.thing(machine).view().lsn)
@@ -361,7 +372,7 @@ class SmallPool(SmallWorld):
             self._rely()
 
     def _check_contact(self) -> None:
-        """P17: who finds anything has asked, and was answered, less than the bound ago."""
+        """P17: a lookup that finds anything asked the answered question less than the bound ago."""
         life, route = self.lives[LOOKUP], self.judge.route
         now = self.now(LOOKUP)
         has_looked = not life.frozen and now < life.wake_at
@@ -369,7 +380,7 @@ class SmallPool(SmallWorld):
             raise Violation("S2: finds without contact", f"asked at {route.asked_at}, now {now}")
 
     def _rely(self) -> None:
-        """The lookup's client publishes where the key is found, unless it has."""
+        """The lookup's client publishes where the key is found, unless it has done so."""
         route = self.judge.route
         if route.relies_on or route.address not in self.slots:
             return
@@ -381,7 +392,7 @@ class SmallPool(SmallWorld):
     # --- telling ---
 
     def in_words(self, packet: Packet) -> str:
-        """What is on its way."""
+        """What the packet contains, as a story tells it."""
         event = self.memory.thing(packet.event)
         message = getattr(event, "message", event)
         words = in_words(message) if message is not event else ""

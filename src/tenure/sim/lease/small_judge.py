@@ -30,9 +30,9 @@ class SeenRoute(NamedTuple):
     knew: int = 0
     """The number that the lookup knew before the step that is under way."""
     relies_on: int = 0
-    """The number under which an owner took what the client published; 0: nothing."""
+    """The number under which an owner took what the client published. 0 if there is none."""
     lost_at: int = 0
-    """The LSN of the record that ended that state; 0: it is unbroken."""
+    """The LSN of the record that ended that state. 0 if it is unbroken."""
 
 
 class SmallJudge(NamedTuple):
@@ -42,22 +42,22 @@ class SmallJudge(NamedTuple):
     route: SeenRoute = SeenRoute()
     last_number: int = 0
     owner: int = 0
-    """Of the key, by the journal."""
+    """The key's owner, by the journal."""
     number: int = 1
-    """The highest that the journal has."""
+    """The highest number that the journal has."""
     since: int = 0
     numbers: tuple[tuple[int, int], ...] = ()
-    """All that were ever given, each with the LSN of its record."""
+    """All numbers that were ever given, each with the LSN of its record."""
 
     # --- what is believed ---
 
     def with_belief(self, owner: int, belief: SeenLease) -> "SmallJudge":
-        """An owner's readers see something new."""
+        """An owner's readers see a new belief."""
         beliefs = (*self.beliefs[:owner], belief, *self.beliefs[owner + 1 :])
         return self._replace(beliefs=beliefs)
 
     def check_belief(self, number: int, *, went_on: bool) -> "SmallJudge":
-        """An owner alone believes under this number, which went on or is a new one."""
+        """An owner alone believes under this number: its belief went on, or is a new one."""
         if number > self.number:
             raise Violation("S4: told before it was durable", f"number {number}")
         if not went_on and number <= self.last_number:
@@ -79,7 +79,7 @@ class SmallJudge(NamedTuple):
     # --- what is routed ---
 
     def with_route(self, **changes: Any) -> "SmallJudge":
-        """Something about the lookup is new."""
+        """Something about the lookup has changed."""
         return self._replace(route=self.route._replace(**changes))
 
     def with_loss(self, why: str) -> "SmallJudge":
@@ -92,7 +92,9 @@ class SmallJudge(NamedTuple):
         return self.with_route(relies_on=0, lost_at=0)
 
     def check_route(self, lsn: int) -> "SmallJudge":
-        """The lookup knows the journal up to `lsn`, so it has said what was lost up to there."""
+        """The lookup knows the journal up to `lsn`, so it must have signalled what was lost up to
+        there.
+        """
         route = self.route
         if route.in_contact and 0 < route.lost_at <= lsn:
             raise Violation(

@@ -44,31 +44,31 @@ class LeaseStrikes(Strikes):
         self.operator = operator
         self.traffic = traffic
         self.spare_slots = spare_slots
-        """The owners that come in bursts, and go."""
+        """The slots of owners that come in bursts, and go."""
 
     def crash_of_an_owner(self) -> None:
-        """Another comes in its place."""
+        """Kill an owner. Another one starts in its place."""
         self.crash(self.site.owners())
 
     def crash_of_a_manager(self) -> None:
-        """Another comes in its place."""
+        """Kill a manager. Another one starts in its place."""
         self.crash(self.site.managers())
 
     def crash_of_a_lookup(self) -> None:
-        """Another comes in its place."""
+        """Kill a lookup. Another one starts in its place."""
         self.crash(self.site.lookups())
 
     def one_way_cut(self) -> None:
-        """Between a client and a manager."""
+        """Let nothing pass from a client to a manager, or from the manager to the client."""
         self.cut_between(self.site.clients(), self.site.managers(), both_ways=False)
 
     def two_way_cut(self) -> None:
-        """Between a client and a manager."""
+        """Let nothing pass between a client and a manager."""
         self.cut_between(self.site.clients(), self.site.managers(), both_ways=True)
 
     def cut_from_the_journal(self) -> None:
-        """Clients still reach the manager, and it them: for so long that another leads, and has
-        waited out what this one may have promised.
+        """Cut a manager from its journal, but not from its clients: for so long that another leads,
+        and has waited out what this one may have promised.
         """
         both_ways = self.random.random() < 0.5
         manager = self.any_of(self.site.managers())
@@ -76,7 +76,7 @@ class LeaseStrikes(Strikes):
             self.cut(JOURNAL, manager.slot, both_ways=both_ways, most_terms=5.0)
 
     def leaving(self) -> None:
-        """One leaves, or several at once."""
+        """Ask one owner to leave, or several at once."""
         there = [owner for owner in self.site.owners() if owner.alive and not owner.is_frozen]
         together = self.random.choice((1, 1, 2, len(there)))
         for owner in self.random.sample(there, min(together, len(there))):
@@ -85,7 +85,7 @@ class LeaseStrikes(Strikes):
             self.site.restart_later(owner.slot, self.span(0.5, 3.0))
 
     def _leave(self, owner: OwnerProcess) -> None:
-        """At once, or after handing over what it can until a deadline."""
+        """Ask an owner to leave at once, or after handing over what it can until a deadline."""
         if self.random.random() < 0.5:
             owner.post(owner_events.DrainRequested())
             at = self.site.now + self.span(0.1, 2.0)
@@ -94,12 +94,12 @@ class LeaseStrikes(Strikes):
             owner.post(owner_events.CloseRequested())
 
     def burst_of_joins(self) -> None:
-        """All that are spare come at once."""
+        """Start all spare owners at once."""
         for slot in self.spare_slots:
             self.site.restart_later(slot, self.random.randrange(200) * MILLISECOND_NS)
 
     def two_of_one_name(self) -> None:
-        """A second process starts under the name of one that lives, on another host."""
+        """Start a second process, on another host, under the name of an owner that lives."""
         owner = self.any_of(self.site.owners())
         if owner is None:
             return
@@ -111,17 +111,18 @@ class LeaseStrikes(Strikes):
                 return
 
     def journal_replaced(self) -> None:
-        """An empty one is in its place, with an identity of its own: the old one is gone."""
+        """Put an empty journal in place, with an identity of its own. The old one is gone."""
         self.site.begin_journal(None)
 
     def journal_restored(self) -> None:
-        """What is copied now is restored some time later, as `tenure restore` does it."""
+        """Copy the journal now, and restore the copy some time later, as `tenure restore` does."""
         at = self.site.now + self.span(0.1, 2.0)
         self.site.at(at, self.site.begin_journal, self.site.copied_journal())
 
     def journal_put_back(self) -> None:
-        """What is copied now is in its place some time later, under its own identity: an operator
-        has tried a backup out. A journal that nobody has led yet has nothing worth a backup.
+        """Copy the journal now, and put the copy in its place some time later, under its own
+        identity, as if an operator had tried a backup out. A journal that nobody has led yet has
+        nothing worth a backup.
         """
         site = self.site
         copy = (site.journal.journal, site.journal.seat, site.copied_journal())
@@ -130,19 +131,19 @@ class LeaseStrikes(Strikes):
         site.at(site.now + self.span(0.1, 2.0), site.put_back, copy)
 
     def leadership_revoked(self) -> None:
-        """The journal took a leader for dead: the seat is vacant, its holder knows nothing."""
+        """The journal takes a leader for dead. The seat is vacant, and its holder does not know."""
         self.site.journal.vacate()
         self.site.tell("journal", "leadership revoked")
 
     def graceful_stop_of_a_manager(self) -> None:
-        """It resigns, and ends soon after."""
+        """Ask a manager to resign. It ends soon after."""
         manager = self.any_of(self.site.managers())
         if manager is not None:
             manager.post(manager_events.StopRequested())
             self.site.at(self.site.now + 100 * MILLISECOND_NS, self.site.bring_down, manager)
 
     def connection_lost(self) -> None:
-        """A living owner's connection breaks; it may hear of that later than its manager."""
+        """Break a living owner's connections. It may hear of that later than its manager."""
         owner = self.any_of(self.site.owners())
         if owner is not None:
             self.network.lose_connections(owner)
@@ -155,7 +156,7 @@ class LeaseStrikes(Strikes):
             owner.on_host.first_thread_ended = True
 
     def host_suspended(self) -> None:
-        """All processes of one host sleep for as long."""
+        """Suspend all processes of one host for the same time."""
         running = [each for each in self.site.processes() if each.alive and not each.is_frozen]
         if not running:
             return
@@ -169,23 +170,27 @@ class LeaseStrikes(Strikes):
         return self.site.hosts.place_of(slot).host
 
     def lookup_away(self) -> None:
-        """For longer than changes are kept: what it missed must not seem to be nothing."""
+        """Stop a lookup for longer than changes are kept. It must not take what it missed for
+        nothing.
+        """
         lookup = self.any_of(self.site.lookups())
         if lookup is not None:
             kept_ns = self.site.timing.keep_changes_ns
             lookup.freeze(round(kept_ns * (0.9 + 0.6 * self.random.random())))
 
     def steering(self) -> None:
-        """Not a fault, but what moves ranges as no policy would."""
+        """Let the operator steer. This is no fault, but it moves ranges as no policy would."""
         self.operator.steer()
 
     def load(self) -> None:
-        """Not a fault, but what moves ranges from owners that do well: other keys are hot."""
+        """Make other keys hot. This is no fault, but it moves ranges away from owners that do
+        well.
+        """
         self.traffic.change()
 
 
 def rarely(strength: float) -> float:
-    """Times a term, for what ends everything that was known."""
+    """How often a fault strikes, in a term, if it ends everything that was known."""
     return float(0.01 * 10**strength)
 
 

@@ -26,13 +26,13 @@ from tenure.sim.lease.processes import LeaseSite, OwnerProcess
 LOAD = "load"
 """The kind of fault by which other keys become the hot ones."""
 TOTALS = (0.0, 3.0, 300.0, 300.0, 10_000.0, 10_000.0)
-"""Checks a second, of the whole pool: none, so few that most is chance, and many."""
+"""Checks a second in the whole pool: none, or so few that most is chance, or many."""
 HOT = 1 / 64
-"""Of all load, from which on a key is told: four of 256 samples."""
+"""The part of the whole load from which on a key is reported: four of 256 samples."""
 
 
 class Traffic:
-    """The load at this moment, of all keys."""
+    """The load of all keys at this moment."""
 
     def __init__(self, site: LeaseSite) -> None:
         self.site = site
@@ -48,7 +48,7 @@ class Traffic:
             self.change()
 
     def change(self) -> None:
-        """Other keys are hot from now on, more or less than before; or nothing is asked for."""
+        """Make other keys hot, and the load higher or lower; or end all load."""
         random, keys = self.random, self.site.workload.keys
         total, exponent = random.choice(TOTALS), 0.3 + 1.7 * random.random()
         ranked = random.sample(keys, len(keys))
@@ -62,11 +62,11 @@ class Traffic:
         self.site.tell("world", "is asked for", f"{total:.0f}/s, the hottest {ranked[0].hex()}")
 
     def planning_ns(self) -> int:
-        """How long the policy of a pool takes that is planned beside the machine."""
+        """How long a pool's policy takes when it plans beside the machine."""
         return self.random.choice((MILLISECOND_NS, 300 * MILLISECOND_NS, 3 * SECOND_NS))
 
     def rate(self, key_range: KeyRange) -> float:
-        """What is asked of a range, a second."""
+        """How many checks a second a range gets."""
         first = bisect_left(self._keys, key_range.start)
         end = key_range.end
         last = len(self._keys) if end is None else bisect_left(self._keys, end, first)
@@ -79,7 +79,7 @@ class Traffic:
     # --- what came of it ---
 
     def watched(self, policy: Policy) -> Policy:
-        """The policy, whose moves for balance are counted."""
+        """Return the policy with its moves for balance counted."""
 
         def plan(situation: Situation) -> Plan:
             plan = policy(situation)
@@ -103,7 +103,9 @@ class Traffic:
 
 
 def _moved_for_load(situation: Situation, plan: Plan) -> int:
-    """How many ranges, or points of the ring, this plan and no earlier one has moved for load."""
+    """How many ranges, or points of the ring, this plan has moved for load and no earlier
+    plan had.
+    """
     before, memory = situation.memory, plan.memory
     if isinstance(memory, weighted.RoundMemory):
         return sum(move.cools and move.at == situation.now for move in memory.moves)
@@ -113,7 +115,7 @@ def _moved_for_load(situation: Situation, plan: Plan) -> int:
 
 
 class Counting:
-    """What one owner process counts, and tells with its renewals."""
+    """What one owner process counts, and reports with its renewals."""
 
     def __init__(self, owner: OwnerProcess, traffic: Traffic) -> None:
         self._owner = owner
@@ -122,7 +124,7 @@ class Counting:
         self._counts: dict[tuple[Key, int], float] = {}
 
     def add_load(self, request: R, now: Instant, renew_ns: int) -> R:
-        """The request, with a report where one is due."""
+        """Return the request, with a report of the load if one is due."""
         self._meter.every_ns = renew_ns
         if not self._meter.is_due(now):
             return request
@@ -139,7 +141,7 @@ class Counting:
         )
 
     def _count(self, held: tuple[Leased, ...], span_ns: int) -> None:
-        """What was asked for since the last report; only what is still held is counted further."""
+        """Count the checks since the last report, and drop the counts of what is no longer held."""
         counts, traffic = self._counts, self._traffic
         counted = span_ns / SECOND_NS * traffic.random.uniform(0.9, 1.1)
         self._counts = {

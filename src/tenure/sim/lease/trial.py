@@ -14,9 +14,9 @@ class Trial(AnyTrial, frozen=True, kw_only=True):
     lookups: int = 2
     managers: int = 2
     virtual_nodes: int | None = None
-    """None: drawn."""
+    """None if it is to be drawn."""
     pools: int | None = None
-    """None: drawn."""
+    """None if it is to be drawn."""
     journal: str | None = None
-    """`memory`, with one manager, or `durable`; None: drawn."""
+    """`memory`, with one manager, or `durable`. None if it is to be drawn."""
     faults: tuple[str, ...] = FAULTS.kinds

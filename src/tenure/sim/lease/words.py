@@ -37,12 +37,12 @@ from tenure.protocol.lease.records import (
 )
 
 SHOWN = 3
-"""Ranges named one by one; of more, only how many there are."""
+"""How many ranges are named one by one. Of more, only the number is shown."""
 LONGEST = 160
 
 
 def in_words(thing: Any) -> str:
-    """What `thing` says; its own text where nothing better is known."""
+    """What `thing` says, or its own text if nothing better is known."""
     match thing:
         case Hello() | Poke() | WaitedOut():
             return ""

@@ -66,7 +66,7 @@ class Workload:
             self.counts["published"] += 1
 
     def on_loss(self, lookup: LookupProcess, ranges: Sequence[KeyRange]) -> None:
-        """A loss is signalled: publish again what is asked for there."""
+        """A lookup signals a loss: publish again the keys that are asked for there."""
         self.counts["losses signalled"] += 1
         published = self._published.get(lookup.uid, {})
         for key in [key for key in published if any(key in lost for lost in ranges)]:

@@ -55,19 +55,19 @@ from tenure.wire.lease import decode_to_lookup, decode_to_manager, decode_to_own
 from tenure.wire.versions import NEWEST
 
 LOOK_NS = MILLISECOND_NS
-"""What a look at a neighbour's process takes."""
+"""How long a look at a neighbour's process takes."""
 TAKEOVERS = "takeovers"
 ABOUT_LOOKUPS = ("S2", "L1")
-"""Promises in whose stories lookups play a part."""
+"""The promises in whose stories lookups play a part."""
 
 
 def is_of_a_lookup(event: Happening) -> bool:
-    """Whether only a story about lookups needs it."""
+    """Whether only a story about lookups needs the event."""
     return event.who.startswith("l") or event.what.startswith("gets Sync ")
 
 
 def shorter(timing: Timing) -> Timing:
-    """Half of every duration that another manager may have."""
+    """Return a timing with half of every duration that managers may set differently."""
     halves = {
         name: getattr(timing, name) // 2
         for name in (
@@ -82,24 +82,28 @@ def shorter(timing: Timing) -> Timing:
             "beat_ns",
         )
     }
-    halves["hold_ns"] = max(halves["hold_ns"], halves["term_ns"] + 1)  # a canary has no margin
+    halves["hold_ns"] = max(
+        halves["hold_ns"], halves["term_ns"] + 1
+    )  # the term of a canary may leave the hold no margin
     return msgspec.structs.replace(timing, name=f"half of {timing.name}", **halves)
 
 
 def drawn_pools(seed: int) -> int:
-    """In a fifth of all worlds there are two or three pools, on the same managers and hosts."""
+    """How many pools a world has. A fifth of all worlds has two or three, on the same managers and
+    hosts.
+    """
     return 2 + seed // 5 % 2 if seed % 5 == 3 else 1
 
 
 class LeaseCodec:
-    """Messages as the service sends them."""
+    """Encodes and decodes messages as the service does."""
 
     def encode(self, message: Any) -> bytes:
-        """In the newest version."""
+        """Encode a message in the newest version."""
         return encode(message, NEWEST)
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
-        """As a manager, an owner or a lookup reads it."""
+        """Decode a message as a manager, an owner or a lookup reads it."""
         match receiver:
             case ManagerProcess():
                 return decode_to_manager(data, NEWEST)
@@ -110,7 +114,7 @@ class LeaseCodec:
 
 
 class LeaseWorld(JournaledWorld):
-    """Everything there is in one run."""
+    """All parts of one run."""
 
     faults_there_are: ClassVar[FaultTable] = FAULTS
     codec: ClassVar[type[Codec]] = LeaseCodec
@@ -141,11 +145,11 @@ class LeaseWorld(JournaledWorld):
         self.begin_journaling()
 
     def make_strikes(self) -> LeaseStrikes:
-        """What strikes at a time of its own."""
+        """The faults that strike at times of their own."""
         return LeaseStrikes(self, self.clocks, self.operator, self.traffic, self.spare_slots())
 
     def _draw(self) -> None:
-        """What this seed's world is like."""
+        """Draw what this seed's world is like."""
         random, trial = self.random, self.trial
         drawn = random.choice(("durable", "durable", "durable", "memory"))
         self.journal_kind = trial.journal or drawn
@@ -156,14 +160,14 @@ class LeaseWorld(JournaledWorld):
         drawn_nodes = random.choice((1, 2, 4, 8, 16))
         self.virtual_nodes = trial.virtual_nodes or drawn_nodes
         self.first_policy = random.choice(("weighted", "ring"))
-        """Of a hashed pool, until the operator chooses one."""
+        """The policy of hashed pools until the operator chooses one."""
         kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
         self.split_points = tuple(random.randbytes(2) for _ in range(random.randrange(12)))
         self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.fragments = FRAGMENTS if trial.seed % 3 else 1
-        """In a third of all worlds whatever can be one entry of the table becomes one."""
+        """In a third of all worlds, whatever can be one entry of the table becomes one."""
         self.hosts = Hosts(random_for(random))
         pools = trial.pools or drawn_pools(trial.seed)
         self.pools = (POOL, *(f"{POOL}-{i}" for i in range(1, pools)))
@@ -173,11 +177,13 @@ class LeaseWorld(JournaledWorld):
     # --- what came of it ---
 
     def seen_by_clients(self) -> Mapping[str, int]:
-        """How often clients saw what."""
+        """How often clients saw each outcome."""
         return self.workload.counts
 
     def story_of(self, violation: str) -> list[str]:
-        """What led to it: lookups tell much, and play a part in few promises."""
+        """The events that led to the violation. Lookups tell much and play a part in few promises,
+        so most stories leave theirs out.
+        """
         if violation.startswith(ABOUT_LOOKUPS):
             return super().story_of(violation)
         return self.story.lines(STORY_LINES, is_of_a_lookup)
@@ -185,15 +191,17 @@ class LeaseWorld(JournaledWorld):
     # --- healing and its bounds ---
 
     def while_healing(self) -> None:
-        """The operator takes back what it has said, and ends what hangs."""
+        """The operator takes back its commands, and ends the processes that hang."""
         if self.is_old_copy and self.checkers.went_back_unnoticed():
             self.operator.prod()
         self.operator.let_go()
         self.workload.end_hanging()
 
     def when_well(self, left_ns: int) -> None:
-        """Perhaps one trouble alone, once what was promised before is over."""
-        if self.is_old_copy:  # nobody is left who knew more than the copy: it is the journal now
+        """Perhaps hold one drill, once what was promised before is over."""
+        if (
+            self.is_old_copy
+        ):  # nobody is left that knew more than the copy, so it is the journal now
             self.is_old_copy = False
             self.checkers.begin_history(self.journal, self.copied_journal())
             self.states.written.clear()  # numbers of the lost part may have been given again
@@ -209,14 +217,14 @@ class LeaseWorld(JournaledWorld):
 
     @property
     def promise_ns(self) -> int:
-        """The longest that a manager's word outlives it, on the slowest clock."""
+        """The longest time for which a manager's promise outlives it, on the slowest clock."""
         timing = self.timing
         promise = timing.hold_ns + timing.on_any_clock(timing.leadership_ns)
         return timing.on_any_clock(promise)
 
     @property
     def healing_bound_ns(self) -> int:
-        """Within which all must be well: a takeover, the wait it imposes, a straggler that begins
+        """How soon all must be well: after a takeover, the wait it imposes, a straggler that begins
         another, the recalls of a new plan, and the rounds of asking that bring it about.
         """
         timing = self.timing
@@ -228,7 +236,7 @@ class LeaseWorld(JournaledWorld):
 
     @property
     def loss_bound_ns(self) -> int:
-        """Within which a loss must be signalled, counted from the last takeover."""
+        """How soon a loss must be signalled, counted from the last takeover."""
         timing = self.timing
         return self.promise_ns + timing.on_any_clock(2 * timing.contact_ns) + 5 * SECOND_NS
 
@@ -240,26 +248,26 @@ class LeaseWorld(JournaledWorld):
     # --- processes ---
 
     def first_slots(self) -> Iterable[str]:
-        """Everybody but the spare owners."""
+        """The slots of all processes except the spare owners."""
         owners = (f"o{i}" for i in range(self._several(self.trial.owners, each=2)))
         lookups = (f"l{i}" for i in range(self._several(self.trial.lookups, each=1)))
         return (*self.manager_slots, *owners, *lookups)
 
     def _several(self, told: int, each: int) -> int:
-        """So many as the trial says; where there are several pools, so many of each at least."""
+        """As many as the trial says, but at least `each` for each pool if there are several."""
         return told if len(self.pools) == 1 else max(told, each * len(self.pools))
 
     def pool_of(self, slot: str) -> str:
-        """The pool of whoever begins at that slot: they take turns."""
+        """The pool of the process that begins at that slot: slots take turns."""
         return self.pools[int(slot[1:]) % len(self.pools)]
 
     def spare_slots(self) -> list[str]:
-        """The owners that come in bursts, and go."""
+        """The slots of owners that come in bursts, and go."""
         first = self._several(self.trial.owners, each=2)
         return [f"o{i}" for i in range(first, first + self.trial.spare_owners)]
 
     def make(self, slot: str) -> SimProcess:
-        """A new life at a slot."""
+        """A new process for a slot."""
         match slot[0]:
             case "m":
                 return self._make_manager(slot)
@@ -290,7 +298,7 @@ class LeaseWorld(JournaledWorld):
         return ManagerProcess(self, slot, clock, machine)
 
     def _policy(self, table: LeaseTable, chosen: str) -> Policy:
-        """The policy of that name, of as many ranges as were drawn."""
+        """The policy of that name, with as many ranges as were drawn."""
         match policy_name(table, chosen or self.first_policy):
             case "deal":
                 return Deal(self.split_points)
@@ -300,7 +308,7 @@ class LeaseWorld(JournaledWorld):
                 return self.traffic.watched(Weighted(Tuning(ranges=self.virtual_nodes)))
 
     def make_owner(self, slot: str, twin: OwnerProcess | None = None) -> OwnerProcess:
-        """An owner, under another's name or one that is drawn."""
+        """A new owner, under the name of `twin` or one that is drawn."""
         pool = twin.pool if twin else self.pool_of(slot)
         name = twin and twin.machine.view().config.name
         uid = self.next_uid()
@@ -322,7 +330,7 @@ class LeaseWorld(JournaledWorld):
         return process
 
     def begin_owner(self, slot: str, config: OwnerConfig, on_host: HostProcess) -> OwnerProcess:
-        """The process of an owner."""
+        """A new process of an owner."""
         machine = OwnerMachine(config, random_for(self.random))
         return OwnerProcess(self, slot, self.clock_at(slot), machine, on_host)
 
@@ -333,7 +341,7 @@ class LeaseWorld(JournaledWorld):
         twin.start()
 
     def _make_lookup(self, slot: str) -> LookupProcess:
-        reads_columns = slot[-1] in "02468"  # the others are of before there were columns
+        reads_columns = slot[-1] in "02468"  # the others behave as before there were columns
         config = LookupConfig(
             managers=self.manager_slots, pool=self.pool_of(slot), reads_columns=reads_columns
         )
@@ -343,7 +351,7 @@ class LeaseWorld(JournaledWorld):
         return process
 
     def clock_at(self, slot: str) -> SimClock:
-        """That of the slot's host."""
+        """The clock of the slot's host."""
         clock = self.clock_of(slot, self.canary.skew)
         clock.stops_in_suspend = self.canary.clock_stops_in_suspend
         return clock
@@ -353,16 +361,16 @@ class LeaseWorld(JournaledWorld):
         return self._clients.get(uid)
 
     def on_started(self, process: SimProcess) -> None:
-        """A lookup has a client that uses it."""
+        """A lookup begins: start the client that uses it."""
         if isinstance(process, LookupProcess):
             self.workload.start(process)
 
     def on_step(self, process: SimProcess) -> None:
-        """Its machine has taken an event."""
+        """The machine of a process has taken an event."""
         self.checkers.on_step(process)
 
     def on_killed(self, process: SimProcess) -> None:
-        """An owner is a zombie, until its parent comes to it."""
+        """A process was killed. An owner stays a zombie until its parent reaps it."""
         if isinstance(process, OwnerProcess):
             process.end_belief()
             self.states.on_gone(process)
@@ -381,6 +389,6 @@ class LeaseWorld(JournaledWorld):
     # --- policies ---
 
     def ask_policy(self, manager: ManagerProcess, work: Planning) -> None:
-        """Ask a policy, in its time."""
+        """Ask a policy, and take time for it."""
         made = PlanMade(work, work.carry_out())
         self.at(self.now + self.traffic.planning_ns(), manager.post, made)
