@@ -1,8 +1,8 @@
 """Answers the statements of the backend, and no others, as a present server does.
 
-Real Cassandra 1.2.0 has no conditions, no static columns and no markers for times. So this small
-model of partitions, with the rules of CQL's reference, answers statements that need them. It reads
-statements as text, as a server does: it refuses one that is malformed.
+Real Cassandra 1.2.0 has no conditions, no static columns and no markers for times. So this answers
+statements that need them, by the rules of CQL's reference, from tables in the store's memory engine
+(`cql_partitions`). It reads statements as text, as a server does: it refuses one that is malformed.
 """
 
 import re
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
+from tests.integration.cassandra.cql_partitions import RECORDS, Cell, Partition, Tables
+
 Value: TypeAlias = Any
-Clustering: TypeAlias = tuple[str, bytes, bytes]
 TYPES = {
     "key": "blob",
     "family": "text",
@@ -195,38 +196,12 @@ class Values:
         return self.of(relation.term)
 
 
-class Cell(NamedTuple):
-    """A value at a time; no value is a tombstone, which beats a value of the same time."""
-
-    time: int
-    is_gone: bool
-    value: bytes
-
-
-class Partition:
-    """Everything under one key."""
-
-    def __init__(self) -> None:
-        self.cells: dict[Clustering, Cell] = {}
-        self.markers: dict[tuple[Any, ...], int] = {}
-        self.static: dict[str, int] = {}
-
-    def live(self) -> Iterator[tuple[Clustering, Cell]]:
-        """Its rows in order, each with its cell."""
-        for place in sorted(self.cells):
-            cell = self.cells[place]
-            hidden = max(self.markers.get(place[:size], -1) for size in range(3))
-            if not cell.is_gone and cell.time > hidden:
-                yield place, cell
-
-
 class Model:
     """All tables of one server, and its clock."""
 
     def __init__(self, partitioner: str) -> None:
         self.keyspaces: set[str] = set()
-        self.records: dict[str, str] | None = None
-        self.tables: dict[str, dict[bytes, Partition]] = {}
+        self.tables = Tables()
         self.local = {
             "cluster_name": "Small",
             "partitioner": partitioner,
@@ -265,15 +240,14 @@ class Model:
         elif text.startswith("DROP KEYSPACE"):  # everything is in one of them
             self.keyspaces.clear()
             self.tables.clear()
-            self.records = None
         elif text.startswith("CREATE KEYSPACE"):
             assert quoted is not None
             self.keyspaces.add(quoted[1])
-        elif text.startswith("CREATE TABLE tenure_tables"):
-            self.records = {}
+        elif text.startswith(f"CREATE TABLE {RECORDS}"):
+            self.tables.make(RECORDS)
         else:
             assert quoted is not None
-            self.tables[quoted[1]] = {}
+            self.tables.make(quoted[1])
 
     # --- writing ---
 
@@ -293,38 +267,34 @@ class Model:
                 (each, given.of(each.term), part.table, where) for each in part.conditions
             ]
         for relation, value, table, where in conditions:
-            static = self._partition(table, where).static
+            static = self._partition(table, where).static()
             if not relation.holds(static.get(relation.column), value):
                 return [{"[applied]": False, **{name: static.get(name) for name in STATIC}}]
         for part, own, settings, where in written:
             self._write(part, own, dict(settings), where)
+        self.tables.sync()
         return [{"[applied]": True}] if conditions else []
 
     def _write(
         self, part: Statement, at: int, settings: dict[str, Any], where: dict[str, Any]
     ) -> None:
-        if part.table == "tenure_tables":
-            assert self.records is not None
-            self.records[where["table_name"]] = settings["record"]
+        if part.table == RECORDS:
+            self.tables.set_record(where["table_name"], settings["record"])
             return
         partition = self._partition(part.table, where)
         place: Any = tuple(where[each] for each in COLUMNS if each in where)
         if part.verb == "DELETE" and not part.columns:
-            partition.markers[place] = max(at, partition.markers.get(place, -1))
-            if not place:
-                partition.static.clear()
+            partition.delete(place, at)
         elif "value" in part.columns:
             value = settings.get("value")
-            cell = Cell(at, value is None, value or b"")
-            old = partition.cells.get(place)
-            partition.cells[place] = max(cell, old) if old else cell
+            partition.put(place, Cell(at, value is None, value or b""))
         else:
-            partition.static.update(settings)
+            partition.set_static(settings)
 
     def _partition(self, table: str, where: dict[str, Any]) -> Partition:
         if table not in self.tables:
             raise Refused(f"unconfigured table {table}")
-        return self.tables[table].setdefault(where["key"], Partition())
+        return self.tables.partition(table, where["key"])
 
     # --- reading ---
 
@@ -346,10 +316,11 @@ class Model:
     def _rows(self, part: Statement) -> Iterator[dict[str, Any]]:
         if part.table == "local":
             yield {"key": "local", **self.local}
-        elif part.table == "tenure_tables":
-            if self.records is None:
-                raise Refused("unconfigured table tenure_tables")
-            yield from ({"table_name": name, "record": kept} for name, kept in self.records.items())
+        elif part.table == RECORDS:
+            if RECORDS not in self.tables:
+                raise Refused(f"unconfigured table {RECORDS}")
+            for name, record in self.tables.records():
+                yield {"table_name": name, "record": record}
         elif part.table != "peers":
             yield from self._columns(part)
 
@@ -357,8 +328,9 @@ class Model:
         if part.table not in self.tables:
             raise Refused(f"unconfigured table {part.table}")
         of_statics = all(name in (*STATIC, "key") for name in part.columns)
-        for key, partition in sorted(self.tables[part.table].items()):
-            whole = {"key": key, "token(key)": key, **dict.fromkeys(STATIC), **partition.static}
+        for key, partition in self.tables.partitions(part.table):
+            static = partition.static()
+            whole = {"key": key, "token(key)": key, **dict.fromkeys(STATIC), **static}
             listed = False
             for place, cell in partition.live():
                 listed = True
@@ -368,5 +340,5 @@ class Model:
                     "value": cell.value,
                     "writetime(value)": cell.time,
                 }
-            if of_statics and not listed and partition.static:
+            if of_statics and not listed and static:
                 yield whole
