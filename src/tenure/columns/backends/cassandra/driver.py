@@ -32,7 +32,7 @@ from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.backends.cassandra.refusals import in_our_words
 from tenure.columns.backends.cassandra.statements import Cql, batch_in_full, in_full
 from tenure.columns.requests import Consistency
-from tenure.errors import ClosedError, ForkedError, Overloaded, TenureError
+from tenure.errors import ClosedError, ConfigurationError, ForkedError, Overloaded, TenureError
 
 Answer = list[tuple[Any, ...]]
 """The rows of one page."""
@@ -94,6 +94,8 @@ class CassandraDriver:
         self._process = os.getpid()
         try:
             await asyncio.to_thread(self._connect)
+        except ConfigurationError:
+            raise
         except Exception as error:  # the driver's, of many kinds
             await self.close()
             raise in_our_words(error, self.address, is_write=False) from error
@@ -113,7 +115,13 @@ class CassandraDriver:
             # The driver's own waits up to ten minutes, and gives a node up after 64 attempts.
             "reconnection_policy": ExponentialReconnectionPolicy(1.0, RECONNECT_SECONDS, None),
         }
-        self._cluster = Cluster(list(self.address.hosts), **{**defaults, **self._options})
+        try:
+            self._cluster = Cluster(list(self.address.hosts), **{**defaults, **self._options})
+        except (TypeError, ValueError, AttributeError) as error:
+            names = ", ".join(self._options) or "nothing"  # their values may be secrets
+            raise ConfigurationError(
+                f"the driver's Cluster refuses what `driver` gives ({names}): {error}"
+            ) from error
         self._session = self._cluster.connect()
         self._session.default_fetch_size = None  # each request has a limit of its own
 
