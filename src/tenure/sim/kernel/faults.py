@@ -23,7 +23,7 @@ Rate = Callable[[float], float]
 
 
 def terms_apart(strength: float) -> float:
-    """The time between two strikes, in terms, for a fault that strikes at times of its own."""
+    """How often a fault strikes in a term on average, if it strikes at times of its own."""
     return float(0.05 * 30**strength)
 
 

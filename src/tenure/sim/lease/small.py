@@ -279,8 +279,8 @@ class SmallPool(SmallWorld):
             self.answer(heard)
 
     def deliver(self, packet: Packet) -> None:
-        """Let a late journal call take effect, or a packet arrive. A stopped caller hears no
-        answer.
+        """Let a packet arrive, or a late journal call take effect. A call is answered if the very
+        process that made it is still there.
         """
         if packet.to != JOURNAL:
             if packet.to == LOOKUP and packet.uid == self.lives[LOOKUP].uid:

@@ -190,7 +190,7 @@ class LeaseStrikes(Strikes):
 
 
 def rarely(strength: float) -> float:
-    """How often a fault strikes, in a term, if it ends everything that was known."""
+    """How often a fault strikes in a term on average, if it ends everything that was known."""
     return float(0.01 * 10**strength)
 
 

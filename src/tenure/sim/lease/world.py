@@ -82,9 +82,7 @@ def shorter(timing: Timing) -> Timing:
             "beat_ns",
         )
     }
-    halves["hold_ns"] = max(
-        halves["hold_ns"], halves["term_ns"] + 1
-    )  # the term of a canary may leave the hold no margin
+    halves["hold_ns"] = max(halves["hold_ns"], halves["term_ns"] + 1)  # a canary has no margin
     return msgspec.structs.replace(timing, name=f"half of {timing.name}", **halves)
 
 
@@ -199,9 +197,7 @@ class LeaseWorld(JournaledWorld):
 
     def when_well(self, left_ns: int) -> None:
         """Perhaps hold one drill, once what was promised before is over."""
-        if (
-            self.is_old_copy
-        ):  # nobody is left that knew more than the copy, so it is the journal now
+        if self.is_old_copy:  # nobody is left that knew more: the copy is the journal now
             self.is_old_copy = False
             self.checkers.begin_history(self.journal, self.copied_journal())
             self.states.written.clear()  # numbers of the lost part may have been given again
