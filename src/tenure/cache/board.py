@@ -32,7 +32,7 @@ forgotten.
 AUDITS_AT_ONCE = 100
 """Hits sampled between two looks: each has its server load an object."""
 OVERHEAD_BYTES = 600
-"""What Python and the protocol keep of an entry, in bytes, beside its key and its encoded value."""
+"""The bytes that an entry needs in Python, beside its key and its encoded value."""
 
 
 class CountedLease(ReadersLease):
@@ -81,7 +81,7 @@ class HitSampler:
             self._names.append(name)
 
     def take(self) -> list[UserKey]:
-        """What was hit since the last call, each once."""
+        """The keys that were hit since the last call, each once."""
         return list(dict.fromkeys(self._names.popleft() for _ in range(len(self._names))))
 
 
@@ -106,7 +106,7 @@ class SampledValue(CachedValue):
 
 
 class CacheBoard(Entries):
-    """What readers read, from any thread; only the library's thread does anything else with it."""
+    """The entries that any thread reads; only the library's thread changes them."""
 
     is_forked = False
 
@@ -129,7 +129,7 @@ class CacheBoard(Entries):
         self.there: OrderedDict[Any, CachedValue] = OrderedDict()
         self.objects = self.there  # type: ignore[assignment]  # by name, which the protocol has not
         self._ends: dict[str, deque[tuple[Any, CachedObject]]] = {}
-        """By server, entries in the order in which their object leases end."""
+        """The entries of each server, in the order in which their object leases end."""
         self._keeping: KeepEntry | None = None
         self._past_hits = 0
         self.size = 0
@@ -138,11 +138,11 @@ class CacheBoard(Entries):
     # --- beginning and ending ---
 
     def open(self) -> None:
-        """From here on, readers may read."""
+        """Let readers read."""
         self._unusable = None
 
     def close(self, make: Callable[[], TenureError]) -> None:
-        """From here on, nothing can be hit, and `check` raises what `make` makes."""
+        """Let nothing be hit any more, and `check` raise the error that `make` makes."""
         self._unusable = make
         self.there.clear()
 

@@ -85,7 +85,7 @@ class CacheClient(Enterable[CacheEngine]):
 
     @property
     def state(self) -> str:
-        """In a word or two."""
+        """The cache's state, in a word or two."""
         return self._state
 
 

@@ -107,7 +107,7 @@ class CacheEngine:
         return self._machine
 
     def _on_routes(self, routes: CachesByRange) -> None:
-        """In the lookup's thread."""
+        """Take new routes, in the lookup's thread."""
         self.shell.call(lambda: self._route(routes))
 
     def _route(self, routes: CachesByRange) -> None:
@@ -115,8 +115,8 @@ class CacheEngine:
         self.shell.driver.post(RoutesChanged(routes))
 
     def _enter(self) -> None:
-        """It asks servers only when somebody reads: a cache may be entered before its servers
-        run.
+        """Ask no server yet: a cache may be entered before its servers run, and asks them when
+        somebody reads.
         """
         self.board.open()
         self.shell.have_entered()

@@ -284,7 +284,7 @@ class CacheServer(Enterable[CacheServerEngine]):
 
     @property
     def url(self) -> str:
-        """What a `Cache` is given."""
+        """The URL that a `Cache` is given."""
         self._check_entered()
         if not self._engine.url:
             raise ClosedError("this CacheServer does not listen yet")
@@ -292,7 +292,7 @@ class CacheServer(Enterable[CacheServerEngine]):
 
     @property
     def name(self) -> str:
-        """Where it listens."""
+        """The address at which the server listens."""
         return self.listen
 
     def tiers(self) -> TierReport:

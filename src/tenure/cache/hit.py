@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class Missing(Enum):
-    """What `peek` returns for an object that must be asked for."""
+    """The value that `peek` returns for an object that must be asked for."""
 
     MISSING = "missing"
 
@@ -37,7 +37,7 @@ class Proof(NamedTuple):
     as_of: AsOf
     """Up to which write it is known to be current: pass it to `saw`, in another process too."""
     valid_for: float
-    """For how many seconds it may be read from here on, if nobody writes the object."""
+    """How many seconds it may be read from here on, if nobody writes the object."""
     server: str
     """The server whose leases allow the read."""
 

@@ -61,7 +61,7 @@ class ObjectKeys:
         return hashed + plain if self.of == "hashed" else plain
 
     def name(self, key: Key) -> UserKey:
-        """What users call the object. Raises KeyTypeError for a key that is of another type."""
+        """The object's key as users know it. Raises KeyTypeError for a key of another type."""
         plain = key[HASHED_KEY_BYTES:] if self.of == "hashed" else key
         found: UserKey = plain
         try:

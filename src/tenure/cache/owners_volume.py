@@ -69,7 +69,7 @@ class OwnersVolume:
         self._driver: Driver[ServerEvent, ServerAction]
         self._holdings: Holdings
         self._revoked: dict[int, list[KeyRange]] = {}
-        """By revocation: the ranges that caches may still hit."""
+        """The ranges of each revocation that caches may still hit."""
         self._withdrawing: dict[KeyRange, Callable[[], None]] = {}
         self._handing: dict[KeyRange, tuple[HandOff, Callable[[tuple[bytes, ...]], None]]] = {}
         """The ranges that are handed over, and no longer served."""

@@ -108,7 +108,7 @@ class Volume(Generic[V]):
         insecure: bool = False,
     ) -> None:
         self.load = _loading(load)
-        """With a key, and the fence."""
+        """The function that loads an object, given its key and the fence."""
         self.store = None if store is None else _checked("store", store, 3)
         self.codec: ValueCodec[V] = ValueCodec(value_type, "a Volume")
         self._key_type = key_type
@@ -160,13 +160,13 @@ class Volume(Generic[V]):
     # --- for the server ---
 
     def listens(self, at: str, *, is_reachable: bool = True) -> str:
-        """Where an owner takes caches that serves at the address `at`."""
+        """The address at which an owner takes caches that serves at the address `at`."""
         insecure = self._insecure or self._asks_for_certificates or not is_reachable
         return checked_listening(self._listen, at, self.address, insecure=insecure, of="")
 
     @property
     def runs(self) -> RunsWrites:
-        """Who runs it. Raises UsageError where nobody does."""
+        """The runner of the volume. Raises UsageError if there is none."""
         if self._runs is None:
             raise UsageError(
                 "this Volume is not served yet: pass it to a CacheServer, or to an Owner as "
@@ -183,7 +183,7 @@ class Volume(Generic[V]):
         return reads
 
     def serve(self, runs: RunsWrites, of: KeysOf) -> None:
-        """It is served from here on, as keys `of` that kind."""
+        """Let `runs` serve the volume from here on, with keys of the kind `of`."""
         before = self._runs
         if before is not None and not before.has_ended():
             raise ConfigurationError(

@@ -26,7 +26,7 @@ class AskedWrite:
 
 
 class RunsWrites(Protocol):
-    """What runs the server of a volume. From any thread."""
+    """The runner of a volume's server. Any thread may call it."""
 
     @property
     def is_async(self) -> bool:
@@ -75,7 +75,7 @@ class VolumeWrite:
 
     @property
     def waited(self) -> float:
-        """For how many seconds the write waited for caches, once its turn had come."""
+        """How many seconds the write waited for caches, once its turn had come."""
         return in_seconds(self._entered().waited_ns)
 
     def _entered(self) -> RunBody:

@@ -34,7 +34,7 @@ from tenure.protocol.volume.writes import Writer
 
 
 class Answers:
-    """What a server answers."""
+    """The answers of a server."""
 
     def __init__(self, context: VolumeContext, leases: ReadLeases) -> None:
         self.context = context
@@ -74,7 +74,7 @@ class Answers:
     # --- answers ---
 
     def answer_reconnect(self, now: Instant, reader: ReaderRecord, message: Reconnect) -> None:
-        """On record from here on."""
+        """Tell a reader that is on record from here on."""
         term_ns = self.leases.give_volume(now, reader, now)
         live = self.leases.live(now, reader, message)
         answer = Reconnected(
@@ -139,7 +139,7 @@ class Answers:
         loading.asked.append(asked)
 
     def on_loaded(self, now: Instant, event: ObjectLoaded) -> None:
-        """Those who waited get what was read."""
+        """Give a loaded value to the readers that waited for it."""
         loading = self.context.loads.end(event.load)
         if loading is None:
             self.context.note(VolumeServerKind.STRANGE_EVENT, f"load {event.load}")

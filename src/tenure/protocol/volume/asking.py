@@ -35,7 +35,7 @@ class Asks:
         self.random = random
         self.sequence = 0
         self.history = 0
-        """Of the versions that are known; 0 before the first."""
+        """The history of the versions that are known; 0 before the first."""
         self.routes: RangeMap[str | None] = RangeMap(None)
         self.contacts: dict[str, Contact] = {}
         self.entries: dict[Key, Remembered] = {}
@@ -48,7 +48,7 @@ class Asks:
         return self.sequence
 
     def contact(self, server: str) -> Contact:
-        """What there is of a server."""
+        """The contact with a server."""
         found = self.contacts.get(server)
         if found is None:
             found = self.contacts[server] = Contact(server, self.random.randrange(1, NONCE_LIMIT))

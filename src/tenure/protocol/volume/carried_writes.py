@@ -19,7 +19,7 @@ class Carried:
         self.range = key_range
         self.number = number
         self.left = RangeMap.of([(key_range, True)], default=False)
-        """Where it is not granted yet, nor forgotten."""
+        """The parts of the range that are neither granted yet nor forgotten."""
         self.floors: list[tuple[KeyRange, Version]] = []
         self.writes: list[tuple[Key, Version]] = []
 
@@ -57,8 +57,9 @@ class CarriedWrites:
         self._drop_empty()
 
     def take(self, key_range: KeyRange, number: int) -> KnownWrites | None:
-        """What is known of a range that is granted with the state that the lease of `number` left,
-        0 for none; None where nothing is. No other state of the range is granted from here on.
+        """Return the knowledge about a range that is granted with the state that the lease of
+        `number` left, 0 for none. None if there is no such knowledge. No other state of the range
+        is granted from here on.
         """
         floors: list[tuple[KeyRange, Version]] = []
         writes: list[tuple[Key, Version]] = []

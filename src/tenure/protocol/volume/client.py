@@ -190,7 +190,7 @@ class CacheMachine(OwnWriting):
         )
 
     def on_invalidate(self, contact: Contact, message: Invalidate) -> None:
-        """Of a number that is not known here nothing may be acknowledged: it was not applied."""
+        """Items for an unknown reader number were not applied: they must not be acknowledged."""
         if not self.is_of_present_reader(contact, message):
             self.note(CacheKind.PAST_READER)
             return
@@ -268,8 +268,8 @@ class CacheMachine(OwnWriting):
             self._actions.append(JudgeHit(flight.key, message.kind, message.value))
 
     def land(self, now: Instant, flight: Flight, message: Fetched, as_of: AsOf) -> None:
-        """Those who asked before it was sent get what it brought. The others get what is live by
-        now, which may be newer, or share one more (V10).
+        """Readers that asked before the question was sent get the answer's value. The others get
+        what is live by now, which may be newer, or share another question (V10).
         """
         joiners, flight.joiners = flight.joiners, []
         self._answer(flight, tuple(flight.starters), message.kind, message.value, as_of)
@@ -347,7 +347,7 @@ class CacheMachine(OwnWriting):
     # --- telling who waits ---
 
     def _go_on(self, now: Instant, contact: Contact) -> None:
-        """It is on record: serve who waited for that, and send what waited."""
+        """The client is on record: serve the readers that waited for that, and send what waited."""
         contact.again_at = FAR_FUTURE
         contact.keys_used = ()
         for flight in list(self.fetches.flights.values()):
@@ -392,7 +392,7 @@ class CacheMachine(OwnWriting):
             self.entries.pop(key, None)
 
     def on_saw(self, key: Key, as_of: AsOf) -> None:
-        """What is on its way may be older; what is asked from here on is not (C5)."""
+        """An answer on its way may be older; the answer to any later question is not (C5)."""
         if self.history and as_of.history == self.history:
             self.fetches.raise_to(key, as_of.version)
         entry = self.entries.get(key)
@@ -451,7 +451,7 @@ class CacheMachine(OwnWriting):
     # --- what may be read of it ---
 
     def view(self) -> CacheView:
-        """What whoever runs it may read."""
+        """What the shell that runs this machine may read."""
         return CacheView(
             entries=len(self.entries),
             live=sum(entry.is_live for entry in self.entries.values()),
@@ -463,7 +463,7 @@ class CacheMachine(OwnWriting):
         )
 
     def invariants(self) -> None:
-        """What is live is so by a present reader number, and whoever waits is waited for."""
+        """A live entry has a present reader number, and every reader that waits has a question."""
         readers = {contact.reader for contact in self.contacts.values()} - {NOBODY}
         for key, entry in self.entries.items():
             assert not entry.is_live or entry.reader in readers, key

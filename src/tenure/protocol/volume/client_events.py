@@ -18,7 +18,7 @@ class CacheConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of a cache."""
 
     server: str = ""
-    """Who serves every key; empty where `Routed` says who serves what."""
+    """The server of every key; empty if `RoutesChanged` says which server has which range."""
     retry_ns: int = seconds(0.5)
     """After which a request is repeated, under a new number."""
     patience_ns: int = seconds(5)
@@ -53,7 +53,7 @@ class WriteWanted(msgspec.Struct, frozen=True):
 
 
 class RoutesChanged(msgspec.Struct, frozen=True):
-    """Who serves which ranges, from here on; None if no server is known."""
+    """The server of each range, from here on; None if no server is known."""
 
     routes: tuple[tuple[KeyRange, str | None], ...]
 
@@ -198,7 +198,7 @@ CacheAction: TypeAlias = (
 
 
 class CacheView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shell that runs a cache may read of it."""
+    """A cache, as the shell that runs it may see it."""
 
     entries: int
     live: int

@@ -30,8 +30,8 @@ class Contact:
     def __init__(self, server: str, nonce: int) -> None:
         self.server = server
         self.nonce = nonce
-        """Who we are to it. To each server another, since one may be known by two names: what is
-        on record for one of them must not go when the other reconnects.
+        """The nonce by which the server knows us. Each server has another, since one server may be
+        known by two names: what is on record for one must not go when the other reconnects.
         """
         self.epoch = 0
         self.reader = NOBODY
@@ -40,13 +40,13 @@ class Contact:
         """When the volume lease ends."""
         self.term_ns = 0
         self.mute_until = Instant(0)
-        """Until then it gives no volume lease, as it has said (V20)."""
+        """Until then the server gives no volume lease, as it has said (V20)."""
         self.renewing: Question | None = None
         self.reconnecting: Question | None = None
         self.ask_use_at: Instant = FAR_FUTURE
         """When to ask whether there were hits."""
         self.used = False
-        """It is, so that the lease is renewed until it is answered, or over."""
+        """Whether the lease is in use; if so, it is renewed until an answer comes, or it ends."""
         self.keys_used: tuple[Key, ...] = ()
         self.again_at: Instant = FAR_FUTURE
         """When to repeat what was not answered."""

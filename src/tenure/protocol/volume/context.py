@@ -37,7 +37,7 @@ class VolumeContext:
         self.term_until = FAR_FUTURE if config.alone else Instant(0)
         """The owner's term; without owners it never ends."""
         self.longest_ns = NO_BOUND
-        """Of the volume leases that may be given, by the owner's manager."""
+        """The longest volume lease that the owner's manager allows."""
         self.is_stopping = False
         self._actions: list[ServerAction] = []
         self._last_wait = self._last_item = 0
@@ -72,7 +72,7 @@ class VolumeContext:
     # --- what is known ---
 
     def version_of(self, key: Key) -> Version:
-        """As of when an object is current that is given now."""
+        """The version as of which an object is current if it is given now."""
         serving = self.served[key]
         return NOTHING if serving is None else (serving.number, self.versions.count)
 

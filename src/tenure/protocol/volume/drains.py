@@ -51,11 +51,11 @@ class Drains:
         return self._by_number.get(number)
 
     def all(self) -> list[Draining]:
-        """In the order in which they were asked."""
+        """All drains, in the order in which they were asked."""
         return list(self._by_number.values())
 
     def end(self, drain: Draining) -> None:
-        """It is over."""
+        """Forget a drain that is over."""
         del self._by_number[drain.number]
 
     def is_draining(self, key: Key) -> bool:

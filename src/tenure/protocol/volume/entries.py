@@ -45,7 +45,7 @@ class CachedObject:
     ) -> None:
         self.lease = lease
         self.until = until
-        """Of its object lease."""
+        """When its object lease ends."""
         self.as_of = as_of
         self.value = value
         """None: there is no such object."""
@@ -53,7 +53,7 @@ class CachedObject:
 
 
 class MakesEntries(Protocol):
-    """What makes the two; a replacement lets readers be watched."""
+    """Makes leases and entries; tests replace it to watch readers."""
 
     def lease(self) -> ReadersLease:
         """A volume lease."""

@@ -41,12 +41,12 @@ class Opening:
             self.longest_ns = max(config.terms.term_ns, found.longest_ns)
 
     def begin(self, now: Instant) -> VolumeMemory:
-        """What to write down before anything else."""
+        """Begin this life, and return the memory to write down before anything else."""
         self.quiet_until = Instant(now + self.quiet_ns(now))
         return self.memory(now)
 
     def quiet_ns(self, now: Instant) -> int:
-        """For how long readers of the predecessor may still hit."""
+        """How long readers of the predecessor may still hit."""
         config, found = self.config, self.config.memory
         if found is not None and found.drained:
             return 0
@@ -62,7 +62,7 @@ class Opening:
         return bool(self.config.boot_id) and found.boot_id == self.config.boot_id
 
     def memory(self, now: Instant) -> VolumeMemory:
-        """What is to be known of this life."""
+        """The memory of this life."""
         until = Instant(0)
         if self.config.remembers == "latest end":
             ahead = AHEAD_TERMS * self.config.terms.held_ns(self.config.terms.term_ns)
@@ -75,7 +75,7 @@ class Opening:
         )
 
     def persisted(self, memory: VolumeMemory) -> None:
-        """It is durable."""
+        """This memory is durable."""
         if memory.until:
             self.ends_by = memory.until
 

@@ -23,7 +23,7 @@ NOTHING_IS_KEPT: Version = (1 << 63, 0)
 
 
 class Marks:
-    """From which version on answers about these objects are kept (V7)."""
+    """The version from which on answers about each object are kept (V7)."""
 
     __slots__ = ("keys",)
 
@@ -58,7 +58,7 @@ class Question:
     def __init__(self, sequence: int, sent_at: Instant, keys: tuple[Key, ...]) -> None:
         self.sequence = sequence
         self.sent_at = sent_at
-        """From here the client counts what the answer gives (V3)."""
+        """The instant from which the client counts the leases in the answer (V3)."""
         self.marks = Marks(keys)
 
 
@@ -83,11 +83,11 @@ class Flight:
         self.asking: Question | None = None
         """None until it is sent, and once its answer is void."""
         self.as_of: AsOf | None = None
-        """What it asked about."""
+        """The version that the question told."""
         self.asked_at = now
         self.retry_at = now
         self.starters: list[int] = []
-        """They asked before it was sent."""
+        """The readers that asked before the question was sent."""
         self.joiners: list[int] = []
         self.audited: Remembered | None = None
         """The entry that its answer shall judge: then it asks for the value itself."""

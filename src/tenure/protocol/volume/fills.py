@@ -147,7 +147,7 @@ class Fills(Asks):
     def revive(
         self, contact: Contact, asking: Question, live: tuple[Listed, ...], lease_ns: int
     ) -> None:
-        """What the server has found current is live again, as a new entry."""
+        """Let entries live again, as new ones, that the server has found current."""
         for listed in live:
             entry = self.entries.get(listed.key)
             if entry is None or entry.as_of.version > listed.version:

@@ -25,7 +25,7 @@ class Invalidations:
     def __init__(self, context: VolumeContext) -> None:
         self.context = context
         self._told: dict[int, list[Item]] = {}
-        """By reader: the items of one write or drain, which are sent together."""
+        """The items of one write or drain for each reader, which are sent together."""
 
     # --- whom to wait for ---
 
@@ -57,7 +57,7 @@ class Invalidations:
 
     @staticmethod
     def deadline(reader: ReaderRecord, lease_until: Instant) -> Instant:
-        """Until when a reader may hit: the earlier end of its two leases."""
+        """When the earlier of the reader's two leases ends: it may hit until then."""
         return min(reader.volume_until, lease_until)
 
     def wait_with(self, other: Acknowledgements, wait: int, to_come: Acknowledgements) -> None:

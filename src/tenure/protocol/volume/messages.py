@@ -31,13 +31,13 @@ class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
 
     history: Nonce
     number: Number
-    """Of the lease under which the server served the object."""
+    """The number of the lease under which the server served the object."""
     count: Number
-    """Of the server's writes."""
+    """The server's count of writes."""
 
     @property
     def version(self) -> tuple[int, int]:
-        """What is compared within a history."""
+        """The pair that is compared within a history."""
         return self.number, self.count
 
     def covers(self, other: "AsOf") -> bool:
@@ -65,19 +65,19 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
     key: Key
     number: Number
     count: Number
-    """What is current as of this count, or later, is not meant."""
+    """An entry that is current as of this count, or later, is not meant."""
     withdrawn: bool = False
     """The range from `key` to `end` is withdrawn; otherwise the object is written."""
     end: Key | None = None
 
     @property
     def version(self) -> tuple[int, int]:
-        """What is current as of this is not meant."""
+        """An entry that is current as of this version is not meant."""
         return self.number, self.count
 
     @property
     def range(self) -> KeyRange:
-        """What is withdrawn."""
+        """The range that is withdrawn."""
         return KeyRange(self.key, self.end)
 
 
@@ -117,7 +117,7 @@ class Fetch(VolumeMessage, frozen=True, kw_only=True):
     sequence: Number
     key: Key
     as_of: AsOf | None = None
-    """Of what the client has; None where it has nothing."""
+    """The version of the client's entry; None if it has none."""
 
 
 class Acknowledge(VolumeMessage, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ class Bye(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Reconnected(VolumeMessage, frozen=True, kw_only=True):
-    """On record, with no item unacknowledged; what is listed is live."""
+    """The client is on record, with no item unacknowledged; the listed entries are live."""
 
     client: Nonce
     sequence: Number
@@ -194,7 +194,7 @@ class Fetched(VolumeMessage, frozen=True, kw_only=True):
 
     @property
     def version(self) -> tuple[int, int]:
-        """As of when it is current."""
+        """The version as of which the value is current."""
         return self.number, self.count
 
 
@@ -216,7 +216,7 @@ class WriteDone(VolumeMessage, frozen=True, kw_only=True):
 
     @property
     def version(self) -> tuple[int, int]:
-        """As of when what was written is current."""
+        """The version as of which the written value is current."""
         return self.number, self.count
 
 

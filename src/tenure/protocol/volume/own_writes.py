@@ -40,7 +40,7 @@ class OwnWriting(Fills):
         self.get_lease(now, contact)
 
     def send_write(self, now: Instant, contact: Contact, write: OwnWrite) -> None:
-        """By writing the client acknowledges: its entry, and what is on its way, are dead (V9)."""
+        """A write acknowledges: the client's entry, and every answer on its way, are dead (V9)."""
         self._forget_write(write)
         self.kill_before_writing(write.key)
         sequence = self.next_sequence()

@@ -15,7 +15,7 @@ from tenure.protocol.volume.versions import Version
 
 
 class ReadLeases:
-    """What a server gives to those who read."""
+    """The leases that a server gives to readers."""
 
     def __init__(self, context: VolumeContext, invalidations: Invalidations) -> None:
         self.context = context
@@ -83,7 +83,7 @@ class ReadLeases:
     def live(
         self, now: Instant, reader: ReaderRecord, message: Reconnect | Renew
     ) -> tuple[Listed, ...]:
-        """What is current of what is listed, with an object lease each (V8, V15)."""
+        """Give an object lease on each listed entry that is current, and return these (V8, V15)."""
         if message.history != self.context.history:
             return ()
         held = {each.key for each in message.listed if self.is_held(now, reader, each)}
@@ -114,5 +114,5 @@ class ReadLeases:
         )
 
     def items_for(self, reader: ReaderRecord) -> tuple[Item, ...]:
-        """What travels with each volume lease (V4)."""
+        """The items that travel with each volume lease (V4)."""
         return reader.unacknowledged()

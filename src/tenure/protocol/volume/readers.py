@@ -36,7 +36,7 @@ class ObjectRight:
         self.highest = highest
         """The highest of the requests that it was given for (V9)."""
         self.since = since
-        """What was current as of this, or later, still is while the lease runs (V15)."""
+        """What was current as of this version, or later, is current while the lease runs (V15)."""
 
 
 class Pending:
@@ -54,7 +54,7 @@ Target = tuple[Key, Key | None, bool]
 
 
 class ReaderRecord:
-    """What the server knows of one reader."""
+    """One reader, as the server knows it."""
 
     __slots__ = (
         "by_target",
@@ -94,7 +94,7 @@ class ReaderRecord:
         return now < self.volume_until
 
     def unacknowledged(self) -> Items:
-        """What travels with its next volume lease (V4)."""
+        """The items that travel with the reader's next volume lease (V4)."""
         return tuple(pending.item for pending in self.items.values())
 
 
@@ -106,7 +106,7 @@ class Readers:
         self.random = random
         self.most_leases = most_leases
         self.leases = 0
-        """Of all readers together."""
+        """The count of object leases of all readers together."""
         self._by_number: dict[int, ReaderRecord] = {}
         self._by_client: dict[int, int] = {}
         self._holders: dict[Key, dict[int, None]] = {}
@@ -147,7 +147,7 @@ class Readers:
         return reader
 
     def hear(self, now: Instant, reader: ReaderRecord) -> None:
-        """It lives: it is silent for the shortest time now."""
+        """Note that the reader was heard: its silence begins anew."""
         reader.heard_at = now
         self._by_number[reader.number] = self._by_number.pop(reader.number)
 
@@ -162,7 +162,7 @@ class Readers:
     # --- leases ---
 
     def give_volume(self, reader: ReaderRecord, received_at: Instant, told_ns: int) -> None:
-        """It was told of a volume lease: count it from when its request came, and longer (V3)."""
+        """Count a volume lease from when its request came, for longer than was told (V3)."""
         until = Instant(received_at + self.terms.held_ns(told_ns))
         reader.volume_until = max(reader.volume_until, until)
 

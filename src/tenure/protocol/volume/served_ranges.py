@@ -40,7 +40,7 @@ class ServedRanges:
         self._ranges = RangeMap(None)
 
     def within(self, key_range: KeyRange) -> list[tuple[KeyRange, Serving]]:
-        """What is served of a range."""
+        """The pieces of a range that are served."""
         pieces = self._ranges.within(key_range)
         return [(piece, serving) for piece, serving in pieces if serving is not None]
 
@@ -52,7 +52,7 @@ class ServedRanges:
         )
 
     def numbers_of(self, keys: tuple[Key, ...]) -> tuple[tuple[Key, int], ...]:
-        """Those of these that are served, and under which numbers."""
+        """The keys among these that are served, each with its number."""
         return tuple((key, each.number) for key in keys if (each := self[key]))
 
     def number_of(self, keys: tuple[Key, ...]) -> int:
@@ -60,13 +60,13 @@ class ServedRanges:
         return min((number for _, number in self.numbers_of(keys)), default=0)
 
     def quiet_until(self, keys: tuple[Key, ...]) -> Instant:
-        """From when on these may be written (V13)."""
+        """When the quiet of these keys ends: they may be written from then on (V13)."""
         if not self.is_strong:
             return Instant(0)
         servings = [self[key] for key in keys]
         return max((each.writes_from for each in servings if each), default=Instant(0))
 
     def reads_from(self, key: Key) -> Instant:
-        """From when on the key may be read (V13)."""
+        """When the key may be read (V13)."""
         serving = self[key]
         return Instant(0) if serving is None else serving.reads_from

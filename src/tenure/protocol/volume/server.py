@@ -287,7 +287,7 @@ class VolumeServer:
     # --- what may be read of it ---
 
     def view(self) -> VolumeServerView:
-        """What whoever runs it may read."""
+        """What the shell that runs this machine may read."""
         return VolumeServerView(
             epoch=self.context.epoch,
             is_open=not self.context.is_closed,

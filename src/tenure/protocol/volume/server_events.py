@@ -20,17 +20,17 @@ FailedWhy = Literal["moved", "closed", "too many"]
 
 
 class VolumeMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server without owners keeps, so that the next can wait long enough (V16)."""
+    """The memory of a server without owners, so that the next server can wait long enough (V16)."""
 
     number: int
-    """Of the server's life; the store refuses writes of lower ones (V14)."""
+    """The number of the server's life; the store refuses writes under lower numbers (V14)."""
     longest_ns: int
-    """Of all volume leases that were ever given."""
+    """The longest volume lease that was ever given."""
     until: Instant = Instant(0)
     """When the last of them ends at the latest, by the clock of the host; 0 where that is not
     kept."""
     boot_id: str = ""
-    """Of the start of the host that `until` counts from."""
+    """The start of the host from which `until` is counted."""
     drained: bool = False
     """The server closed when nobody held a lease any longer."""
 
@@ -109,9 +109,9 @@ class RangeGranted(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     history: int
     quiet_ns: int = 0
-    """For how long readers of the one before may still hit (V13)."""
+    """How long readers of the last owner may still hit (V13)."""
     known: KnownWrites | None = None
-    """What came along with the state; None: nothing came."""
+    """The knowledge of writes that came along with the state; None if none came."""
 
 
 class DrainAsked(msgspec.Struct, frozen=True):
@@ -173,8 +173,8 @@ class LoadObject(msgspec.Struct, frozen=True):
     load: int
     key: Key
     fence: int = 0
-    """From before it is read the store refuses writes of the object below this (V14): those of
-    earlier owners may still be on their way. A server without owners has raised it already.
+    """Before the object is read, the store must refuse writes of it below this number (V14): those
+    of earlier owners may still be on their way. A server without owners has raised it already.
     """
 
 
@@ -206,11 +206,11 @@ class Drained(msgspec.Struct, frozen=True):
 
     range: KeyRange
     known: KnownWrites | None = None
-    """Of its writes until now. What goes with the state is that of the last DrainAsked for it: a
-    range is served until the belief ends.
+    """The knowledge of its writes until now. The last DrainAsked for a range tells what goes with
+    its state, because the range is served until the belief ends.
     """
     served: bool = False
-    """It is still served here, without leases."""
+    """Whether the range is still served here, without leases."""
 
 
 class PersistMemory(msgspec.Struct, frozen=True):
@@ -243,7 +243,7 @@ ServerAction: TypeAlias = (
 
 
 class ReaderView(msgspec.Struct, frozen=True):
-    """What a server shows of a reader."""
+    """A reader, as the server's view shows it."""
 
     client: int
     heard_at: Instant
@@ -253,7 +253,7 @@ class ReaderView(msgspec.Struct, frozen=True):
 
 
 class VolumeServerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shell that runs a server may read of it."""
+    """A server, as the shell that runs it may see it."""
 
     epoch: int
     is_open: bool

@@ -28,7 +28,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "strong"
     invalidate: Invalidation = "delayed"
     drift: tuple[int, int] = (13, 12)
-    """What two clocks may differ by: one shows at most so much while the other shows so little."""
+    """The most by which clocks differ: one shows the first while the other shows the second."""
 
     def __post_init__(self) -> None:
         for name in ("term_ns", "lease_ns", "mute_ns"):

@@ -59,7 +59,7 @@ class Versions:
                 self._floors.assign(piece, version)
 
     def last(self, key: Key) -> Version:
-        """As of which an entry must be to be current."""
+        """The version that an entry of the key must have, or a later one, to be current."""
         return max(self._writes.get(key, NOTHING), self._floors[key])
 
     def is_current(self, key: Key, version: Version) -> bool:
@@ -93,7 +93,7 @@ class Versions:
         self._floors.assign(key_range, NOTHING)
 
     def known(self, key_range: KeyRange) -> KnownWrites:
-        """What the next owner of a range is told with its state."""
+        """The knowledge that the next owner of a range is told with its state."""
         writes = tuple((key, v) for key, v in self._writes.items() if key in key_range)
         return KnownWrites(tuple(self._floors.within(key_range)), writes)
 

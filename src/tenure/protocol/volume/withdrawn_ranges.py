@@ -50,7 +50,7 @@ class Withdrawals:
         self.context.look_at(drain.number)
 
     def _count_running(self, key_range: KeyRange) -> None:
-        """What a body is writing may be stored after the next owner was told of the writes."""
+        """The next owner may be told of the writes before a running body's value is stored."""
         for writing in self.context.writes.running():
             if self._concerns(writing, key_range):
                 self.context.versions.written(self.context.served.numbers_of(writing.keys))

@@ -53,7 +53,7 @@ class WriteTurns:
         return message.sequence > reader.last_write
 
     def on_given_up(self, now: Instant, ticket: int) -> None:
-        """Those whose leases it took are waited for all the same: the next write needs it."""
+        """The readers whose leases it took are still waited for: the next write needs that."""
         writing = self.context.writes.of_ticket(ticket)
         if writing is None or writing.stage == "running":
             return

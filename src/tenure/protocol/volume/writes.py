@@ -17,7 +17,7 @@ Stage = Literal["queued", "waiting", "running"]
 
 
 class Acknowledgements:
-    """Those that are still to come before a body runs, or a range goes."""
+    """The acknowledgements that must still come before a body runs, or a range goes."""
 
     __slots__ = ("latest", "missing")
 
@@ -32,7 +32,7 @@ class Acknowledgements:
         self.latest = max(self.latest, deadline)
 
     def came(self, reader: int, item: int) -> None:
-        """It was applied, or its reader no longer has anything."""
+        """A reader has applied an item, or no longer has anything."""
         self.missing.pop((reader, item), None)
 
     def are_over(self, now: Instant) -> bool:
@@ -41,7 +41,7 @@ class Acknowledgements:
 
     @property
     def due_at(self) -> Instant:
-        """Until when to wait at the latest."""
+        """When the wait ends at the latest."""
         return self.latest if self.missing else Instant(0)
 
 
@@ -139,11 +139,11 @@ class Writes:
         return queue is not None and self._by_number[next(iter(queue))].stage == "running"
 
     def waiting(self) -> list[Writing]:
-        """Those that wait for acknowledgements, or for the quiet."""
+        """The writes that wait for acknowledgements, or for the end of a quiet."""
         return [each for each in self._by_number.values() if each.stage == "waiting"]
 
     def running(self) -> list[Writing]:
-        """Those whose bodies run."""
+        """The writes whose bodies run."""
         return [each for each in self._by_number.values() if each.stage == "running"]
 
     def clear(self) -> list[Writing]:
