@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 Frame: TypeAlias = str | bytes
-"""What a socket sends or gets at a time."""
+"""The content that a socket sends or gets at a time."""
 
 MOST_ANSWERS = 64
 ANSWER_SECONDS = 600.0
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 600.0
 ANSWERS_BYTES = 1 << 20
 """All answers of a key. The newest is kept in any case."""
 UNREAD_BYTES = 1 << 18
-"""What may be on its way to one socket. A client that does not read it is closed."""
+"""The most bytes on their way to one socket. A client that does not read them is closed."""
 SLOW_CLIENT = 1013
 """The code with which it is: try again later."""
 
@@ -33,12 +33,14 @@ class KeptAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         return len(self.data) if self.data else 0
 
 
 Answers: TypeAlias = tuple[dict[bytes, KeptAnswer], ...]
-"""By the ids of calls, some together, the oldest first: keeping one more copies few of them."""
+"""Answers by the ids of calls, some together, the oldest first: keeping one more copies few of
+them.
+"""
 TOGETHER = 8
 
 
@@ -55,7 +57,7 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
     """A socket, as its entity knows it."""
 
     edge: str
-    """Where the process is that has it."""
+    """The address of the process that has the socket."""
     attachment: bytes
     received: int = 0
     """The number of the last frame from the client that was handled."""
@@ -67,7 +69,7 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
     """The code with which it is to be closed after these; 0 while it is open."""
 
     def after(self, received: int) -> tuple[Frame, ...] | None:
-        """What follows the frame of this number; None where that is not known."""
+        """The frames after the one of this number; None if they are not known."""
         missing = self.sent - received
         if not 0 <= missing <= len(self.unread):
             return None
@@ -79,7 +81,7 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
         return self if rest is None else msgspec.structs.replace(self, unread=rest)
 
     def sending(self, frames: tuple[Frame, ...]) -> "SocketEntry":
-        """With more frames on their way; it is closed where too many are."""
+        """The socket with more frames on their way; it is closed if they are too many."""
         unread = (*self.unread, *frames)
         closing = self.closing
         if sum(map(len, unread)) > UNREAD_BYTES:
@@ -94,11 +96,11 @@ class Push(NamedTuple):
     edge: str
     frames: tuple[Frame, ...]
     sockets: tuple[tuple[bytes, int, int], ...]
-    """Its id, the number of the first frame, and the code to close it with, or 0."""
+    """The id of each socket, the number of its first frame, and the code to close it with, or 0."""
 
 
 class TurnChanges:
-    """What an operation is to change, besides the state."""
+    """The changes that an operation is to make, besides the state."""
 
     __slots__ = ("alarms", "closed", "frames", "gone", "opened", "received")
 
@@ -121,7 +123,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
 
     number: int = 0
     journal: int = 0
-    """Of the lease under which it was kept."""
+    """The journal of the lease under which it was kept."""
     state: bytes = b""
     """Empty before any was kept."""
     latest: float = 0.0
@@ -130,13 +132,13 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     alarms: Mapping[str, SetAlarm] = {}
     sockets: Mapping[bytes, SocketEntry] = {}
     answers_bytes: int = 0
-    """What the answers take."""
+    """The bytes that the answers take."""
     step: int = 0
     """One more each time it is stored or loaded. A store keeps it only over the one before, so that
     if it does late what its caller has given up, that no longer changes anything."""
 
     def answer_to(self, call: bytes) -> KeptAnswer | None:
-        """What was answered to the call of this id."""
+        """The answer to the call of this id."""
         for some in self.answers:
             found = some.get(call)
             if found is not None:

@@ -23,17 +23,17 @@ class EntityCall(msgspec.Struct, array_like=True, eq=False):
     """The same when it is repeated."""
     method: str
     data: bytes
-    """Its arguments."""
+    """The call's arguments."""
     chain: tuple[Place, ...] = ()
     """The turns that wait for it, the outermost first."""
 
 
 class Begin(NamedTuple):
-    """It has the turn."""
+    """The call has the turn."""
 
 
 class Wait(NamedTuple):
-    """It stands in the line."""
+    """The call stands in the line."""
 
 
 class TooMany(NamedTuple):
@@ -70,7 +70,7 @@ class KeyLine:
         return WAIT
 
     def leave(self, call: EntityCall) -> None:
-        """It no longer waits. It has no turn."""
+        """Let a call that has no turn stop waiting."""
         if call in self._waiting:
             self._waiting.remove(call)
 

@@ -38,9 +38,9 @@ class EntityFailure(msgspec.Struct, frozen=True, tag=True, array_like=True):
     name: str
     text: str
     arguments: bytes = b""
-    """Of the error, so that it can be raised as what it was."""
+    """The details of the error, so that the caller can raise it as what it was."""
     address: str | None = None
-    """With NotOwner: where the key is believed to live."""
+    """The address at which the key is believed to live, if the error is NotOwner."""
 
 
 EntityMessage: TypeAlias = EntityAsk | EntityReply | EntityFailure
@@ -49,7 +49,7 @@ EntityMessage: TypeAlias = EntityAsk | EntityReply | EntityFailure
 
 CONNECT, MESSAGE, DISCONNECT, RESUME = ".connect", ".message", ".disconnect", ".resume"
 FRAMES = ".frames"
-"""From an owner to an edge."""
+"""The path of messages from an owner to an edge."""
 
 
 class SocketOpened(msgspec.Struct, array_like=True):
@@ -61,7 +61,7 @@ class SocketOpened(msgspec.Struct, array_like=True):
 
 
 class SocketFrame(msgspec.Struct, array_like=True):
-    """Its client has sent something, which has this number."""
+    """A client has sent something, which has this number."""
 
     id: bytes
     number: int
@@ -69,7 +69,7 @@ class SocketFrame(msgspec.Struct, array_like=True):
 
 
 class SocketGone(msgspec.Struct, array_like=True):
-    """Its client has gone."""
+    """The client of a socket has gone."""
 
     id: bytes
 
@@ -82,14 +82,14 @@ class SocketResume(msgspec.Struct, array_like=True):
 
 
 class Resumed(msgspec.Struct, array_like=True):
-    """What follows."""
+    """The frames that follow."""
 
     number: int
-    """Of the lease."""
+    """The number of the lease."""
     frames: tuple[Any, ...]
     closing: int
     journal: int = 0
-    """Of the lease."""
+    """The journal of the lease."""
 
 
 class PushedFrames(msgspec.Struct, array_like=True):

@@ -30,7 +30,7 @@ class SocketEnd:
     def take(
         self, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
     ) -> tuple[Frame, ...] | Missing:
-        """What of these frames is new, where `first` is the number of the first of them."""
+        """The frames among these that are new, if `first` is the number of the first of them."""
         journal, number = lease
         if journal in self._past or (journal == self.lease[0] and number < self.lease[1]):
             return ()  # an owner that has lost the key meanwhile

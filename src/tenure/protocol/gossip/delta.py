@@ -33,7 +33,7 @@ def knows_less(state: NodeState, theirs: NodeDigest) -> bool:
 def cut_deltas(
     behind: Iterable[tuple[NodeState, NodeDigest]], random: Random, room: int = PARTS_BYTES
 ) -> tuple[NodeDelta, ...]:
-    """What to tell of these nodes to somebody who knows as much of each as its digest says."""
+    """The values of these nodes that a peer lacks that knows as much of each as its digest says."""
     shuffled = list(behind)
     random.shuffle(shuffled)
     begun: list[tuple[NodeState, NodeDelta]] = []

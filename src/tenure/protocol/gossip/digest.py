@@ -10,8 +10,8 @@ from tenure.protocol.gossip.messages import NodeDigest, size_of
 def cut_digests(
     digests: Iterable[NodeDigest], random: Random, room: int = PARTS_BYTES
 ) -> tuple[NodeDigest, ...]:
-    """As many as fit. Where there is no room for all, each message has others, so that none is left
-    out for long.
+    """As many digests as fit. If there is no room for all, each message has others, so that none is
+    left out for long.
     """
     shuffled = list(digests)
     random.shuffle(shuffled)

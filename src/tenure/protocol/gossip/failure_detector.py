@@ -28,7 +28,9 @@ class ArrivalWindow:
         self.last = began
         self._size = size
         self._distances: deque[int] = deque() if expected_ns is None else deque([expected_ns])
-        """What is expected counts as one, until the window is full."""
+        """The distances between arrivals. The expected one counts as one of them until the window
+        is full.
+        """
         self._sum_ns = expected_ns or 0
 
     def arrive(self, now: Instant) -> None:
@@ -93,7 +95,7 @@ class FailureDetector:
             window.last = Instant(window.last + pause_ns)
 
     def convict(self, now: Instant) -> list[int]:
-        """Those that are convicted from now on."""
+        """The nodes that are convicted from now on."""
         found = [
             node
             for node, window in self._windows.items()

@@ -73,15 +73,15 @@ from tenure.protocol.gossip.noted import GossiperKind
 from tenure.protocol.gossip.state import NodeState
 
 ADDRESS = "address"
-"""What a node tells first."""
+"""The name of the value that a node tells first."""
 PAUSE_ROUNDS = 2
 """A process that is woken later than this has stood still itself."""
 ASKS_A_ROUND = 5
-"""So often a life asks to be vouched for."""
+"""How often a life asks to be vouched for."""
 WAITED_ROUNDS = 12
-"""So long at most for whoever may know better: a dead node is convicted by then."""
+"""The most rounds to wait for a node that may know better: a dead one is convicted by then."""
 ASKED_AT_ONCE = 8
-"""So many at most: in a large ring all may start together."""
+"""The most nodes to ask at once: in a large ring all may start together."""
 
 
 class Gossiper:
@@ -93,7 +93,7 @@ class Gossiper:
         self.own = NodeState(config.node)
         self.own.head = NodeDigest(config.node, config.generation, 0, 0, config.promises)
         self.states: dict[NodeId, NodeState] = {}
-        """Of all others."""
+        """The states of all other nodes."""
         self.detector = FailureDetector(config.interval_ns, config.threshold, config.window)
         self.gone_back: set[NodeId] = set()
         self.removed: frozenset[NodeId] = frozenset()
@@ -104,7 +104,7 @@ class Gossiper:
         self._ring: frozenset[NodeId] = frozenset()
         self._addresses: dict[NodeId, str] = {}
         self._addresses_told: dict[NodeId, str] = {}
-        """By the topology."""
+        """The addresses that the topology told."""
         self._clocks_ahead_us: dict[NodeId, int] = {}
         self._next_round: Instant | None = None
         self._asks_at = FAR_FUTURE
@@ -445,7 +445,7 @@ class Gossiper:
         return f"{node:x} at {self._addresses.get(node, 'an unknown address')}"
 
     def view(self, now: Instant) -> GossiperView:
-        """What is known now."""
+        """The gossiper, as it is now."""
         return GossiperView(
             own=self.own.head,
             nodes=tuple(

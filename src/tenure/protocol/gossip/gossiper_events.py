@@ -12,19 +12,19 @@ from tenure.protocol.gossip.messages import GossipMessage, NodeDigest, NodeId
 
 
 class GossiperConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a gossiper is told when it is made."""
+    """The settings of a gossiper."""
 
     node: NodeId
     generation: Number
     """Higher than in any earlier life."""
     address: str
-    """Where others reach it."""
+    """The address at which others reach the node."""
     promises: Number = 0
     """How often its counter was raised, as its disk says."""
     seeds: tuple[str, ...] = ()
     """Addresses to begin at."""
     known: tuple[NodeDigest, ...] = ()
-    """What `KeepPromises` said last, in an earlier life."""
+    """The digests in the last `KeepPromises` of an earlier life."""
     interval_ns: int = SECOND_NS
     fan_out: int = 3
     """How many it begins to talk with in a round."""
@@ -76,7 +76,7 @@ class MembersKnown(msgspec.Struct, frozen=True):
     members: tuple[GossipPeer, ...]
     removed: tuple[NodeId, ...] = ()
     ring: tuple[NodeId, ...] = ()
-    """Those of them that keep rows."""
+    """The members that keep rows."""
 
 
 GossiperEvent: TypeAlias = GossipHeard | StateSet | PromisesRaised | PromisesNotKept | MembersKnown
@@ -144,7 +144,7 @@ GossiperAction: TypeAlias = (
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of another node."""
+    """Another node, as this one knows it."""
 
     node: NodeId
     address: str
@@ -157,7 +157,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GossiperView(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever runs a gossiper may read of it."""
+    """The gossiper, as the shell that runs it may see it."""
 
     own: NodeDigest
     nodes: tuple[NodeView, ...]

@@ -7,18 +7,19 @@ DATAGRAM_BYTES: Final = 1_200
 is cut into pieces is lost with any of them.
 """
 ENVELOPE_BYTES: Final = 64
-"""What a transport adds: the sender, since when it lives, a number, and a seal."""
+"""The bytes that a transport adds: the sender, the start of its life, a number, and a seal."""
 MESSAGE_BYTES: Final = DATAGRAM_BYTES - ENVELOPE_BYTES
 FRAME_BYTES: Final = 40
-"""What stands around the parts of a message."""
+"""The bytes around the parts of a message."""
 PARTS_BYTES: Final = MESSAGE_BYTES - FRAME_BYTES
 HEADS_SHARE: Final = 0.75
-"""What heartbeats take of a message at most, so that values get through however many nodes there
-are."""
+"""The largest share of a message that heartbeats take, so that values get through however many
+nodes there are.
+"""
 VALUE_BYTES: Final = 256
-"""Of one value: one always fits beside the heartbeats."""
+"""The most bytes of one value: one always fits beside the heartbeats."""
 KEY_CHARACTERS: Final = 64
-"""Of the name of a value."""
+"""The most characters in the name of a value."""
 KEYS: Final = 4_096
 """That a node may tell: some for each of its ranges."""
 NODES: Final = 1_024

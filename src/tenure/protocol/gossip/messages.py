@@ -17,7 +17,9 @@ NodeId: TypeAlias = Nonce
 
 
 REFUSED: Final = (1 << 63) - 1
-"""In the place of promises: the node's disk went back, and it is refused until it is replaced."""
+"""The number in the place of promises that says: the node's disk went back, and the node is refused
+until it is replaced.
+"""
 
 
 class NodeDigest(msgspec.Struct, frozen=True, array_like=True):
@@ -29,13 +31,13 @@ class NodeDigest(msgspec.Struct, frozen=True, array_like=True):
     heartbeat: Number
     """Rounds that it has made in this life."""
     version: Number
-    """Of the newest value that is known of it; all values up to it are known."""
+    """The version of the newest value that is known of the node; all values up to it are known."""
     promises: Number = 0
     """How often its counter was raised, in all its lives: never less than before (R26)."""
 
     @property
     def age(self) -> tuple[int, int]:
-        """In the order in which the node itself went through them."""
+        """The sort key by which a node's digests follow each other in its own order."""
         return self.generation, self.heartbeat
 
 
@@ -48,10 +50,10 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeDelta(msgspec.Struct, frozen=True, array_like=True):
-    """What a sender knows better about a node."""
+    """The values of a node that a sender knows better."""
 
     head: NodeDigest
-    """Its version is that of the last entry, or `after` if there are no entries."""
+    """The digest with the version of the last entry, or `after` if there are no entries."""
     after: Number
     """The entries are all those of a higher version, up to the head's."""
     entries: tuple[StateEntry, ...] = ()
@@ -62,14 +64,16 @@ class GossipSyn(msgspec.Struct, frozen=True, array_like=True, tag="s"):
 
     sender: NodeId
     address: Annotated[str, msgspec.Meta(max_length=80)]
-    """Where the sender hears."""
+    """The address at which the sender hears."""
     is_whole: bool
     """Whether all nodes that the sender knows are listed."""
     digests: tuple[NodeDigest, ...]
 
 
 class GossipAck(msgspec.Struct, frozen=True, array_like=True, tag="a"):
-    """What the asked node knows better, and what it knows less well."""
+    """The values that the asked node knows better, and the digests of those that it knows less
+    well.
+    """
 
     sender: NodeId
     deltas: tuple[NodeDelta, ...]
@@ -77,7 +81,7 @@ class GossipAck(msgspec.Struct, frozen=True, array_like=True, tag="a"):
 
 
 class GossipEnd(msgspec.Struct, frozen=True, array_like=True, tag="e"):
-    """What was wanted: the round is over."""
+    """The values that were wanted: the round is over."""
 
     sender: NodeId
     deltas: tuple[NodeDelta, ...]

@@ -12,12 +12,12 @@ from tenure.protocol.gossip.messages import NodeDelta, NodeDigest, NodeId, State
 
 
 class NodeState:
-    """What is known of one node."""
+    """One node, as others know it."""
 
     def __init__(self, node: NodeId) -> None:
         self.head = NodeDigest(node, 0, 0, 0)
         self._entries: dict[str, StateEntry] = {}
-        """In the order of versions: the newest last."""
+        """The entries in the order of their versions, the newest last."""
 
     def put(self, entry: StateEntry) -> None:
         """Take a value that is newer than all before."""

@@ -44,7 +44,7 @@ class Follower(Generic[R, S, H]):
         self.journal = NO_JOURNAL
         self.history: H | None = None
         self.snapshot_lsn = 0
-        """Of the snapshot that the history was last begun from."""
+        """The LSN of the snapshot from which the history was last begun."""
         self._under_way: Load | None = None
 
     @property
@@ -104,7 +104,7 @@ class Follower(Generic[R, S, H]):
         return history
 
     def invariants(self) -> None:
-        """It knows of which journal its history is."""
+        """The follower knows to which journal its history belongs."""
         assert (self.history is None) == (self.journal == NO_JOURNAL)
         if self.history:
             self.history.invariants()

@@ -18,11 +18,11 @@ from tenure.base.numbers import JournalId, Number
 R = TypeVar("R")
 """Whatever records the protocol's journal holds."""
 S = TypeVar("S")
-"""What such records come to: the state that a snapshot keeps."""
+"""The state that such records come to, and that a snapshot keeps."""
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """Who leads, as the journal has it: changed by compare-and-set only."""
+    """The leader's seat in the journal, which changes by compare-and-set only."""
 
     leadership: Number = 0
     beat: Number = 0
@@ -107,7 +107,7 @@ LOG_ACTIONS = (ReadSeat, Campaign, Beat, Resign, Load, Append, Compact)
 
 
 class SeatRead(msgspec.Struct, frozen=True):
-    """Who leads, as the journal has it."""
+    """The seat, as the journal has it."""
 
     seat: Seat
 

@@ -35,14 +35,14 @@ class LeadershipTiming(Protocol):
 
     @property
     def leadership_ns(self) -> int:
-        """What a leader may count on, from when it sent its last confirmed beat (P19)."""
+        """How long a leader may count on leading, from when it sent its last confirmed beat (P19)."""
 
     @property
     def beat_ns(self) -> int:
         """How often a leader beats, and a standby looks."""
 
     def on_any_clock(self, duration_ns: int) -> int:
-        """What to wait here until `duration_ns` has passed on any clock within the bound."""
+        """How long to wait here until `duration_ns` has passed on any clock within the bound."""
 
 
 SeatAction: TypeAlias = ReadSeat | Campaign | Beat | Resign
@@ -59,7 +59,7 @@ class Leadership:
         self.leadership = 0
         """The one that is held, or campaigned for."""
         self.mandate = Mandate()
-        """With which it leads, where it does."""
+        """The mandate under which this process leads, if it does."""
         self.proven_until = LONG_AGO
         self.is_proven = False
         """Whether this manager is known to lead, at the time of what is being handled."""

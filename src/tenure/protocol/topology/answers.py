@@ -60,18 +60,18 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     ranges: int
     """That it replicates."""
     load: float
-    """What it carries, to the mean; 0 where nothing is known."""
+    """The node's load as a multiple of the mean; 0 if nothing is known."""
     bytes: int
     heard_seconds: float | None = None
     """Since it last asked this manager; None where it has not."""
     version: int = 0
-    """Of the topology that it has."""
+    """The version of the topology that the node has."""
     copied: int = 0
     to_copy: int = 0
     is_through: bool = False
-    """With the step that runs, if it gains something by it."""
+    """Whether the node is through with the step that runs, if it gains something by it."""
     connected: bool = False
-    """To the manager that answers."""
+    """Whether the node is connected to the manager that answers."""
 
 
 class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +81,10 @@ class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):
     end: str | None
     replicas: tuple[str, ...]
     new: tuple[str, ...] = ()
-    """As they will be, where that changes."""
+    """The replicas as they will be, if they change."""
     bytes: int = 0
     load: float = 0.0
-    """Its share of the whole."""
+    """The range's share of the whole load."""
 
 
 class RingRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,12 +111,12 @@ class RingRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RangeUpkept(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done for a range, according to the first of its replicas that is up."""
+    """The upkeep of a range, according to the first of its replicas that is up."""
 
     start: str
     end: str | None
     by: str | None = None
-    """Who says so; None where nobody has yet."""
+    """The node that says so; None if none has yet."""
     compared_seconds: float | None = None
     """Since its replicas were compared; None where they were not, since that node began."""
     sealed_seconds: float | None = None
@@ -151,7 +151,9 @@ class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes do unasked: comparing, sealing, handing over hints, watching each other."""
+    """The upkeep that nodes do unasked: comparing, sealing, handing over hints, watching each
+    other.
+    """
 
     cluster: str
     ranges: tuple[RangeUpkept, ...]
@@ -167,7 +169,7 @@ class TokenMoved(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     token: str
     token_hex: str
-    """To be given to `move`."""
+    """The token to give to `move`."""
     bytes: int
     why: str
     before: float
@@ -185,7 +187,7 @@ class MovesRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node gains by a change."""
+    """The range that one node gains by a change."""
 
     node: str
     ranges: int
@@ -193,7 +195,7 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RingSteered(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done, or would be done, with `dry_run`."""
+    """The change that was made, or with `dry_run` would be made."""
 
     cluster: str
     done: str

@@ -33,7 +33,7 @@ from tenure.protocol.topology.records import (
 from tenure.protocol.topology.ring import owner_index, pieces
 
 Weigh: TypeAlias = Callable[[KeyRange], int]
-"""What a part of the ring costs to copy, of a thousand for all of it; at least 1."""
+"""The cost of copying a part of the ring: at least 1, and 1,000 for the whole ring."""
 
 
 class ChangeRefused(Exception):
@@ -44,7 +44,7 @@ class ChangeRefused(Exception):
         self.why = why
         self.way_out = way_out
         self.missing = missing
-        """What was named is not there."""
+        """The names that are not there."""
 
 
 class WantedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ def form(topology: Topology, version: int) -> Topology:
 
 
 def _apart(nodes: Iterable[Node]) -> list[Node]:
-    """With tokens that differ."""
+    """The nodes with tokens that differ."""
     found: dict[Token, Node] = {}
     for node in nodes:
         token = node.token
@@ -154,7 +154,7 @@ def after_change(topology: Topology, wanted: WantedChange, joining: Node | None)
 
 
 def place(topology: Topology, wanted: WantedChange, after: Sequence[Node], weigh: Weigh) -> Placed:
-    """Who is to replicate the own range of each node. Raises ChangeRefused."""
+    """Decide which nodes replicate the own range of each node. Raises ChangeRefused."""
     former: dict[NodeId, list[Former]] = {}
     tokens = [node.token for node in after]
     for piece in pieces((*tokens, *(each.start for each in topology.ranges))):

@@ -48,7 +48,7 @@ from tenure.protocol.topology.weights import Weights
 
 
 class ClusterDesk(Protocol):
-    """What a cluster needs of its leader: records go in, messages come out, in order."""
+    """The things that a cluster needs of its leader: records go in, messages come out, in order."""
 
     @property
     def journal(self) -> JournalId:
@@ -95,7 +95,7 @@ class LedCluster:
 
     @property
     def topology(self) -> Topology:
-        """As it is decided."""
+        """The topology as it is decided."""
         return self._state.topology
 
     @property
@@ -104,7 +104,7 @@ class LedCluster:
         return self.desk.next_lsn + self._clusters.passed
 
     def weights(self) -> Weights:
-        """What the ring carries, as nodes have said."""
+        """The weights of the ring, as nodes have told them."""
         if self._weights is None:
             self._weights = Weights.of(self.topology, self.sessions.weights())
         return self._weights
@@ -281,7 +281,7 @@ class LedCluster:
             self.sessions.forget(removed.id)
 
     def gaining(self) -> list[NodeId]:
-        """Who must be through before the step that runs is over."""
+        """The nodes that must be through before the step that runs is over."""
         return sorted(self.topology.gaining())
 
     def is_through(self, node: NodeId) -> bool:
@@ -292,7 +292,7 @@ class LedCluster:
         return session.request.through == (change.joint or change.began)
 
     def waits_for(self) -> list[NodeId]:
-        """Those who are not."""
+        """The nodes of the step that are not through."""
         return [node for node in self.gaining() if not self.is_through(node)]
 
     # --- restored ---

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tenure.protocol.topology.records import ClusterName, Topology
 
 VERSIONS_PASSED = 10**12
-"""At each restore: a thousand changes a second for thirty years."""
+"""The versions that each restore skips: a thousand changes a second for thirty years."""
 
 
 class ClusterRecord(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -24,7 +24,7 @@ class ClusterRecord(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class TopologySet(ClusterRecord, frozen=True):
-    """From here on this is a cluster's topology; its version follows from this record's LSN."""
+    """A cluster has this topology from here on; its version follows from this record's LSN."""
 
     topology: Topology
 
@@ -43,7 +43,8 @@ class ClusterState(msgspec.Struct, frozen=True, array_like=True):
 
     topology: Topology
     restored: bool = False
-    """It is from an old copy: before anything is changed, nodes are asked what they have."""
+    """Whether the topology is from an old copy: nodes must tell what they have before it changes.
+    """
 
 
 class Clusters:
@@ -52,7 +53,7 @@ class Clusters:
     def __init__(self, states: tuple[ClusterState, ...], passed: int) -> None:
         self.states = {state.topology.cluster: state for state in states}
         self.passed = passed
-        """By so much versions are above LSNs."""
+        """The difference between versions and LSNs."""
 
     def apply(self, record: AnyClusterRecord) -> None:
         """Make `record` so."""
@@ -67,10 +68,10 @@ class Clusters:
         return tuple(self.states[name] for name in sorted(self.states))
 
     def restored(self) -> tuple[ClusterState, ...]:
-        """What a history begins with that goes on from this, as an old copy."""
+        """The states with which a history begins that goes on from this one, as an old copy."""
         return tuple(replace(state, restored=True) for state in self.state())
 
     def invariants(self) -> None:
-        """Those of every topology."""
+        """The invariants of every topology hold."""
         for state in self.states.values():
             state.topology.invariants()

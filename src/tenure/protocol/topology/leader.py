@@ -39,7 +39,7 @@ from tenure.protocol.topology.upkeep_read import upkeep_read
 
 
 class TopologyDesk(ClusterDesk, Protocol):
-    """What clusters need of their leader."""
+    """The things that clusters need of their leader."""
 
     def reply(self, ticket: int, answer: ClusterAnswer) -> None:
         """Answer a question, once all that is decided is durable."""

@@ -8,10 +8,12 @@ REMOVED = 10_000
 """Removed nodes, which are remembered for ever: one a day for 27 years."""
 TABLES = 256
 FAMILIES = 4_096
-"""Of all tables together."""
+"""The most families of all tables together."""
 CLUSTERS = 64
-"""Of one journal."""
+"""The most clusters of one journal."""
 TOKEN_BYTES = KEY_BYTES + 8
-"""As long as the position of a row: its key, and a hash before it."""
+"""The most bytes of a token: as long as the position of a row, which is its key with a hash before
+it.
+"""
 TOPOLOGY_BYTES = 4 << 20
 """Encoded, with whatever is said around it."""

@@ -30,7 +30,7 @@ class TopologyMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class RangeWeight(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
-    """What one replica has of a part of the ring, and what is asked of it there."""
+    """The bytes that one replica has of a part of the ring, and the requests that it gets there."""
 
     start: bytes
     end: bytes | None
@@ -75,7 +75,7 @@ class NodeSeen(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fa
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What a node does unasked, for people to see: nothing is decided by it."""
+    """The upkeep that a node does unasked, for people to see: nothing is decided by it."""
 
     tended: tuple[RangeTended, ...] = ()
     hints: tuple[HintsFor, ...] = ()
@@ -84,19 +84,20 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
-    """What a node is, knows and has done: sent to the leading manager."""
+    """A node's state, knowledge and progress, sent to the leading manager."""
 
     cluster: ClusterName
     cluster_id: ClusterId = 0
     """0 before it was told one."""
     node: Node
     life: Number
-    """Of how many starts this is the last, by the node's disk. Of two lives the later counts; one
-    that is lower than it was is of a disk that was put back."""
+    """The count of the node's starts, by its disk. Of two lives the later counts. A lower count
+    than before comes from a disk that was put back.
+    """
     sequence: Number
     """Rises within a life; the answer repeats it."""
     version: Number = 0
-    """Of the topology that it has, on its disk; 0 for none."""
+    """The version of the topology that the node has on its disk; 0 for none."""
     through: Number = 0
     """The version with which the step began that it is through with: all that it gains is copied,
     where that is `RingChange.began`; it has caught up, where that is `RingChange.joint` (R15)."""
@@ -106,9 +107,9 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     counter: Number = 0
     """That promises, changes and lives of the node raise, durably (R26)."""
     weights: tuple[RangeWeight, ...] = ()
-    """Of what it has, in order; empty where it says nothing new."""
+    """The weights of the node's parts of the ring, in order; empty if there is nothing new."""
     topology: Topology | None = None
-    """What it has, where a manager has asked for it after a restore."""
+    """The topology that the node has, if a manager has asked for it after a restore."""
     report: NodeReport = NodeReport()
 
 

@@ -28,9 +28,9 @@ from tenure.protocol.topology.records import Node, NodeId, Token, Topology
 from tenure.protocol.topology.weights import Weights
 
 EVEN_ENOUGH = 1.2
-"""Of the heaviest node to the mean: below it nothing is moved."""
+"""The load of the heaviest node as a multiple of the mean, below which nothing is moved."""
 WORTH_IT = 0.02
-"""By so much of itself a move must lower the strain, or its bytes are not worth it."""
+"""The part of the strain that a move must remove at least, or its bytes are not worth it."""
 HEAVY, LIGHT = 3, 4
 """How many of the heaviest ranges, and of the lightest nodes, are tried."""
 MOVES = 24
@@ -55,7 +55,7 @@ class TokenMove(NamedTuple):
 
 
 def loads(topology: Topology, weights: Weights) -> dict[NodeId, float]:
-    """What each member carries: the load of all that it replicates."""
+    """The load of each member: of all that it replicates."""
     found = {node.id: 0.0 for node in topology.nodes}
     for replicas in topology.each():
         load = weights.load(replicas.range)
@@ -182,7 +182,7 @@ def _candidates(topology: Topology, weights: Weights) -> Iterator[tuple[Node, To
 
 
 class _Tried(NamedTuple):
-    """Where a move leads; the least is the best."""
+    """The result of a move; the least is the best."""
 
     strain: float
     bytes: int

@@ -39,7 +39,7 @@ class Former(NamedTuple):
     """The nodes that replicate a part of an own range now, and the weight of that part."""
 
     weight: int
-    """Of a thousand for the whole ring, and at least 1: what a new replica of it costs."""
+    """The cost of a new replica of the range: at least 1, and 1,000 for the whole ring."""
     replicas: Sequence[NodeId]
 
 
@@ -113,7 +113,7 @@ def _following(ring: Sequence[Node], index: int, count: int | None = None) -> tu
 
 
 def excess_of(topology: Topology) -> dict[str, int]:
-    """By how many ranges nodes replicate more than N - 1 beside their own; by short rack."""
+    """How many more ranges nodes replicate than N - 1 beside their own, by short rack."""
     lists = {each.old[0]: each.old for each in topology.ranges}
     return _excess(topology.nodes, lists, topology.placement.replicas)
 

@@ -82,7 +82,7 @@ class ListClusters(msgspec.Struct, frozen=True):
 
 
 class ReadRing(msgspec.Struct, frozen=True, kw_only=True):
-    """What does the ring look like, and which change runs?"""
+    """Ask what the ring looks like, and which change runs."""
 
     cluster: str
 
@@ -95,7 +95,7 @@ class ReadMoves(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadUpkeep(msgspec.Struct, frozen=True, kw_only=True):
-    """What do nodes do unasked?"""
+    """Ask which upkeep nodes do unasked."""
 
     cluster: str
 

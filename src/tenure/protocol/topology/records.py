@@ -30,9 +30,9 @@ ClusterId: TypeAlias = Nonce
 NodeId: TypeAlias = Nonce
 """Drawn by a node at its first start, and kept on its disk: another disk is another node."""
 Position: TypeAlias = bytes
-"""Where a row is on the ring: see `ring`."""
+"""The place of a row on the ring: see `ring`."""
 Token: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=1, max_length=TOKEN_BYTES)]
-"""Where a node is on the ring: the end of its own range, which begins at the token before."""
+"""The place of a node on the ring: the end of its own range, which begins at the token before."""
 
 Phase = Literal["settled", "filling", "joint"]
 ChangeKind = Literal["add", "remove", "replace", "move"]
@@ -86,13 +86,13 @@ class Node(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     id: NodeId
     name: NodeName
     address: Address
-    """Where it takes requests."""
+    """The address at which the node takes requests."""
     gossip: Address = ""
-    """Where it takes datagrams."""
+    """The address at which the node takes datagrams."""
     rack: NodeName = "rack"
     datacentre: NodeName = "datacentre"
     token: Token
-    """Its place on the ring; of a node that waits, the one that it drew."""
+    """The node's place on the ring; if it waits, the one that it drew."""
     since: Number = 0
     """The version with which it became a member; 0 while it waits."""
 
@@ -111,7 +111,7 @@ class ReplicaRange(msgspec.Struct, frozen=True, array_like=True):
     old: tuple[NodeId, ...]
     """The first is the node whose own range this is."""
     new: tuple[NodeId, ...] = ()
-    """As it will be; empty where nothing changes."""
+    """The replicas as they will be; empty if nothing changes."""
 
 
 class RingChange(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -122,7 +122,7 @@ class RingChange(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """That is added, removed or moved; or that replaces another."""
     replaces: NodeId = NO_NODE
     token: Token
-    """Where that node will be; where it is, if it is removed."""
+    """The token that the node will have; its present one, if it is removed."""
     began: Number
     """The version with which it began to fill. A change that is begun anew has another."""
     joint: Number = 0
@@ -130,7 +130,7 @@ class RingChange(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     @property
     def phase(self) -> Phase:
-        """Its step."""
+        """The step of the change."""
         return "joint" if self.joint else "filling"
 
 
@@ -142,7 +142,7 @@ class Replicas(NamedTuple):
     new: tuple[NodeId, ...]
     """The same as `old` where nothing changes."""
     phase: Phase
-    """Of this range: *settled* where its lists are the same, whatever else changes."""
+    """The phase of this range: *settled* if its lists are the same, whatever else changes."""
 
     @property
     def lists(self) -> tuple[tuple[NodeId, ...], ...]:
@@ -156,7 +156,7 @@ class Replicas(NamedTuple):
 
     @property
     def gaining(self) -> tuple[NodeId, ...]:
-        """Those that did not have the range: they fill, then catch up."""
+        """The nodes that did not have the range: they fill, then catch up."""
         return tuple(node for node in self.new if node not in self.old)
 
 
@@ -180,10 +180,10 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
     tables: dict[Word, TableRecord] = {}
     change: RingChange | None = None
     balance_bytes: Number = 0
-    """So much may be copied in a day to even out the load; 0 where nothing moves by itself."""
+    """The bytes that may be copied in a day to even out the load; 0 if nothing moves by itself."""
 
     def at(self, position: Position) -> Replicas:
-        """Who keeps the row at `position`; nobody before the ring is formed."""
+        """The replicas of the row at `position`; none before the ring is formed."""
         if not self.ranges:
             return Replicas(WHOLE, (), (), "settled")
         return self._replicas[bisect_right(self._starts, position) - 1]
@@ -209,7 +209,7 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
 
     @property
     def phase(self) -> Phase:
-        """Of the change that runs."""
+        """The phase of the change that runs."""
         return self.change.phase if self.change else "settled"
 
     def node(self, node: NodeId) -> Node | None:
@@ -233,7 +233,7 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
         return [each for each in self.each() if node in each.old or node in each.new]
 
     def gaining(self) -> dict[NodeId, list[KeyRange]]:
-        """What each node gains by the change that runs."""
+        """The ranges that each node gains by the change that runs."""
         found: dict[NodeId, list[KeyRange]] = {}
         for replicas in self.each():
             for node in replicas.gaining:

@@ -19,7 +19,9 @@ def latest(known: Topology, told: Iterable[Topology]) -> Topology:
 
 
 def missing(topology: Topology, told: Collection[NodeId]) -> str:
-    """Who must still tell before `topology` is known to be the one; empty if nobody must."""
+    """The nodes that must still tell before `topology` is known to be the right one; empty if none
+    must.
+    """
     everyone = [node.id for node in topology.nodes] or [node.id for node in topology.waiting]
     heard = sum(node in told for node in everyone)
     if heard * 2 <= len(everyone):

@@ -24,12 +24,12 @@ RANDOM_TOKEN_BYTES = 8
 
 
 def position(key: bytes, kind: RowKind) -> Position:
-    """Where the row of `key` stands in a table of `kind`."""
+    """The position of the row of `key` in a table of `kind`."""
     return key if kind == "ordered" else xxh3_64_digest(key) + key
 
 
 def random_token(random: Random) -> Token:
-    """Where a node stands that has nothing to choose by."""
+    """The token of a node that has nothing to choose by."""
     return random.randbytes(RANDOM_TOKEN_BYTES - 1) + bytes([random.randrange(1, 256)])
 
 

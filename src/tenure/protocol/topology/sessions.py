@@ -24,7 +24,7 @@ class NodeSession:
         self.counter = request.counter
         """The highest that it has said."""
         self.weights = request.weights
-        """What it said of them last."""
+        """The weights that the node told last."""
         self.convicts = _convicted(request)
 
     def is_late(self, request: NodeRequest) -> bool:
@@ -38,7 +38,7 @@ class NodeSession:
         return request.life < self.request.life or has_fewer
 
     def hear(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
-        """It has said this."""
+        """The node has sent this request."""
         self.heard_at, self.connection, self.request = now, connection, request
         self.counter = max(self.counter, request.counter)
         self.weights = request.weights or self.weights
@@ -79,7 +79,7 @@ class NodeSessions:
         self._of.pop(node, None)
 
     def connections(self) -> tuple[Connection, ...]:
-        """On which nodes are."""
+        """The connections of nodes."""
         return tuple(each.connection for each in self._of.values() if each.connection is not None)
 
     def taken_down(self) -> list[NodeId]:
@@ -88,17 +88,17 @@ class NodeSessions:
         return sorted(dict.fromkeys(node for each in connected for node in each.convicts))
 
     def weights(self) -> dict[NodeId, Sequence[RangeWeight]]:
-        """What each node says that it has."""
+        """The weights that each node tells."""
         return {node: session.weights for node, session in self._of.items()}
 
     def topologies(self) -> Iterator[Topology]:
-        """What nodes said that they have, when they were asked."""
+        """The topologies that nodes told when they were asked."""
         for session in self._of.values():
             if session.request.topology is not None:
                 yield session.request.topology
 
     def versions(self) -> Iterator[int]:
-        """Of the topologies that nodes have."""
+        """The versions of the topologies that nodes have."""
         return (session.request.version for session in self._of.values())
 
     def told(self) -> list[NodeId]:

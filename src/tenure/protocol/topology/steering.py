@@ -34,7 +34,7 @@ from tenure.protocol.topology.summaries import gains, waits
 from tenure.protocol.topology.tables import why_not_same
 
 MOST_NAMED = 20
-"""Of clusters or nodes, where somebody names one that is not there."""
+"""The most clusters or nodes that a refusal lists, if a name is not there."""
 
 
 def steer(cluster: LedCluster, command: RingCommand) -> RingSteered:
@@ -204,7 +204,7 @@ def _no_node(topology: Topology, name: str, what: str, there: tuple[Node, ...]) 
 
 
 def listed(names: Iterable[str]) -> str:
-    """What there is, as an error says it."""
+    """The names that are there, as an error lists them."""
     found = sorted(names)
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     return f"there are: {', '.join(found[:MOST_NAMED]) + more or 'none yet'}"

@@ -127,7 +127,7 @@ def _standing(topology: Topology, node: Node) -> NodeStanding:
 
 
 def moves_read(cluster: LedCluster, budget: int | None) -> MovesRead:
-    """What should move."""
+    """The ranges that should move."""
     topology, weights = cluster.topology, cluster.weights()
     return MovesRead(
         cluster=topology.cluster,
@@ -149,7 +149,7 @@ def moves_read(cluster: LedCluster, budget: int | None) -> MovesRead:
 
 
 def gains(topology: Topology, weights: Weights) -> tuple[Gain, ...]:
-    """What nodes gain by the change that runs."""
+    """The ranges that nodes gain by the change that runs."""
     names = {node.id: node.name for node in topology.nodes}
     copied: Mapping[NodeId, int] = gained(topology, weights.bytes_in)
     ranges: Mapping[NodeId, list[KeyRange]] = topology.gaining()

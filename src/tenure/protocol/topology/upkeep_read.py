@@ -13,7 +13,7 @@ NameOf = Callable[[NodeId], str]
 
 
 def upkeep_read(now: Instant, cluster: LedCluster) -> UpkeepRead:
-    """Of a cluster as a whole."""
+    """The upkeep of a cluster as a whole."""
     topology = cluster.topology
     known = {node.id: node.name for node in topology.removed}
     known |= {node.id: node.name for node in (*topology.nodes, *topology.waiting)}
@@ -46,7 +46,7 @@ def upkeep_read(now: Instant, cluster: LedCluster) -> UpkeepRead:
 
 
 def _reports(now: Instant, cluster: LedCluster) -> Iterator[tuple[Node, NodeReport, float]]:
-    """What members have said, and how many seconds ago."""
+    """The reports of members, and how many seconds old each is."""
     for node in sorted(cluster.topology.nodes, key=lambda node: node.name):
         session = cluster.sessions.get(node.id)
         if session is not None:

@@ -42,7 +42,7 @@ class Weights:
 
     @classmethod
     def of(cls, topology: Topology, said: Mapping[NodeId, Sequence[RangeWeight]]) -> "Weights":
-        """What nodes have said of what they have."""
+        """The weights of the ring, from what nodes have told of their parts."""
         parts = []
         for replicas in topology.each():
             told = next((said[node] for node in replicas.old if said.get(node)), ())
@@ -83,7 +83,7 @@ class Weights:
         return bytes_, requests
 
     def bytes_in(self, key_range: KeyRange) -> int:
-        """What a new replica of `key_range` copies."""
+        """The bytes that a new replica of `key_range` copies."""
         return round(self._sums(key_range)[0])
 
     def load(self, key_range: KeyRange) -> float:
@@ -96,7 +96,9 @@ class Weights:
         return sum(shares) / len(shares) if shares else 0.0
 
     def of_a_thousand(self, key_range: KeyRange) -> int:
-        """What `key_range` costs to copy, as placing wants it: at least 1."""
+        """The cost of copying `key_range`, as placing wants it: at least 1, and 1,000 for the whole
+        ring.
+        """
         return max(1, round(self.bytes_in(key_range) * _SHARES / self.bytes)) if self.bytes else 1
 
     def token_at(self, ranges: Sequence[KeyRange], share: float) -> Token | None:
