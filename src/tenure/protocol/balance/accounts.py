@@ -44,9 +44,9 @@ class Account:
         self.devoted_to: Piece | None = None
         """A key so hot that the owner should have nothing else."""
         self.waits = False
-        """It came a moment ago: see `arrivals`."""
+        """Whether the owner came a moment ago: see `arrivals`."""
         self.turns = False
-        """What it carries has begun to change: for now it neither gives nor takes."""
+        """Whether its load has begun to change: for now it neither gives nor takes."""
 
     @property
     def is_open(self) -> bool:
@@ -55,16 +55,16 @@ class Account:
 
     @property
     def use(self) -> float:
-        """What it carries for each unit of its capacity."""
+        """The load for each unit of its capacity."""
         return self.weight / self.capacity
 
     @property
     def fill(self) -> float:
-        """What it would carry with a little more: by this takers are ranked."""
+        """The load for each unit with a little more of it: takers are ranked by this."""
         return (self.weight + self.margin) / self.capacity
 
     def use_with(self, more: float) -> float:
-        """What it would carry for each unit of its capacity, if it were given so much more."""
+        """The load for each unit of its capacity, if it were given so much more."""
         return (self.weight + more) / self.capacity
 
 
@@ -77,7 +77,7 @@ class Ranking:
             self.add(each)
 
     def add(self, account: Account) -> None:
-        """It is one of them, with what it carries now."""
+        """Rank one more account, by its present load."""
         for zone in (None, account.zone):
             heap = self._heaps.setdefault(zone, [])
             heappush(heap, (account.fill, account.incarnation, account))
@@ -93,7 +93,7 @@ class Ranking:
         return None
 
     def nearest(self, zone: str | None, slack: float) -> Account | None:
-        """Who carries least, of `zone` if that one carries no more than `slack` above the least."""
+        """The account with the least load; one of `zone` if it has at most `slack` more than that."""
         least, near = self.least(), self.least(zone)
         if least is None or near is None or near.fill > least.fill + slack:
             return least
@@ -114,7 +114,7 @@ class Accounts:
         self.uneven = [] if is_even else self.all
         """All of them, where some are stronger than others."""
         self.open = Ranking(())
-        """Those that may give and take."""
+        """The accounts that may give and take."""
         self._most: list[tuple[float, int]] = []
         self.rank()
 
@@ -160,6 +160,6 @@ class Accounts:
         return None
 
     def set_aside(self, account: Account) -> None:
-        """It can give nothing more: not the one with most, until what it carries changes."""
+        """Pass over an account that can give nothing more, until its load changes."""
         while self._most and self._most[0] == (-account.use, account.incarnation):
             heappop(self._most)

@@ -26,10 +26,10 @@ class Arrivals(NamedTuple):
     began_at: Instant | None = None
     """When nobody had anything, and all was dealt."""
     came_at: Mapping[int, Instant] = NOBODY_CAME
-    """Those that were not filled up yet, by incarnation."""
+    """When each incarnation came that was not filled up yet."""
 
     def seen(self, now: Instant, there: Iterable[int], having: set[int]) -> "Arrivals":
-        """What is remembered from now on: of those that are there, who has nothing has come."""
+        """The arrivals to remember from now on: an owner that is there and has nothing has come."""
         came_at = {
             each: self.came_at.get(each, now)
             for each in there
@@ -45,6 +45,6 @@ class Arrivals(NamedTuple):
         return Instant(came_at + settling_ns)
 
     def without(self, incarnation: int) -> "Arrivals":
-        """It was filled up."""
+        """The arrivals without an owner that was filled up."""
         rest = {each: at for each, at in self.came_at.items() if each != incarnation}
         return self._replace(came_at=rest)

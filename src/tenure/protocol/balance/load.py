@@ -19,7 +19,7 @@ all of it; in an ordered pool it is only a guess of what lies between two keys."
 
 
 def place(key: Key | None) -> int:
-    """Where `key` stands in the key space; at its end for the end of a range that has none."""
+    """The place of `key` in the key space; the end of it for the end of a range that has none."""
     if key is None:
         return SPACE
     if len(key) == HASHED_KEY_BYTES:
@@ -28,7 +28,7 @@ def place(key: Key | None) -> int:
 
 
 def places(keys: Sequence[Key]) -> list[int]:
-    """Where each of these stands: as `place` says, but soon told of a hundred thousand."""
+    """The places of all these keys: as `place` says, but soon told of a hundred thousand."""
     number = int.from_bytes
     return [number(key, "big") if len(key) == HASHED_KEY_BYTES else place(key) for key in keys]
 
@@ -48,16 +48,17 @@ class Loads(NamedTuple):
 
     at: Instant
     starts: Sequence[Key]
-    """Where ranges begin: sorted, from b"" on; each goes up to the next."""
+    """The starts of the ranges: sorted, from b"" on; each range goes up to the next."""
     rates: Sequence[float]
-    """Of each of these ranges, its hottest keys included."""
+    """The rate of each of these ranges, its hottest keys included."""
     hottest: Sequence[tuple[Key, float]] = ()
     """Single keys with their rates, sorted by key."""
 
 
 RANGES_PER_REPORT = 1 << 12
-"""Of whose load an owner tells: sixty-four times the paper's virtual nodes. They are told beside
-all that is held, and must not crowd that out of a request."""
+"""The most ranges of whose load an owner tells: sixty-four times the paper's virtual nodes. They
+are told beside all that is held, and must not crowd that out of a request.
+"""
 HIGHEST_RATE = 1e18
 """A second. A sum of all the rates that there may be is still a number, and not infinite."""
 
@@ -83,8 +84,10 @@ SMOOTHING_NS = 6 * SECOND_NS
 noise of counting moves ranges; more, and a new hot spot is believed too late."""
 
 DEVIATIONS = 3
-"""Of what was counted, that are taken for chance: less than 2 owners in 1,000 are beyond. With one,
-a pool of 10 with 5 checks a second each moves its whole key space in an hour; with three, 0.3 %."""
+"""The deviations of a count that are taken for chance: less than 2 owners in 1,000 are beyond. With
+one, a pool of 10 with 5 checks a second each moves its whole key space in an hour; with three, 0.3
+%.
+"""
 
 
 def chance(rate: float) -> float:

@@ -24,11 +24,12 @@ FORGET = 1e-3
 """A hot key is forgotten below this part of the rate of what its owner reported: it is not hot."""
 
 FORGET_BELOW = 1e-3
-"""It is also forgotten below this rate, whatever was reported: without requests, no key is hot."""
+"""A key is also forgotten below this rate, whatever was reported: without requests, no key is hot.
+"""
 
 
 class RangeRate(NamedTuple):
-    """What was asked of one range."""
+    """The requests for one range."""
 
     start: Key
     end: Key | None
@@ -36,13 +37,13 @@ class RangeRate(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """What one owner has counted in the last `span_ns`."""
+    """The counts of one owner in the last `span_ns`."""
 
     span_ns: int
     ranges: Sequence[RangeRate]
     """All that it held, in order."""
     hottest: Sequence[tuple[Key, float]] = ()
-    """Of these ranges; what is not named was not hot."""
+    """The hottest keys of these ranges; a key that is not named was not hot."""
 
 
 class LoadPicture:
@@ -55,7 +56,7 @@ class LoadPicture:
         """The hot keys, sorted."""
         self._hot: dict[Key, float] = {}
         self.is_at_rest = True
-        """Nobody has ever told that anything was asked for."""
+        """Whether no owner has ever told of a request."""
 
     def take(self, report: Measurement) -> None:
         """Blend a report in."""

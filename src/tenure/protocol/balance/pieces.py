@@ -35,7 +35,7 @@ class Piece:
         self.until = until
         self.owner = owner
         self.even = even
-        """What weighs without its points."""
+        """The weight of everything but the points."""
         self.points: Sequence[Point] = ()
         self.weight = even
         self.rests = False
@@ -44,7 +44,7 @@ class Piece:
 
     @property
     def range(self) -> KeyRange:
-        """Its keys."""
+        """The piece's keys."""
         return KeyRange(self.start, self.end)
 
     @property
@@ -54,7 +54,7 @@ class Piece:
 
     @property
     def space(self) -> float:
-        """Its part of the key space."""
+        """The piece's part of the key space."""
         return (self.until - self.at) / SPACE
 
     def add(self, point: Point) -> None:
@@ -113,7 +113,7 @@ def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piec
 
 
 def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
-    """What is asked of each owner that has anything."""
+    """The load of each owner that has anything."""
     starts, told = owners.starts(), _Weights(loads, 0.0)
     below = [*told.below(starts, places(starts)), told.total]
     weights = dict.fromkeys(owners.values(), 0.0)
@@ -125,7 +125,7 @@ def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
 
 
 class _Weights:
-    """What weighs evenly below any key, and the points."""
+    """The weight that is spread evenly, below any key, and the points."""
 
     def __init__(self, loads: Loads | None, idle: float) -> None:
         self.idle = idle
@@ -138,7 +138,7 @@ class _Weights:
         self.total = self.sums[-1] + idle
 
     def below(self, keys: Sequence[Key], at_places: Sequence[int]) -> list[float]:
-        """What weighs below each of these keys, which are sorted."""
+        """The weight below each of these keys, which are sorted."""
         found = []
         i, last = 0, len(self.starts) - 1
         for key, at in zip(keys, at_places, strict=True):

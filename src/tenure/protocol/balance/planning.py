@@ -30,14 +30,15 @@ from tenure.protocol.lease.table import Right, owners_of
 
 
 class Planned(NamedTuple):
-    """What a policy wants, and what follows from it."""
+    """A policy's plan, and what follows from it."""
 
     plan: Plan
     by_owner: Mapping[int, Sequence[KeyRange]]
-    """What each incarnation should have."""
+    """The ranges that each incarnation should have."""
     moves: Sequence[PlannedMove]
-    """What differs from the table of the situation; of two situations, what differs between what
-    their plans would have come to."""
+    """The differences from the table of the situation; with two situations, the differences between
+    the outcomes of their plans.
+    """
 
 
 class PlanningFailed(NamedTuple):
@@ -45,7 +46,8 @@ class PlanningFailed(NamedTuple):
 
     why: str
     hangs: bool = False
-    """It was given up, because it or the policy of another pool does not return."""
+    """Whether planning was given up, because this policy or that of another pool does not return.
+    """
 
 
 class Planning:
@@ -65,14 +67,15 @@ class Planning:
         self.policy = policy
         self.situation = situation._replace(present=situation.present.copy())
         self.steering = steering
-        """What the operator wants in this situation."""
+        """The operator's commands in this situation."""
         self.as_of = as_of
         """The LSN of the present."""
         self.otherwise = otherwise
-        """Where it is asked what a command changes: the policy and situation without it, of the
-        same table."""
+        """The policy and situation without a command, of the same table, if the question is what
+        the command changes.
+        """
         self.called = called
-        """What the policy is called."""
+        """The name of the policy."""
 
     def carry_out(self) -> Planned | PlanningFailed:
         """Ask the policy."""

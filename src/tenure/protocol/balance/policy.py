@@ -33,9 +33,10 @@ class Candidate(NamedTuple):
     capacity: float = 1.0
     labels: Mapping[str, str] = NOTHING
     cordoned: bool = False
-    """It keeps what it has, and is given nothing new but what is pinned to it."""
+    """Whether the owner keeps what it has, and is given nothing new but what is pinned to it."""
     hands_over: bool = False
-    """It gives and takes ranges with their state: what moves so stays as old as it was."""
+    """Whether the owner gives and takes ranges with their state, which then stays as old as it was.
+    """
 
 
 class Pin(NamedTuple):
@@ -56,7 +57,7 @@ class Situation(NamedTuple):
     frozen: bool = False
     """Nothing is balanced: only what has no owner is given one, and pins are obeyed."""
     memory: object = None
-    """What came with the policy's last plan. Another policy's is as none."""
+    """The memory in the policy's last plan. That of another policy counts as none."""
     leavers: Sequence[Candidate] = ()
     """Members that may no longer have anything: for reasons, and for ranges that were near to them.
     """
@@ -77,12 +78,13 @@ class HeldBack(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Who should have each range, and why."""
+    """The owner that each range should have, and why."""
 
     owners: RangeMap[int]
     """NOBODY everywhere without candidates; where all are cordoned, what none of them has."""
     why: RangeMap[Why | None]
-    """Of each range that is not where it should be. None where the policy has never moved it."""
+    """The reason for each range that is not where it should be. None if the policy never moved it.
+    """
     held_back: Sequence[HeldBack] = ()
     memory: object = None
     again_at: Instant = FAR_FUTURE
@@ -181,8 +183,8 @@ def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
 
 
 def forbidden(situation: Situation) -> list[HeldBack]:
-    """What no policy does there, and otherwise would: balance a frozen pool, pin a key to no
-    owner.
+    """The things that no policy does there, and would do otherwise: balance a frozen pool, pin a
+    key to no owner.
     """
     there = {candidate.name for candidate in situation.candidates}
     astray = [pin for pin in situation.pins if pin.name not in there]

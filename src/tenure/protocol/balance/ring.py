@@ -43,13 +43,16 @@ from tenure.protocol.lease.table import Right, owners_of
 VIRTUAL_NODES = 64
 """The papers' figure: max/mean of about 1.3 on 100 owners, 2 KB a lease message."""
 MOST = 256
-"""Of virtual nodes that one owner may come to have: four times as many, and an 8 KB message."""
+"""The most virtual nodes that one owner may come to have: four times as many, and an 8 KB message.
+"""
 BAND = 0.1
 """The papers' figure: so far from the mean, a virtual node is added or taken."""
 PAUSE_NS = seconds(20)
 """Between two changes. Three times as long as loads are smoothed: what the last one did is seen."""
 MOSTLY = 0.5
-"""Of the key space, that is where a ring would have it: then it is one, some of it on its way."""
+"""The part of the key space that must be where a ring would have it: then the table is a ring, some
+of it on its way.
+"""
 WHY = Why("ring", "where the owners' points of the ring are")
 
 
@@ -61,7 +64,7 @@ class RingMemory(NamedTuple):
 
 
 def points(name: str, virtual_nodes: int = VIRTUAL_NODES) -> list[Key]:
-    """Where the owner called `name` stands on the ring."""
+    """The places of the owner called `name` on the ring."""
     return [xxh3_64_digest(f"{name}#{i}".encode()) for i in range(virtual_nodes)]
 
 
@@ -144,7 +147,9 @@ class Ring:
         return counts, held_back
 
     def _counts_of(self, situation: Situation) -> dict[str, int]:
-        """By the table, if that is a ring; after another policy it tells nothing about points."""
+        """The count of points of each owner in the table, if that is a ring; another policy's table
+        tells nothing about points.
+        """
         counts = self._seen(situation.candidates, situation.present)
         ring = self._ring(open_to_more(situation), counts)
         agrees = sum(
@@ -179,7 +184,7 @@ class Ring:
 
 
 def _by_name(situation: Situation) -> dict[str, float]:
-    """What everybody carries by the table for each unit of capacity, by name."""
+    """The load of each owner by the table, for each unit of capacity, by name."""
     weights = carried(owners_of(situation.present), sound(situation.loads))
     return {
         each.name: weights.get(each.incarnation, 0.0) / each.capacity

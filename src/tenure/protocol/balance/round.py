@@ -34,17 +34,17 @@ COOLING = {"devote", "level", "join"}
 
 
 class RecentMove(NamedTuple):
-    """What a round did to a range."""
+    """A round's change to a range."""
 
     at: Instant
     range: KeyRange
     why: Why
     cools: bool
-    """It moved for balance, and does not move again at once."""
+    """Whether the range moved for balance, and so does not move again at once."""
 
 
 class RoundMemory(NamedTuple):
-    """What the policy must remember of its last rounds."""
+    """The memory of a policy's last rounds."""
 
     owners: RangeMap[int]
     at: Instant
@@ -56,12 +56,12 @@ class RoundMemory(NamedTuple):
     lasting: float
     joining: float
     moves: tuple[RecentMove, ...]
-    """Those that cool down or are on their way, the oldest first."""
+    """The moves that cool down or are on their way, the oldest first."""
     arrivals: Arrivals
     hot: Mapping[Key, float] | None
     """The hot keys as they were told; None where nothing was."""
     trends: Mapping[Key, Trend]
-    """Of those whose rate had changed since the round before."""
+    """The trends of the keys whose rate had changed since the round before."""
     turned: tuple[int, ...]
     """Owners in whose load a trend was seen for the first time."""
     peak: float
@@ -91,11 +91,13 @@ class Round:
         self.weight = sum(piece.weight for piece in self.pieces)
         self.capacity = self.accounts.capacity
         self.share = self.weight / self.capacity
-        """What a unit of capacity should carry."""
+        """The load that a unit of capacity should carry."""
         self.ranges = min(tuning.ranges, max(1, tuning.table * 2 // 3 // len(self.accounts.all)))
-        """For each owner, at first: so many that the table has room for half as many again."""
+        """The ranges of each owner, at first: so many that the table has room for half as many
+        again.
+        """
         self.grain = self.weight / len(self.accounts.all) / self.ranges
-        """What the pieces that are dealt weigh, roughly."""
+        """The weight of the pieces that are dealt, roughly."""
         even = 1.0 / (len(self.accounts.all) * self.ranges)
         self.fragment = even / 2
         """Half a grain of space: what one more range costs."""
@@ -201,7 +203,9 @@ class Round:
 
     @property
     def slack(self) -> float:
-        """Of two takers one is as good where it carries no more than this above the other."""
+        """The slack by which takers are compared: one is as good as another that carries no more
+        than this less.
+        """
         return (self.tuning.high - 1.0) * self.share
 
     def noise_of(self, capacity: float) -> float:
@@ -210,11 +214,11 @@ class Round:
         return chance(mean) / mean if self.situation.loads is not None else 0.0
 
     def room(self, account: Account) -> float:
-        """What it could carry more, up to its even share."""
+        """The load that the account has room for, up to its even share."""
         return self.share * account.capacity - account.weight
 
     def of_share(self, account: Account) -> str:
-        """For people: what it carries, as a part of its even share."""
+        """The account's load as a part of its even share, for people to read."""
         return f"{account.use / self.share:.2f} of its share"
 
     def may_move(self, piece: Piece, giver: Account) -> bool:
@@ -251,12 +255,12 @@ class Round:
         return len(self.situation.present) >= min(at_most, self.tuning.table)
 
     def cost(self, piece: Piece) -> float:
-        """Of the budgets: the space that moves."""
+        """The cost of moving a piece: the part of the key space that moves."""
         return self.key_cost if piece.is_one_key else piece.space
 
     @property
     def left(self) -> float:
-        """Of both budgets for balance."""
+        """The part of both budgets for balance that is left."""
         return min(self.budget, self.lasting)
 
     def move(self, piece: Piece, taker: Account, phase: str, reason: str) -> None:
@@ -344,7 +348,7 @@ class Round:
         return parts
 
     def plan(self) -> Plan:
-        """Who should have what, after all phases."""
+        """The plan after all phases."""
         self.pieces.sort(key=lambda piece: piece.start)
         starts = [piece.start for piece in self.pieces]
         owners = RangeMap.at_starts(starts, [piece.owner for piece in self.pieces])

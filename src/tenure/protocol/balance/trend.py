@@ -28,7 +28,7 @@ from tenure.protocol.balance.load import SMOOTHING_NS
 from tenure.protocol.balance.pieces import Piece, Point
 
 LEAST_WEIGHT = 0.3
-"""Of one report, in what is smoothed: rounds that follow upon each other sooner tell no more."""
+"""The least weight of one report in what is smoothed: rounds that follow sooner tell no more."""
 
 
 def hot_keys(pieces: Sequence[Piece], least: float) -> dict[Key, float]:
@@ -42,7 +42,7 @@ class Trend(NamedTuple):
     owner: int
     rises: bool
     then: float
-    """What the key is taken for."""
+    """The rate that the key is assumed to have."""
 
 
 def foresee(

@@ -84,7 +84,7 @@ class _Phases(Joining):
         self.pieces.sort(key=lambda piece: piece.start)
 
     def house(self) -> None:
-        """What has an owner is entered, and what has none is given to those that carry least."""
+        """Enter each range that has an owner; give the others to the owners with the least load."""
         homeless = []
         having = set()
         self.is_housed = True
@@ -125,14 +125,14 @@ class _Phases(Joining):
             part.why = TO_NOBODY
 
     def _set_aside(self, accounts: list[Account]) -> None:
-        """What they have, they keep: the others share the rest."""
+        """Let these owners keep what they have; the others share the rest."""
         if accounts:
             self.weight -= sum(account.weight for account in accounts)
             self.capacity -= sum(account.capacity for account in accounts)
             self.share = self.weight / (self.capacity or 1.0)
 
     def waiting(self) -> dict[Account, Instant]:
-        """Those that came a moment ago, and until when they wait."""
+        """The owners that came a moment ago, and until when they wait."""
         found = {}
         for account in self.accounts.all:
             ready_at = self.arrivals.ready_at(account.incarnation, self.tuning.settling_ns)
@@ -141,7 +141,9 @@ class _Phases(Joining):
         return found
 
     def wait(self) -> None:
-        """Those that came a moment ago have what they were given, and are not filled up yet."""
+        """Leave the owners that came a moment ago what they were given, without filling them up
+        yet.
+        """
         waiting = self.waiting()
         if all(account in waiting for account in self.accounts.all if account.is_open):
             return  # all of them came, and all that there is was dealt to them
@@ -153,7 +155,7 @@ class _Phases(Joining):
         self.accounts.rank()
 
     def turn(self) -> None:
-        """Those whose load has begun to change are left as they are, for this round."""
+        """Leave the owners whose load has begun to change as they are, for this round."""
         for incarnation in self.turning:
             self.accounts.by_incarnation[incarnation].turns = True
         self.accounts.rank()
@@ -261,7 +263,7 @@ class _Phases(Joining):
                 self.arrivals = self.arrivals.without(newcomer.incarnation)
 
     def level(self) -> None:
-        """From the one with most to the one with least, while it is worth it."""
+        """Move ranges from the owner with the most to the one with the least, while it is worth it."""
         too_little = self._have_too_little()
         while (giver := self.accounts.most()) is not None:
             least = self.accounts.open.least()
@@ -389,7 +391,7 @@ class _Phases(Joining):
         return True
 
     def _lumps(self, account: Account) -> list[tuple[float, Key, Piece]]:
-        """Its keys that weigh too much to go just anywhere."""
+        """The account's keys that weigh too much to go just anywhere."""
         alone = self.tuning.alone * self.share * account.capacity
         return [
             (rate, key, piece)

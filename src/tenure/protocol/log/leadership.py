@@ -35,7 +35,7 @@ class LeadershipTiming(Protocol):
 
     @property
     def leadership_ns(self) -> int:
-        """How long a leader may count on leading, from when it sent its last confirmed beat (P19)."""
+        """How long a leader may count on leading since it sent its last confirmed beat (P19)."""
 
     @property
     def beat_ns(self) -> int:

@@ -47,7 +47,7 @@ class Attempt(msgspec.Struct, frozen=True, array_like=True):
     version: Version
     kind: AttemptKind = "first"
     journal: int = 0
-    """From which the lease number is; 0 without one."""
+    """The journal of the lease number; 0 without one."""
 
 
 class Outrun(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -82,7 +82,9 @@ Put: TypeAlias = tuple[str, bytes, bytes | None]
 
 
 class Doomed(NamedTuple):
-    """What goes once the horizon has passed it: a tombstone, or a marker with what it covers."""
+    """An entry that goes once the horizon has passed it: a tombstone, or a marker with what it
+    covers.
+    """
 
     time: bytes
     family: str
@@ -93,7 +95,7 @@ class Doomed(NamedTuple):
 
 
 class MutationAdmitted(msgspec.Struct, frozen=True):
-    """What the replica writes, all of it or nothing."""
+    """The entries that the replica writes, all of them or none."""
 
     puts: list[Put]
     record: RowRecord
@@ -101,11 +103,13 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
     changed: int
     """The xor of the digests of all entries that went and came."""
     marks: Iterable[bytes] = ()
-    """Of what is applied: see `mark_of`. They are found when they are asked for, and only once."""
+    """The marks of what is applied: see `mark_of`. They are found when they are asked for, and only
+    once.
+    """
 
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
-    """What one entry adds to the digest of its row, and takes away when it goes."""
+    """The part of a row's digest that one entry adds, and takes away when it goes."""
     return xxh3_128_intdigest(b"\0".join((family.encode(), key, entry)))
 
 
@@ -118,7 +122,7 @@ def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
 
 
 class _Section:
-    """What a mutation changes of a simple family, or of one super column."""
+    """The changes of a mutation to a simple family, or to one super column."""
 
     def __init__(
         self, shape: FamilyShape, space: str, at: bytes, super_column: bytes | None
@@ -129,7 +133,7 @@ class _Section:
         self.is_cleared = False
         self.base = self.prefix + CELL
         self.values: dict[bytes, bytes | None] = {}
-        """By the keys of their cells."""
+        """The values, by the keys of their cells."""
 
     def add_again(self, key: bytes, value: bytes | None) -> None:
         """Two edits of one column are merged as those of two mutations would be (R1)."""
@@ -152,7 +156,8 @@ class Mutation:
         self._at = at
         self._clears_row = False
         self._families: dict[str, dict[bytes | None, _Section]] = {}
-        """By super column; the section of None comes first, for it has the family's marker."""
+        """The sections by super column; that of None comes first, for it has the family's marker.
+        """
         section: _Section | None = None
         last_family: str | None = None
         last_super: bytes | None = None
@@ -187,7 +192,7 @@ class Mutation:
         return section
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
-        """What `admit` must be given, by family."""
+        """The entries that `admit` must be given, by family."""
         for family, sections in self._families.items():
             keys: list[bytes] = []
             for section in sections.values():
@@ -196,7 +201,7 @@ class Mutation:
             yield family, keys
 
     def marks(self, version: bytes) -> Iterator[bytes]:
-        """Of every entry that it would write, whether it counts or not."""
+        """The mark of every entry that the mutation would write, whether it counts or not."""
         if self._clears_row:
             yield mark_of("", self._at, version)
         for family, sections in self._families.items():

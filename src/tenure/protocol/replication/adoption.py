@@ -85,7 +85,7 @@ class Adopting(Settling):
         return all(state == states[0] for state in states)
 
     def settled(self, state: RowState) -> RowState:
-        """As the state of this adoption."""
+        """The state as this adoption settles it."""
         return msgspec.structs.replace(
             state,
             fence=self._asked.number,

@@ -46,12 +46,12 @@ class CatchingUp:
         self.wake_at = FAR_FUTURE
         self.context = context
         self._on_through = on_through
-        """It is over, and durable."""
+        """The function to call when catching up is over, and durable."""
         self._done: dict[KeyRange, set[NodeId]] = {each: set() for each in gained}
-        """With whom each range has been compared."""
+        """The replicas with which each range has been compared."""
         self._running: list[Comparison] = []
         self._silent: set[NodeId] = set()
-        """Who did not answer last: others are asked rather."""
+        """The replicas that did not answer last: others are asked first."""
         self._is_over = False
 
     def begin(self, now: Instant) -> None:
@@ -119,7 +119,7 @@ class CatchingUp:
 
 
 class Comparison:
-    """With one replica, of one range."""
+    """The comparison of one range with one replica."""
 
     def __init__(self, catching_up: CatchingUp, key_range: KeyRange, source: NodeId) -> None:
         self.range = key_range
@@ -136,7 +136,7 @@ class Comparison:
         self._waiting: list[Key] = []
         """Rows that are not the same, and were not asked for."""
         self._asked: dict[int, Key | None] = {}
-        """By ticket; None for a list of rows."""
+        """The key that each ticket asked for; None for a list of rows."""
 
     def ask(self, now: Instant) -> None:
         """Ask for the next rows, or anew for those that have not come."""
@@ -215,4 +215,4 @@ class Comparison:
 
 
 def _nothing(_: object) -> None:
-    """What was raised is durable when the step is."""
+    """Do nothing: what was raised is durable when the step is."""

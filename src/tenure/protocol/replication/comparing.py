@@ -107,7 +107,7 @@ class Comparing:
         self._context.ask(self, node, body)
 
     def on_told(self, now: Instant, node: NodeId, body: BetweenNodes) -> None:
-        """Somebody has answered."""
+        """A replica has answered."""
         self._context.forget(body.ticket)
         heard = self._asked.pop(body.ticket, None)
         if heard is not None and not self._is_over:
@@ -131,7 +131,7 @@ class Comparing:
         self._go_on(now)
 
     def end(self, now: Instant, *, is_whole: bool) -> None:
-        """It is over."""
+        """End the comparison."""
         if self._is_over:
             return
         self._is_over = True
@@ -197,7 +197,7 @@ class Comparing:
         context.run(ReadSums(self._table, self._range, place), read)
 
     def _when_durable(self, then: Callable[[], None]) -> None:
-        """What is the same now must not be undone by a power failure after that."""
+        """Call `then` when all is durable: what is the same now must stay so after a power failure."""
 
         def durable() -> None:
             if not self._is_over:

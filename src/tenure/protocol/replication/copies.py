@@ -30,13 +30,13 @@ class CopiedRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     table: str
     at: bytes
     record: bytes
-    """As it is kept: see `records`."""
+    """The record as it is kept: see `records`."""
     families: dict[str, list[tuple[bytes, bytes]]]
     """Keys behind the position, and what is kept there: cells, markers and places."""
 
 
 class RangeHorizon(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica has promised and knows in a part of the ring (R24, R25)."""
+    """The promises and the knowledge of a replica in a part of the ring (R24, R25)."""
 
     range: KeyRange
     promised: int
@@ -54,14 +54,14 @@ class FillingPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FillingRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What a node keeps of its filling."""
+    """The record that a node keeps of its filling."""
 
     began: int = 0
     """The version with which the change began: of another one, nothing here counts (R17)."""
     parts: tuple[FillingPart, ...] = ()
 
     def with_part(self, number: int, part: FillingPart) -> "FillingRecord":
-        """With one part as it is now."""
+        """The record with one part as it is now."""
         parts = (*self.parts[:number], part, *self.parts[number + 1 :])
         return FillingRecord(self.began, parts)
 

@@ -29,7 +29,9 @@ from tenure.protocol.replication.steps import (
 from tenure.protocol.topology.records import NodeId
 
 PIECES_AT_ONCE = 2
-"""From one replica: while one is written here, the next is read there."""
+"""The pieces that are asked of one replica at once: while one is written here, the next is read
+there.
+"""
 AGAIN_NS = SECOND_NS
 """After which something is tried again."""
 BUSY_NS = 20 * MILLISECOND_NS
@@ -38,16 +40,16 @@ takes to write some megabytes."""
 TURN_NS = MILLISECOND_NS
 """Between two steps of a wipe, in which requests have their turn."""
 BURST_NS = 50 * MILLISECOND_NS
-"""So far a copy may be ahead of its rate."""
+"""How far a copy may be ahead of its rate."""
 CUT_BYTES = 8
-"""Where a range is cut: so many bytes behind what all of its positions begin with."""
+"""The length at which a range is cut: so many bytes behind what all of its positions begin with."""
 
 
 class Lane(msgspec.Struct):
     """A piece on its way."""
 
     number: int
-    """Of its part."""
+    """The number of its part."""
     source: NodeId
     deadline: Instant
     piece: TakePiece | None = None
@@ -72,7 +74,7 @@ class Copying:
         """All is copied, and durable."""
         self._lanes: dict[int, Lane] = {}
         self._silent: set[NodeId] = set()
-        """Who did not answer last: others are asked rather."""
+        """The replicas that did not answer last: others are asked first."""
         self._free_at = Instant(0)
         """When the next piece may be asked for."""
         self._later: Callable[[], None] | None = None
@@ -102,7 +104,7 @@ class Copying:
         )
 
     def keep_record(self) -> None:
-        """From here on it is a copy of this change."""
+        """Keep the record: from here on it is a copy of this change."""
         count = max(1, self._context.config.copy_parts // len(self._gained))
         parts = [part for each in self._gained for part in split(each, count)]
         record = FillingRecord(self.version, tuple(map(FillingPart, parts)))

@@ -12,12 +12,12 @@ from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
 from tenure.protocol.topology.records import NodeId
 
 WEIGHT = 0.1
-"""Of the last answer, beside those before it."""
+"""The weight of the last answer, beside those before it."""
 FORGOTTEN = 0.98
-"""What counts of a delay after each look."""
+"""The part of a delay that still counts after each look."""
 LOOK_NS = SECOND_NS
 LEAST_NS = MILLISECOND_NS
-"""What is sooner is all the same: it is what processes wait for the processor."""
+"""The least delay that is told apart: processes wait as long for the processor."""
 MOST_ASKED = 10_000
 """Questions without an answer that are remembered: a node may be gone."""
 
@@ -37,7 +37,7 @@ class Delays:
         self._asked[ticket] = node, now
 
     def answered(self, now: Instant, ticket: int) -> bool:
-        """It has answered; whether it is time to look who is the nearest."""
+        """Count an answer; return whether it is time to look which node is the nearest."""
         node, at = self._asked.pop(ticket, (0, now))
         if node:
             self._count(node, now - at)

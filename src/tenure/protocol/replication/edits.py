@@ -21,7 +21,7 @@ class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def size(self) -> int:
-        """What its names and its value take."""
+        """The bytes of its names and its value."""
         return sum(len(each) for each in (self.super, self.name, self.value) if each is not None)
 
 

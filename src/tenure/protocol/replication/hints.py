@@ -23,7 +23,7 @@ from tenure.protocol.topology.messages import HintsFor
 from tenure.protocol.topology.records import NodeId
 
 HANDED_OVER_AT_ONCE = 16
-"""To one node: whoever is back has other things to do as well."""
+"""The hints that are handed over to one node at once: one that is back has other things to do."""
 _NUMBER_BYTES = 8
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(WriteRow)
@@ -39,7 +39,7 @@ class Hint(NamedTuple):
 
 
 class Hints:
-    """What this node keeps for others."""
+    """The hints that this node keeps for others."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -47,7 +47,7 @@ class Hints:
         self._count = 0
         self._bytes = 0
         self._sent: dict[int, tuple[NodeId, Hint]] = {}
-        """By ticket: handed over, and not answered yet."""
+        """The hints by ticket that were handed over, and are not answered yet."""
         self.wake_at = FAR_FUTURE
         self.dropped = 0
 
@@ -136,7 +136,7 @@ class Hints:
         return sum(to == node for to, _ in self._sent.values())
 
     def on_told(self, now: Instant, node: NodeId, body: RowApplied) -> None:
-        """It has it, or does not want it; the next may come."""
+        """The node has the row, or does not want it; the next hint may come."""
         del now
         self._context.forget(body.ticket)
         _, hint = self._sent.pop(body.ticket, (node, None))
@@ -145,14 +145,14 @@ class Hints:
             self._hand_over(node, self._kept.setdefault(node, deque()))
 
     def on_outdated(self, now: Instant) -> None:
-        """It is tried again later."""
+        """The hint is tried again later."""
         del now
 
 
 def as_hint(attempt: Attempt) -> Attempt:
-    """What was written since does not refuse a late write."""
+    """The attempt as a hint: a newer write does not refuse it as late."""
     return msgspec.structs.replace(attempt, kind="merge")
 
 
 def _nothing(_: object) -> None:
-    """Nobody waits for it."""
+    """Do nothing: no caller waits for it."""

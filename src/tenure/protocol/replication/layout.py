@@ -42,21 +42,21 @@ _ALL = (1 << 64) - 1
 
 
 class FamilyShape(msgspec.Struct, frozen=True):
-    """What a replica must know of a family."""
+    """The shape of a family, as a replica must know it."""
 
     name: str
     has_supers: bool = False
     order: Order = "name"
 
     def section(self, position: bytes, super_column: bytes | None) -> bytes:
-        """What all entries of a super column, or of a simple family's row, begin with."""
+        """The beginning of all entries of a super column, or of a simple family's row."""
         if super_column is None:
             return position
         return b"".join((position, CELL, escaped(super_column)))
 
 
 def shapes_of(table: TableRecord) -> dict[str, FamilyShape]:
-    """What a replica must know of the families of a table."""
+    """The shapes of the families of a table, as a replica must know them."""
     return {
         name: FamilyShape(name, bool(family.supers), family.order)
         for name, family in table.families.items()
@@ -64,13 +64,13 @@ def shapes_of(table: TableRecord) -> dict[str, FamilyShape]:
 
 
 def position(key: bytes, kind: RowKind) -> bytes:
-    """Where the row of `key` stands among the rows of its table."""
+    """The position of the row of `key` among the rows of its table."""
     return escaped(key) if kind == "ordered" else xxh3_64_digest(key) + escaped(key)
 
 
 def bound(token: bytes, kind: RowKind) -> bytes:
-    """What all positions of rows that stand at `token` on the ring, or above it, are at or above;
-    and those of all others below.
+    """The least position of rows that stand at `token` on the ring, or above it; all others are
+    below.
     """
     hashed = 0 if kind == "ordered" else HASH_BYTES
     return token[:hashed] + token[hashed:].replace(b"\0", b"\0\xff")
@@ -100,5 +100,5 @@ def place_of(section: bytes, name: bytes, cell: bytes) -> bytes:
 
 
 def number_of(cell: bytes) -> bytes:
-    """What a place says: the lease number of its cell, as bytes."""
+    """The lease number of the cell that a place tells, as bytes."""
     return cell[: VERSION_BYTES - TIME_BYTES]

@@ -18,7 +18,7 @@ DatacentreOf: TypeAlias = Callable[[NodeId], str]
 
 
 class Need(NamedTuple):
-    """So many of these nodes."""
+    """A count of nodes that must answer, and the nodes that may."""
 
     nodes: tuple[NodeId, ...]
     enough: int
@@ -79,7 +79,7 @@ def may_be_met(
 
 
 def fewest(needs: Iterable[Need], nearest_first: Sequence[NodeId]) -> list[NodeId]:
-    """As few of the nodes as meet every need, the nearest first; all of them where none do."""
+    """As few of the nodes as meet every need, the nearest first; all of them if none do."""
     chosen: list[NodeId] = []
     for need in needs:
         missing = need.enough - sum(node in chosen for node in need.nodes)

@@ -13,8 +13,9 @@ PAGE_COLUMNS = 10_000
 PAGE_BYTES = 16 << 20
 """A page ends with the value that brings it above this, so that memory stays bounded."""
 PART_ENTRIES = 20_000
-"""What one replica says of a section has no more entries: tombstones are said too, and do not fill
-a page."""
+"""The most entries in one replica's answer about a section: tombstones are told too, and do not
+fill a page.
+"""
 STEP_ENTRIES = 512
 """Entries that are looked at in one step, after which everything else has its turn."""
 STEP_BYTES = 1 << 20

@@ -11,7 +11,7 @@ _Section = tuple[str, bytes | None]
 
 
 class MemoryRow:
-    """What readers see of one row. The keeper applies every write, in order."""
+    """One row as readers see it. The keeper applies every write, in order."""
 
     def __init__(self, shapes: Mapping[str, FamilyShape]) -> None:
         self._shapes = shapes
@@ -27,7 +27,7 @@ class MemoryRow:
         self.size += len(cell.name) + len(cell.value)
 
     def apply(self, version: Version, edits: Iterable[Edit]) -> None:
-        """What a mutation does, which is newer than all that is here."""
+        """Apply a mutation that is newer than all that is here."""
         for edit in edits:
             if edit.name is None:
                 self._clear(edit)

@@ -53,7 +53,7 @@ class StateMerge:
         self._marks: dict[bytes, None] = {}
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
-        """What `admit` must be given, by family."""
+        """The entries that `admit` must be given, by family."""
         keys: dict[str, list[bytes]] = {}
         for family, key, _ in self._state.entries:
             if family in self._shapes:
@@ -134,7 +134,7 @@ class StateMerge:
                 self._put(*place, None, entry)
 
     def _settled(self, kept: bytes, told: bytes | None) -> bytes:
-        """What the present owner wrote stays; of all else what was told counts."""
+        """Keep what the present owner wrote; of all else what was told counts."""
         if version_of(kept).number >= self._state.adopted:
             return max(kept, told or NOTHING)
         return told or NOTHING

@@ -204,11 +204,11 @@ class AskParts(BetweenNodes, frozen=True, kw_only=True):
 
 
 class PartsTold(BetweenNodes, frozen=True, kw_only=True):
-    """What a replica has, all of one instant, and durable."""
+    """The parts that a replica has, all of one instant, and durable."""
 
     digest: bytes
     parts: tuple[SectionPart, ...] = ()
-    """In the order of the questions; none where only the digest was asked for."""
+    """The parts in the order of the questions; none if only the digest was asked for."""
     sealed: Number = 0
     adopted: Number = 0
     attempt: Number = 0
@@ -237,7 +237,7 @@ class MergeState(BetweenNodes, frozen=True, kw_only=True):
 
 
 class StateMerged(BetweenNodes, frozen=True, kw_only=True):
-    """It is durable."""
+    """The merged state is durable."""
 
     wants_whole: bool = False
     """Nothing was taken: the row was adopted later than here, so all of it is needed."""
@@ -268,7 +268,7 @@ class RowsTold(BetweenNodes, frozen=True, kw_only=True):
     rows: tuple[tuple[bytes, bytes], ...]
     is_all: bool = True
     horizons: tuple[RangeHorizon, ...] = ()
-    """Of the range."""
+    """The horizons of the range."""
 
 
 class AskKeys(BetweenNodes, frozen=True, kw_only=True):
@@ -294,7 +294,7 @@ class AskPiece(BetweenNodes, frozen=True, kw_only=True):
 
     range: KeyRange
     mark: CopyMark = CopyMark()
-    """Those behind it."""
+    """The mark behind which the asked rows are."""
     most_bytes: Number
 
 
@@ -308,7 +308,7 @@ class PieceTold(BetweenNodes, frozen=True, kw_only=True):
     is_all: bool
     """Whether nothing is behind it."""
     horizons: tuple[RangeHorizon, ...] = ()
-    """Of the range."""
+    """The horizons of the range."""
 
 
 class AskSums(BetweenNodes, frozen=True, kw_only=True):
@@ -380,7 +380,7 @@ class AskTopology(BetweenNodes, frozen=True, kw_only=True):
 
 
 class TopologySaid(BetweenNodes, frozen=True, kw_only=True):
-    """By this one."""
+    """The topology of the sender."""
 
     topology: Topology
 
@@ -425,7 +425,7 @@ NodeBody: TypeAlias = (
 
 
 class NodeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
-    """What one node says to another."""
+    """A message from one node to another."""
 
     cluster: ClusterName
     id: ClusterId
@@ -433,5 +433,5 @@ class NodeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_onl
     receiver: NodeId
     """Whoever is at that address now may be another."""
     version: Number
-    """Of the topology that the sender acts by."""
+    """The version of the topology by which the sender acts."""
     body: NodeBody

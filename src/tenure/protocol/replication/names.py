@@ -45,7 +45,7 @@ class NameType(msgspec.Struct, frozen=True):
     """A type that names may have."""
 
     word: str
-    """As errors and a store's own record of its tables say it."""
+    """The word for it in errors, and in a store's own record of its tables."""
     python: type
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Name]

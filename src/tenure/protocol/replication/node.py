@@ -81,7 +81,7 @@ class StoreNode:
         self.upkeep = Upkeep(self.context, random)
         self._has_started = False
         self._keeps: Topology | None = None
-        """What is on its way to the disk."""
+        """The topology that is on its way to the disk."""
         self._parked: list[NodeMessage] = []
 
     def handle(self, now: Instant, event: NodeEvent) -> Output[NodeAction]:
@@ -126,7 +126,7 @@ class StoreNode:
         assert context.under_way >= 0
 
     def report(self, now: Instant) -> NodeReport:
-        """What it does by itself, as it is told to managers."""
+        """The report of the node's upkeep, as managers are told it."""
         hints = self.coordinator.hints
         return NodeReport(
             tended=tuple(each.told(now) for each in self.upkeep.reports.values()),

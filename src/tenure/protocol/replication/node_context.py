@@ -26,11 +26,11 @@ TICKET_BITS = 52
 
 
 def _nothing() -> None:
-    """Nobody minds."""
+    """Do nothing."""
 
 
 class Asker(Protocol):
-    """Somebody who has asked a node something."""
+    """A part of the node that has asked another node something."""
 
     def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked
         """A node has answered."""
@@ -69,7 +69,7 @@ class NodeContext:
         self.config = config
         self.node = config.node
         self.now = Instant(0)
-        """Of the event that is handled."""
+        """The time of the event that is handled."""
         self.topology: Topology = config.topology
         self.now = Instant(0)
         self.down: frozenset[NodeId] = frozenset()
@@ -77,13 +77,13 @@ class NodeContext:
         self.actions: list[NodeAction] = []
         self.to_itself: deque[NodeMessage] = deque()
         self.filling = config.filling
-        """What is kept of it."""
+        """The record that is kept of the filling."""
         self.waiting: list[Waits] = []
-        """For another topology."""
+        """The requests that wait for another topology."""
         self.under_way = 0
         """Requests of clients that are not answered."""
         self.requests = RequestSample()
-        """Where this node is asked as a replica."""
+        """The sample of where this node is asked as a replica."""
         self.changes_durable = 0
         self._alarms: list[tuple[Instant, int, Wakes]] = []
         self._changes = 0
@@ -92,7 +92,7 @@ class NodeContext:
         self._steps: dict[int, tuple[Callable[[Any], None], Callable[[], None]]] = {}
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._changed: dict[tuple[str, Key], int] = {}
-        """By which change a row is as it is now, while that is not durable."""
+        """The change by which a row is as it is now, while that is not durable."""
 
     def draw_ticket(self) -> int:
         """A number that nobody had."""
@@ -132,16 +132,16 @@ class NodeContext:
         return self.topology.at(position(key, record.kind))
 
     def count_request(self, table: str, key: Key) -> None:
-        """As a replica this node was asked for a row."""
+        """Count a request for a row, which this node got as a replica."""
         self.requests.add(position(key, self.topology.tables[table].kind))
 
     def datacentre_of(self, node: NodeId) -> str:
-        """Where it is."""
+        """The datacentre of a node."""
         found = self.topology.node(node)
         return found.datacentre if found else ""
 
     def in_order(self, nodes: Sequence[NodeId]) -> list[NodeId]:
-        """Those that are up, the nearest first; the node itself is the nearest of all (5.7)."""
+        """The nodes that are up, the nearest first; the node itself is the nearest of all (5.7)."""
         up = [node for node in nodes if node not in self.down or node == self.node]
         places = {node: place for place, node in enumerate(self.nearest)}
         return sorted(up, key=lambda node: -1 if node == self.node else places.get(node, len(up)))

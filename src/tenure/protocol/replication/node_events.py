@@ -18,9 +18,9 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     node: NodeId
     topology: Topology
-    """As it was kept when the node last ran."""
+    """The topology as it was kept when the node last ran."""
     patience_ns: int = seconds(5)
-    """What a request may take. After that nobody knows (R9)."""
+    """How long a request may take. After that its outcome is unknown (R9)."""
     spare_ns: int = seconds(0.5)
     """A read asks no more replicas than it needs, and after so long the others."""
     hint_ns: int = seconds(10)
@@ -28,7 +28,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     repair_ns: int = seconds(60)
     """Between two rounds in which replicas are compared."""
     repair_bytes_a_second: int = 16 << 20
-    """What comparing and mending may take."""
+    """The most bytes a second that comparing and mending may take."""
     lag_us: int = HORIZON_LAG_US
     """How old a tombstone becomes before it may go."""
     most_requests: int = 1_000
@@ -36,7 +36,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     most_hints: int = 100_000
     most_hint_bytes: int = 64 << 20
     filling: FillingRecord = FillingRecord()
-    """What was kept of the node's filling."""
+    """The record that was kept of the node's filling."""
     copy_parts: int = 64
     """Into so many parts is what a node gains divided, so that several are copied at once."""
     piece_bytes: int = 1 << 20
@@ -58,7 +58,7 @@ class StoreAsked(msgspec.Struct, frozen=True):
     """A request of a client has arrived."""
 
     client: int
-    """By which the shell knows where the answer goes."""
+    """The number by which the shell knows where the answer goes."""
     request: ClientRequest
 
 
@@ -78,7 +78,7 @@ class StepFailed(msgspec.Struct, frozen=True):
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """So many changes are durable."""
+    """All changes up to this number are durable."""
 
     changes: int
 
@@ -108,7 +108,7 @@ class DelaysMeasured(msgspec.Struct, frozen=True):
 
 
 class CompareAsked(msgspec.Struct, frozen=True):
-    """Somebody wants replicas to be compared now."""
+    """Replicas are to be compared now."""
 
 
 NodeEvent: TypeAlias = (

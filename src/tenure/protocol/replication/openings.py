@@ -10,7 +10,7 @@ from tenure.protocol.topology.records import Address, ClusterId, ClusterName
 from tenure.protocol.topology.tables import TableRecord
 
 DECLARED_TABLES = 1_000
-"""In one message."""
+"""The most tables in one message."""
 
 
 class OpenStore(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
@@ -26,7 +26,7 @@ class StoreOpened(ToClient, frozen=True, kw_only=True):
     cluster: ClusterName
     id: ClusterId
     addresses: tuple[Address, ...]
-    """Of the nodes, this one too."""
+    """The addresses of the nodes, this one included."""
     tables: dict[str, TableRecord]
     """All that there are."""
 

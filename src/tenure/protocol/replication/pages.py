@@ -36,7 +36,7 @@ class Cursor(Protocol):
     """One space of entries, as it was when the cursor was opened."""
 
     def get(self, key: bytes) -> bytes | None:
-        """What is kept at `key`. Ends a walk of this cursor."""
+        """The value that is kept at `key`. Ends a walk of this cursor."""
         ...
 
     def walk(
@@ -65,9 +65,9 @@ class Slice(msgspec.Struct, frozen=True, array_like=True):
     end: bytes | None = None
     """Excluded."""
     reverse: bool = False
-    """From the end."""
+    """Whether the page is read from the end."""
     after: bytes | None = None
-    """Where the page before ended, which was read in the same direction."""
+    """The place at which the page before ended, which was read in the same direction."""
 
 
 class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -26,7 +26,7 @@ from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 def section_part(
     cursors: Cursors, shape: FamilyShape, at: bytes, row_marker: bytes, question: SectionQuestion
 ) -> Steps[SectionPart]:
-    """What there is of what is asked for; `row_marker` is the row's own."""
+    """Read the parts that are asked for; `row_marker` is the row's own."""
     finder = cursors.finder
     section = shape.section(at, question.super)
     own = finder.get(section + MARKER) if shape.has_supers and question.super is not None else None
@@ -100,5 +100,5 @@ def _supers(walker: Cursor, at: bytes, part: Slice) -> tuple[list[bytes], bytes 
 
 
 def place_in_time(name: bytes, cell: bytes) -> bytes:
-    """Where a cell stands in the order of time, as a page's `next` says it."""
+    """The place of a cell in the order of time, as a page's `next` tells it."""
     return inverted(cell[TIME_BYTES : 2 * TIME_BYTES]) + name

@@ -96,7 +96,7 @@ class Reading(ReplicaRequest):
         self.ask(node, body)
 
     def on_time(self, now: Instant) -> None:
-        """Somebody is silent: ask the others, too."""
+        """A replica is silent: ask the others, too."""
         self.wake_at = self.deadline
         if self._mend is None and not self._resolved:
             for node in self.context.in_order(self._everyone):

@@ -254,4 +254,4 @@ class ReplicaPart:
 
 
 def _nothing(_: object) -> None:
-    """Nobody waits for it."""
+    """Do nothing: no caller waits for it."""

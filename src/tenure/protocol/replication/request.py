@@ -24,7 +24,7 @@ class ReplicaRequest:
         self._wake_at = FAR_FUTURE
         self.wake_at = self.deadline
         self.version = 0
-        """Of the topology by which its replicas were found."""
+        """The version of the topology by which its replicas were found."""
         self.is_over = False
         self._tickets: dict[int, NodeId] = {}
         self._waits_for_topology = False
@@ -52,15 +52,15 @@ class ReplicaRequest:
 
     @abstractmethod
     def on_deadline(self, now: Instant) -> None:
-        """Not enough was heard in time."""
+        """Not enough replicas answered in time."""
 
     def on_time(self, now: Instant) -> None:
-        """It is `wake_at`, and not the deadline yet."""
+        """It is time to look again; the deadline is still to come."""
 
     # --- for kinds ---
 
     def needs(self, replicas: Replicas) -> list[Need] | None:
-        """What the level needs; None where the replicas that are up cannot meet it (R5)."""
+        """The nodes that the level needs; None if the replicas that are up cannot meet it (R5)."""
         context = self.context
         self.version = context.topology.version
         here = context.datacentre_of(context.node)
@@ -80,7 +80,7 @@ class ReplicaRequest:
         self._tickets.clear()
 
     def end(self) -> None:
-        """It is over, for everybody."""
+        """End the request, for everybody."""
         self.is_over = True
         self.wake_at = FAR_FUTURE
         self.forget()

@@ -60,7 +60,7 @@ class Resolution:
             self.resolved.append(self._resolve(question, shape, said))
 
     def mend_for(self, node: NodeId) -> RowState | None:
-        """What a replica lacks; None if nothing."""
+        """The state that a replica lacks; None if it lacks nothing."""
         entries, marker = self._lacks[node], self._markers[node]
         if not entries and marker == NOTHING:
             return None

@@ -122,7 +122,7 @@ class Scanning(ClientRequestUnderWay):
         self.ask(node, body)
 
     def on_time(self, now: Instant) -> None:
-        """Somebody is silent: ask the others, too."""
+        """A replica is silent: ask the others, too."""
         del now
         self.wake_at = self.deadline
         if self._piece is not None and not self._reading:
@@ -143,7 +143,7 @@ class Scanning(ClientRequestUnderWay):
             self._read(now)
 
     def _take(self, piece: Replicas) -> None:
-        """What is certain of all lists, and where to go on."""
+        """Take the rows that are certain by all lists, and find where to go on."""
         is_reverse = self._asked.part.reverse
         lower, upper = self._bounds(piece)
         listed = sorted({at for told in self._told.values() for at in told.positions})
@@ -207,7 +207,7 @@ class Scanning(ClientRequestUnderWay):
         self.end()
 
     def on_deadline(self, now: Instant) -> None:
-        """Not all was heard in time."""
+        """Not all replicas answered in time."""
         del now
         self.fail("unavailable")
 

@@ -74,7 +74,7 @@ class RangeUpkeep:
         return self._replicas.phase == "settled"
 
     def needed(self) -> tuple[NodeId, ...]:
-        """Who must promise, and then have all that any of them has (R23)."""
+        """The nodes that must promise, and then have all that any of them has (R23)."""
         return self._replicas.old
 
     def is_current(self) -> bool:

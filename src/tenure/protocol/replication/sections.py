@@ -37,14 +37,15 @@ class SectionQuestion(msgspec.Struct, frozen=True, array_like=True, kw_only=True
 
 
 class SectionPart(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What one replica has there."""
+    """The part of a section that one replica has."""
 
     markers: tuple[bytes, bytes, bytes] = (NOTHING, NOTHING, NOTHING)
-    """Those of the row, of the family and of the super column."""
+    """The markers of the row, of the family and of the super column."""
     cells: tuple[tuple[bytes, bytes], ...] = ()
     """Names and cells that no marker hides, in the order that was asked for."""
     last: bytes | None = None
-    """Where it ends, included: a name, or a place in the order of time; None at the very end."""
+    """The end of the part, included: a name, or a place in the order of time; None at the very end.
+    """
 
     @property
     def marker(self) -> bytes:
@@ -86,7 +87,7 @@ class MergedSection(NamedTuple):
 
     markers: tuple[bytes, bytes, bytes]
     cells: dict[bytes, bytes]
-    """By name: what counts, tombstones too, and also where a marker hides it."""
+    """The cells that count, by name: tombstones too, and cells that a marker hides."""
     sealed: int
 
     def is_live(self, name: bytes) -> bool:
@@ -96,7 +97,7 @@ class MergedSection(NamedTuple):
 
 
 def merge_sections(said: Sequence[SaidPart]) -> MergedSection:
-    """What counts of all parts: below the highest sealed horizon only what was said with it."""
+    """Merge all parts: below the highest sealed horizon only what was told with it counts."""
     sealed = max(each.sealed for each in said)
     markers = [NOTHING] * 3
     cells: dict[bytes, bytes] = {}

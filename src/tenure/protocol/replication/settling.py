@@ -39,11 +39,11 @@ class Settling(ReplicaRequest):
 
     @abstractmethod
     def question(self) -> NodeBody:
-        """What each replica is asked; it answers with its state."""
+        """The question for each replica, which answers with its state."""
 
     @abstractmethod
     def settled(self, state: RowState) -> RowState:
-        """What is given to those that lack it."""
+        """The state that is given to the replicas that lack it."""
 
     @abstractmethod
     def finish(self, now: Instant) -> None:
@@ -133,7 +133,7 @@ class RowMend(Settling):
         return AskState(ticket=self.context.draw_ticket(), table=self.table, key=self.key)
 
     def settled(self, state: RowState) -> RowState:
-        """As it is."""
+        """The state as it is."""
         return state
 
     def finish(self, now: Instant) -> None:

@@ -27,7 +27,7 @@ follow from cells, so they are left out."""
 
 
 class RowState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What a replica has of a row: all of it, or some entries."""
+    """The state of a row on a replica: all of it, or some entries."""
 
     entries: tuple[StateEntry, ...] = ()
     """Sorted."""
@@ -45,7 +45,7 @@ class RowState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     @property
     def adoption(self) -> tuple[int, int]:
-        """By which it was settled last."""
+        """The adoption by which it was settled last."""
         return self.adopted, self.attempt
 
     def is_known_to_count(self, entry: bytes, adoption: tuple[int, int], sealed: int) -> bool:
@@ -62,7 +62,7 @@ def is_marker(entry: bytes) -> bool:
 
 
 def merged(states: Sequence[RowState]) -> RowState:
-    """What all of these say together of the same row; whole if all are."""
+    """The state of a row that all of these tell together; whole if all are."""
     adoption = max(state.adoption for state in states)
     sealed = max(state.sealed for state in states)
     fence, journal = max((state.fence, state.journal) for state in states)

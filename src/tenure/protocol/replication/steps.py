@@ -183,9 +183,9 @@ class TakePiece(msgspec.Struct, frozen=True):
     rows: bytes
     horizons: tuple[RangeHorizon, ...]
     number: int
-    """Of the part of the record of what is filled."""
+    """The number of the part of the filling's record."""
     part: FillingPart
-    """As it is with them."""
+    """The part as it is with these rows."""
 
 
 class CompareRows(msgspec.Struct, frozen=True):
@@ -225,7 +225,7 @@ Step: TypeAlias = (
 
 
 class PartsRead(msgspec.Struct, frozen=True):
-    """What the replica has, and by which horizon and adoption."""
+    """The parts that the replica has, and by which horizon and adoption."""
 
     parts: tuple[SectionPart, ...]
     sealed: int
@@ -284,7 +284,7 @@ class SumsRead(msgspec.Struct, frozen=True):
 
 
 class DoomedFound(msgspec.Struct, frozen=True):
-    """Its time; 0 if there is nothing."""
+    """The time of the entry; 0 if there is none."""
 
     time: int
 
@@ -326,7 +326,7 @@ class RangeWiped(msgspec.Struct, frozen=True):
 
 
 class FillingBegun(msgspec.Struct, frozen=True):
-    """It is kept."""
+    """The record of the filling is kept."""
 
 
 class PieceRead(msgspec.Struct, frozen=True):

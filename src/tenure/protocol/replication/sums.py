@@ -50,12 +50,12 @@ def inner_places(place: int) -> range:
 
 
 def digest_of_sums(packed: bytes) -> bytes:
-    """What is sent first."""
+    """The digest of the sums, which is sent first."""
     return xxh3_128_digest(packed)
 
 
 def differing(one: bytes, other: bytes) -> Iterator[int]:
-    """Where packed sums are not the same. Most are: so many are compared at once first."""
+    """The places at which packed sums differ. Most do not: so many are compared at once first."""
     length = min(len(one), len(other)) // SUM_BYTES * SUM_BYTES
     for first in range(0, length, _COMPARED_AT_ONCE):
         after = min(first + _COMPARED_AT_ONCE, length)

@@ -46,7 +46,7 @@ class RangeReport(msgspec.Struct, frozen=True, kw_only=True):
     held_back_by: tuple[NodeId, ...] = ()
 
     def told(self, now: Instant) -> RangeTended:
-        """As it is told to managers."""
+        """The upkeep of the range, as managers are told it."""
         return RangeTended(
             start=self.range.start,
             end=self.range.end,
@@ -71,12 +71,12 @@ class Upkeep:
         self._ranges: deque[Replicas] = deque()
         self._work: RangeUpkeep | None = None
         self._version = 0
-        """Of the topology by which the round runs."""
+        """The version of the topology by which the round runs."""
         self._began = Instant(0)
         self.wake_at = FAR_FUTURE
         self.reports: dict[KeyRange, RangeReport] = {}
         self.weights: tuple[RangeWeight, ...] = ()
-        """What the ranges weigh that this node replicates."""
+        """The weights of the ranges that this node replicates."""
         self.weighed = 0
         """How often that was found out."""
 

@@ -19,10 +19,10 @@ class Version(NamedTuple):
 
     number: int
     time: int
-    """In microseconds since 1970."""
+    """The time in microseconds since 1970."""
 
     def packed(self) -> bytes:
-        """As bytes in the order of versions."""
+        """The version as bytes that sort as versions do."""
         return _PAIR.pack(self.number, self.time)
 
 

@@ -18,14 +18,14 @@ from tenure.protocol.topology.messages import RangeWeight
 from tenure.protocol.topology.records import Position
 
 PARTS = 64
-"""Of one node: as many as a manager takes."""
+"""The parts of one node: as many as a manager takes."""
 KEPT_REQUESTS = 1_024
 OWN_PART_BYTES = 256
 """A longer position has no part of its own: bounds are told again and again."""
 
 
 class RequestSample:
-    """Where requests went: the position of every n-th."""
+    """A sample of where requests went: the position of every n-th."""
 
     def __init__(self) -> None:
         self._began = Instant(0)
@@ -56,7 +56,7 @@ class RequestSample:
 def parts_of(
     ranges: Sequence[KeyRange], sizes: Mapping[Position, float], rates: Mapping[Position, float]
 ) -> tuple[RangeWeight, ...]:
-    """What these ranges, in order, weigh: bytes and requests a second by position, put together."""
+    """The weights of these ranges, which are in order: bytes and requests a second by position."""
     positions = sorted({*sizes, *rates})
     all_bytes, all_rates = sum(sizes.values()), sum(rates.values())
 
@@ -86,7 +86,9 @@ def parts_of(
 def _cuts(
     whole: KeyRange, positions: Sequence[Position], shares: Sequence[float], most: float
 ) -> Iterator[Position]:
-    """Where a range is cut so that no part but a single row is heavier than `most`."""
+    """The positions at which a range is cut so that no part but a single row is heavier than
+    `most`.
+    """
     weight, last = 0.0, whole.start
     for place, (at, share) in enumerate(zip(positions, shares, strict=True)):
         if weight and weight + share > most:

@@ -117,7 +117,7 @@ class RowWriting(ClientRequestUnderWay):
 
 
 def _gravity(refused: Refused) -> tuple[int, int]:
-    """Of several refusals the client is told the one that it can do least about."""
+    """The rank of a refusal: of several, the client is told the one that it can do least about."""
     match refused:
         case Outrun(newest):
             return 0, newest.time
