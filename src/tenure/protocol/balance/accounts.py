@@ -93,7 +93,7 @@ class Ranking:
         return None
 
     def nearest(self, zone: str | None, slack: float) -> Account | None:
-        """The account with the least load; one of `zone` if it has at most `slack` more than that."""
+        """The account with the least load; one of `zone` if it has at most `slack` more."""
         least, near = self.least(), self.least(zone)
         if least is None or near is None or near.fill > least.fill + slack:
             return least

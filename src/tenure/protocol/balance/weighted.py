@@ -263,7 +263,7 @@ class _Phases(Joining):
                 self.arrivals = self.arrivals.without(newcomer.incarnation)
 
     def level(self) -> None:
-        """Move ranges from the owner with the most to the one with the least, while it is worth it."""
+        """Move ranges from the owner with most to the one with least, while it is worth it."""
         too_little = self._have_too_little()
         while (giver := self.accounts.most()) is not None:
             least = self.accounts.open.least()

@@ -197,7 +197,7 @@ class Comparing:
         context.run(ReadSums(self._table, self._range, place), read)
 
     def _when_durable(self, then: Callable[[], None]) -> None:
-        """Call `then` when all is durable: what is the same now must stay so after a power failure."""
+        """Call `then` when all is durable: what is the same must stay so after a power failure."""
 
         def durable() -> None:
             if not self._is_over:

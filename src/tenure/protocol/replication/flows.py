@@ -50,7 +50,7 @@ def page(shape: FamilyShape, super_column: bytes | None, part: Slice) -> Flow[Ce
 def _confirmed(
     family: str, super_column: bytes | None, part: Slice, found: Resolved
 ) -> Flow[Resolved]:
-    """Look up with all replicas, by name, the columns that some listed in the order of time (R8)."""
+    """Look up with all replicas, by name, the columns that some listed by time (R8)."""
     [named] = yield [SectionQuestion(family=family, super=super_column, names=found.unconfirmed)]
     placed = sorted(
         ((place_in_time(name, cell), name, cell) for name, cell in named.cells),
