@@ -96,9 +96,9 @@ class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     protocol: int | None = None
     """The version of the protocol that is spoken with it, as far as it is known."""
     steering: str = ""
-    """What an operator ordered: cordoned, drained or evicted; otherwise empty, or stuck."""
+    """The operator's order for it: cordoned, drained or evicted; otherwise empty, or stuck."""
     load: float = 0.0
-    """What is asked of its ranges a second, as far as owners have told."""
+    """The requests a second for its ranges, as far as owners have told."""
     same_address: str = ""
     """Another living owner that announces the same address; empty if no owner does."""
     volume: VolumeReport | None = None
@@ -113,8 +113,9 @@ class Owners(msgspec.Struct, frozen=True, omit_defaults=True):
     pool: str
     owners: tuple[OwnerSummary, ...]
     connections: tuple[Connection | None, ...] = ()
-    """On which they asked last, in the same order, for whoever knows which protocol is spoken on
-    each; nobody else is told."""
+    """The connections on which they asked last, in the same order, for a shell that knows which
+    protocol each speaks; it is told to nobody else.
+    """
 
 
 class NamedOwner(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,24 +208,24 @@ class Steered(msgspec.Struct, frozen=True, kw_only=True):
     """False where it was so already."""
     dry_run: bool
     flows: tuple[Flow, ...]
-    """What moves because of it, and would not without."""
+    """The ranges that move because of it, and would not without it."""
     steering: SteeringSummary
     """All that holds now, or would."""
     ranges: int = 0
-    """What the owner that is named has at the moment."""
+    """The ranges that the named owner has at the moment."""
     hold_seconds: float = 0.0
-    """For an eviction: after how long the ranges are free."""
+    """After an eviction, how soon the ranges are free."""
 
 
 class HeldBackMove(msgspec.Struct, frozen=True):
-    """What the policy would do, and why it does not."""
+    """A move that the policy would make, and why it does not."""
 
     what: str
     why: str
 
 
 class PlanRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What the policy would do now, as it is steered."""
+    """The plan that the policy would make now, as it is steered."""
 
     pool: str
     policy: str
@@ -252,7 +253,7 @@ class KeyExplained(Location, frozen=True, kw_only=True):
     joined_seconds_ago: float | None
     """When the owner joined; None where that was before the leader remembers anything."""
     planned: str | None
-    """Who should have it by the present plan."""
+    """The owner that should have it by the present plan."""
     pinned_to: str | None
     moves: tuple[PastMove, ...]
     """The latest first."""
@@ -280,7 +281,7 @@ class Impossible(msgspec.Struct, frozen=True):
     missing: bool = False
     """Whether what it names does not exist."""
     way_out: str = ""
-    """Where the kind of the question does not say it."""
+    """The way out, if the kind of the question does not tell it."""
 
 
 class QuestionFailed(msgspec.Struct, frozen=True):

@@ -16,14 +16,14 @@ from tenure.protocol.lease.messages import Process
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look at a pid showed. None stands for what could not be read."""
+    """The findings of one look at a pid. None stands for what could not be read."""
 
     seen_from: Process | None
-    """Who looked, as it sees itself at this moment."""
+    """The process that looked, as it sees itself at this moment."""
     is_there: bool | None = None
     """Whether a process has the pid at all."""
     start_time: int | None = None
-    """Of whoever has it."""
+    """The start time of the process that has the pid."""
     first_thread_ended: bool = False
     has_other_threads: bool | None = None
 

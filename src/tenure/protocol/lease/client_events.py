@@ -23,7 +23,7 @@ class ManagerLost(msgspec.Struct, frozen=True):
 
 
 class ManagersNamed(msgspec.Struct, frozen=True):
-    """From here on these are the managers."""
+    """These are the managers from here on."""
 
     managers: tuple[str, ...]
 

@@ -32,11 +32,13 @@ class LeaseHistory:
         self.promise_ns = state.promise_ns
         self.waited_out = state.waited_out
         self.secret = state.secret
-        """With which receipts are sealed; empty where no leader has drawn one."""
+        """The secret with which receipts are sealed; empty if no leader has drawn one."""
         self.older = state.older
         """Another journal, of which clients were heard; 0 for none."""
         self.first = Counters(state.next_number, state.next_incarnation)
-        """With what a pool begins that is not known here: higher than any that is forgotten."""
+        """The numbers with which a pool begins that is not known here: higher than any that is
+        forgotten.
+        """
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
         for table in self.tables.values():
             table.laid_lsn = lsn
@@ -75,7 +77,7 @@ class LeaseHistory:
         return Counters(former.next_number, former.next_incarnation) if former else self.first
 
     def _forget_deleted(self) -> None:
-        """Of too many, forget the one with the lowest numbers: a new pool skips those."""
+        """If there are too many, forget the pool with the lowest numbers."""
         deleted = [table for table in self.tables.values() if table.is_deleted]
         if len(deleted) > DELETED_KEPT:
             lowest = min(deleted, key=lambda table: (table.next_number, table.pool))
@@ -114,7 +116,7 @@ class LeaseHistory:
         )
 
     def invariants(self) -> None:
-        """Those of every table."""
+        """The invariants of every table hold."""
         for table in self.tables.values():
             table.invariants()
         self.clusters.invariants()

@@ -28,17 +28,19 @@ from tenure.protocol.lease.table_columns import TableColumns
 Name: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")
 ]
-"""Of a pool or an owner: it stands in URLs, logs and terminals, so no control characters."""
+"""The name of a pool or an owner: it stands in URLs, logs and terminals, so it has no control
+characters.
+"""
 Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 """Whatever clients of the pool understand; the longest URL that is safe in practice."""
 TEXT_CHARACTERS = 2000
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
-"""For people to read."""
+"""A text for people to read."""
 EndKey: TypeAlias = Key | None
 ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """How far the journal went, sealed by a leader: a client keeps the latest, and shows it (P22)."""
 Fingerprint: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
-"""Of all that an owner holds by range and number: see `fingerprints`."""
+"""The fingerprint of all that an owner holds, by range and number: see `fingerprints`."""
 BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 """Drawn by the kernel at each start of a machine; a UUID in text."""
 Mark = Literal["renewed", "granted", "recalled"]
@@ -74,12 +76,13 @@ class Leased(RangeItem, frozen=True, kw_only=True):
     since: Number
     mark: Mark
     handed: Number = 0
-    """For a grant with state: the number under which the state was served last; otherwise 0."""
+    """In a grant with state, the number under which the state was served last; otherwise 0."""
     former: Number = 0
-    """For a range that was renumbered while it was held: the number before; otherwise 0. The owner
-    goes on holding it, under `number`."""
+    """The number of a range before it was renumbered while it was held; otherwise 0. The owner goes
+    on holding it, under `number`.
+    """
     quiet_ns: Number = 0
-    """For a grant: how long caches may still hit what an earlier owner let them read (V13)."""
+    """In a grant, how long caches may still hit what an earlier owner let them read (V13)."""
 
 
 class Copy(RangeItem, frozen=True, kw_only=True):
@@ -100,7 +103,7 @@ class HandOff(RangeItem, frozen=True, kw_only=True):
     taker: Number
     """The incarnation that is to have it."""
     address: Address
-    """Where that one takes state."""
+    """The address at which the taker takes state."""
     secret: Nonce = 0
     """Drawn for this order, and told to the two owners alone: the source shows it to the taker. 0
     from a manager that draws none."""
@@ -135,7 +138,7 @@ class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=
     name: Name
     address: Address
     cache: Address | None = None
-    """Where it takes caches; None where it takes none."""
+    """The address at which the owner takes caches; None if it takes none."""
 
 
 class Process(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
@@ -148,11 +151,11 @@ class Process(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
     """The inode number of the namespace whose clock `start_time` is read from."""
     pid: Number
     start_time: Number
-    """In clock ticks since the machine started, just as the kernel prints it."""
+    """The start time in clock ticks since the machine started, just as the kernel prints it."""
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """From where the same pid, and the same start time, mean the same."""
+        """The place in which the same pid and the same start time mean the same process."""
         return self.boot_id, self.pid_namespace, self.time_namespace
 
 
@@ -160,7 +163,7 @@ class Process(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
 
 
 class Hello(Message, frozen=True, kw_only=True):
-    """Who leads? Changes nothing."""
+    """Ask who leads. Changes nothing."""
 
     pool: Name
     token: Nonce
@@ -172,8 +175,9 @@ class Hello(Message, frozen=True, kw_only=True):
     name: Text = ""
     """The owner's, for the manager's log."""
     receipt: ReceiptBytes = b""
-    """Of the last answer that its owner took: whoever leads on an old copy learns it from here, as
-    its leadership may be one that the owner does not follow."""
+    """The receipt of the last answer that its owner took: a leader on an old copy learns from it,
+    as its leadership may be one that the owner does not follow.
+    """
 
 
 class Join(Message, frozen=True, kw_only=True):
@@ -181,7 +185,9 @@ class Join(Message, frozen=True, kw_only=True):
 
     pool: Name
     kind: PoolKind | None
-    """What the owner takes the pool to be; the pool is created so where the manager allows it."""
+    """The kind that the owner takes the pool to be; if the manager allows it, the pool is created
+    so.
+    """
     name: Name
     address: Address
     owner_nonce: Nonce
@@ -192,35 +198,35 @@ class Join(Message, frozen=True, kw_only=True):
     process: Process | None = None
     """The owner's; None where it cannot say, and then nobody can attest its death."""
     hand_off: Address | None = None
-    """Where it takes the state of ranges from other owners; None where it cannot."""
+    """The address at which the owner takes the state of ranges from others; None if it cannot."""
     reads_ns: Number = 0
     """The longest volume lease that it will ever give to a cache; 0 where it gives none (V11)."""
     cache: Address | None = None
-    """Where it takes caches; None where it takes none."""
+    """The address at which the owner takes caches; None if it takes none."""
 
 
 class RangeLoad(RangeItem, frozen=True, kw_only=True):
-    """What was asked of one range."""
+    """The requests for one range."""
 
     rate: float
     """A second: checks, or whatever the owner records."""
 
 
 class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """What was asked of one key."""
+    """The requests for one key."""
 
     key: Key
     rate: float
 
 
 class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What an owner has counted in the last `span_ns`. A hint: if it is lost or late, it does no
-    harm.
+    """The counts of an owner in the last `span_ns`. They are a hint: no harm is done if they are
+    lost or late.
     """
 
     span_ns: Number
     ranges: tuple[RangeLoad, ...]
-    """Of what it held all that time, in order."""
+    """The loads of the ranges that it held all that time, in order."""
     hottest: tuple[KeyLoad, ...] = ()
 
 
@@ -241,14 +247,16 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     load: LoadReport | None = None
     """Once every renewal's time; policies are told, leases do not depend on it."""
     receipt: ReceiptBytes = b""
-    """Of the last answer that its owner took."""
+    """The receipt of the last answer that its owner took."""
     letting_go: tuple[Held, ...] = ()
     """Ranges, numbered 0, that the application had and has not let go of: a grant of one of them is
     not taken."""
     knows_former: bool = False
-    """Its owner reads `Leased.former`, so that what it holds may be renumbered (P11)."""
+    """Whether the owner reads `Leased.former`, so that what it holds may be renumbered (P11)."""
     report: TierReport | None = None
-    """What its owner runs beside its leases, to be shown; None where that is nothing."""
+    """A report of what the owner runs beside its leases, for people to see; None if it runs
+    nothing.
+    """
 
 
 class ShortRequest(Message, frozen=True, kw_only=True):
@@ -268,7 +276,9 @@ class ShortRequest(Message, frozen=True, kw_only=True):
     leadership: Number
     fingerprint: Fingerprint
     load: LoadReport | None = None
-    """As in a `LeaseRequest`; one without ranges says that nothing was asked of any that it has."""
+    """The load, as in a `LeaseRequest`; one without ranges says that there were no requests for
+    any.
+    """
     receipt: ReceiptBytes = b""
     report: TierReport | None = None
 
@@ -279,7 +289,7 @@ class Attested(Message, frozen=True, kw_only=True):
     pool: Name
     incarnation: Number
     process: Process
-    """Of the dead, as the question named it."""
+    """The dead process, as the question named it."""
     witness: Process
     """The owner that has looked, and its place."""
     owner_nonce: Nonce
@@ -297,10 +307,10 @@ class Introduction(Message, frozen=True, kw_only=True):
     leadership: Number
     manager_nonce: Nonce
     token: Nonce = 0
-    """Of the Hello that it answers; 0 where it answers a request with another nonce."""
+    """The token of the Hello that it answers; 0 if it answers a request with another nonce."""
     owner_nonce: Nonce = 0
     sequence: Number = 0
-    """Of the request that it answers, with the owner's nonce."""
+    """The number of the request that it answers, with the owner's nonce."""
 
 
 class LeaseResponse(Message, frozen=True, kw_only=True):
@@ -316,7 +326,7 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     renew_ns: Number
     leases: tuple[Leased, ...]
     copies: tuple[Held, ...] = ()
-    """Of the request's, those that still count: any other is to be discarded."""
+    """The copies in the request that still count: any other is to be discarded."""
     hand_offs: tuple[HandOff, ...] = ()
     """All that is to be handed over now: any other that is under way is to be given up."""
     receipt: ReceiptBytes = b""
@@ -326,12 +336,14 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     same_address: Text = ""
     """The name of another living owner that announces the same address; otherwise empty."""
     reads_ns: Number = 0
-    """What the journal has of `Join.reads_ns`; 0 from a manager that would not tell the next owner
-    how long caches may hit. The owner gives no longer volume lease (V11, V13)."""
+    """The journal's value of `Join.reads_ns`; 0 from a manager that would not tell the next owner
+    how long caches may hit. The owner gives no longer volume lease (V11, V13).
+    """
     fingerprint: Fingerprint = b""
-    """Of all that it lists, where that is all renewed: the owner may ask with a `ShortRequest` for
-    as long as this is what it holds. Empty where anything else is said, from a manager that knows
-    no such requests, and on a connection that carries none."""
+    """The fingerprint of all that it lists, if that is all renewed: the owner may ask with a
+    `ShortRequest` for as long as it holds just this. Empty if anything else is said, from a manager
+    that knows no such requests, and on a connection that carries none.
+    """
 
 
 class ShortResponse(Message, frozen=True, kw_only=True):
@@ -389,7 +401,7 @@ class Standby(Message, frozen=True, kw_only=True):
 
 
 class Sync(Message, frozen=True, kw_only=True):
-    """What has changed since? Also the heartbeat: contact counts from when it was sent (P17)."""
+    """Ask what has changed since. Also the heartbeat: contact counts from when it was sent (P17)."""
 
     pool: Name
     sequence: Number
@@ -399,13 +411,13 @@ class Sync(Message, frozen=True, kw_only=True):
     nonce: Nonce
     """The lookup's own, drawn when it starts, so that an answer to an earlier life is not taken."""
     receipt: ReceiptBytes = b""
-    """Of the last answer or push that the lookup took."""
+    """The receipt of the last answer or push that the lookup took."""
     reads_columns: bool = False
-    """It can be told a whole table as `SyncResponse.columns`."""
+    """Whether the lookup can be told a whole table as columns."""
 
 
 class SyncResponse(Message, frozen=True, kw_only=True):
-    """What changed after the lookup's LSN, or the whole table; the lookup is then at `lsn`."""
+    """The changes after the lookup's LSN, or the whole table; the lookup is then at `lsn`."""
 
     sequence: Number
     nonce: Nonce

@@ -22,7 +22,7 @@ from tenure.protocol.log.journal import LogAction, LogEvent
 from tenure.protocol.topology.history import AnyClusterRecord, ClusterState
 
 Secret: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
-"""Of a journal and its managers; nobody else is told."""
+"""The secret of a journal and its managers; nobody else is told it."""
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -40,7 +40,9 @@ class TookOver(Record, frozen=True, kw_only=True):
     promise_ns: Number
     manager: str
     secret: Secret = b""
-    """With which leaders of this journal seal receipts; empty where an older manager took over."""
+    """The secret with which leaders of this journal seal receipts; empty if an older manager took
+    over.
+    """
 
 
 class PromiseLowered(Record, frozen=True, kw_only=True):
@@ -118,9 +120,9 @@ class Steering(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """
 
     cordoned: tuple[Name, ...] = ()
-    """They keep what they have, and are given nothing new."""
+    """The owners that keep what they have, and are given nothing new."""
     drained: tuple[Name, ...] = ()
-    """They are planned for nothing."""
+    """The owners that are planned for nothing."""
     evicted: tuple[Number, ...] = ()
     """Incarnations that are no longer renewed."""
     pins: tuple[tuple[Key, Name], ...] = ()
@@ -142,7 +144,7 @@ class Changed(Record, frozen=True, kw_only=True):
     handed: Number = 0
     """The number under which the state that the entries' owner now has was last served; or 0."""
     steering: Steering | None = None
-    """From here on; None where it stays as it is."""
+    """The steering from here on; None if it stays as it is."""
     deleted: bool = False
     """The pool is gone, but for its numbers, which go on if it is created again. To older managers,
     which pass over this field, it is an empty pool; if one lets an owner join, it is there again.
@@ -205,12 +207,13 @@ class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     secret: Secret = b""
     older: JournalId = 0
     next_number: Number = 1
-    """With what a pool begins that no pool here is the former of: more than any had that was
-    deleted and forgotten, or lost with a journal's end."""
+    """The number with which a pool begins that no pool here is the former of: higher than any that
+    was deleted and forgotten, or lost with a journal's end.
+    """
     next_incarnation: Number = 1
     clusters: tuple[ClusterState, ...] = ()
     versions_passed: Number = 0
-    """By so much versions of topologies are above LSNs."""
+    """The difference between versions of topologies and LSNs."""
 
 
 JournalAction: TypeAlias = LogAction[AnyRecord, State]

@@ -33,7 +33,7 @@ class VolumeReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     readers: Number
     leases: Number
-    """On objects, of all readers together."""
+    """The leases on objects, of all readers together."""
     unacknowledged: Number
     """Invalidations."""
     writes: Number

@@ -17,14 +17,17 @@ from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
 FIRST_PAUSE_NS = 100 * MILLISECOND_NS
 """A new leader of the default preset answers about 2 s after a crash: asked 5 times until then."""
 LONGEST_PAUSE_NS = 2_000 * MILLISECOND_NS
-"""With ten thousand clients, five thousand small messages a second to each manager."""
+"""The longest pause: with ten thousand clients, five thousand small messages a second to each
+manager.
+"""
 HOLDERS_PAUSE_NS = 1_000 * MILLISECOND_NS
-"""Of whoever looks for a leader and holds something, before it is jittered: so it asks every 1.5 s
-at least, and a manager that listens for two seconds hears it (`leader.first_start`)."""
+"""The pause of an owner that looks for a leader and holds something, before jitter: so it asks
+every 1.5 s at least, and a manager that listens for two seconds hears it (`leader.first_start`).
+"""
 
 
 class Patience:
-    """What one asker has learned about how long answers take."""
+    """The knowledge of one asker about how long answers take."""
 
     def __init__(self) -> None:
         self._asking_since: Instant | None = None
@@ -44,12 +47,12 @@ class Patience:
         self._learned_ns = 2 * round_trip_ns
 
     def heard(self) -> None:
-        """Somebody is there, though the message at hand is not answered yet."""
+        """A manager is there, though the message at hand is not answered yet."""
         self._asking_since = None
 
     @property
     def needed_ns(self) -> int:
-        """For how long to wait for the answer of somebody who is being looked for."""
+        """How long to wait for the answer of a manager that is being looked for."""
         return min(self._learned_ns, LONGEST_PAUSE_NS)
 
 
@@ -118,7 +121,7 @@ class Silence:
         return words
 
     def speak(self, now: Instant) -> str:
-        """It is worth a word now, and not again before a manager has answered."""
+        """The word to tell now, and not again before a manager has answered."""
         self.speaks_at, self._has_spoken = FAR_FUTURE, True
         return self.why(now)
 

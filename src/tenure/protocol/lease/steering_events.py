@@ -77,13 +77,13 @@ SteeringCommand: TypeAlias = (
 
 
 class ReadPlan(msgspec.Struct, frozen=True):
-    """What would the policy do now, and why not more?"""
+    """Ask what the policy would do now, and why not more."""
 
     pool: str
 
 
 class ExplainKey(msgspec.Struct, frozen=True):
-    """Who has this key, since when, where was it before, and why did it move?"""
+    """Ask who has this key, since when, where it was before, and why it moved."""
 
     pool: str
     key: Key

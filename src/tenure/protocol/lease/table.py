@@ -45,7 +45,7 @@ BEGINNING = Counters()
 
 
 class Right(NamedTuple):
-    """What the table says of a range."""
+    """The table's words about a range."""
 
     owner: int
     """The incarnation that has it; NOBODY where it is free."""
@@ -55,7 +55,7 @@ class Right(NamedTuple):
 
 
 def owners_of(rights: RangeMap[Right]) -> RangeMap[int]:
-    """Who has each range."""
+    """The owner of each range."""
     return RangeMap.at_starts(rights.starts(), [right.owner for right in rights.values()])
 
 
@@ -73,15 +73,17 @@ class LeaseTable:
         self.split_points: tuple[Key, ...] = created.split_points
         self.rights = RangeMap(Right(NOBODY, first.number, first.number))
         self.handed: RangeMap[int] = RangeMap(NOT_HANDED)
-        """Where a range was granted with its state: the number under which that was served last.
-        It names the one copy that belongs to the grant (P13)."""
+        """The number under which the state of a range was served last that was granted with it. It
+        names the one copy that belongs to the grant (P13).
+        """
         self.former: RangeMap[int] = RangeMap(NOT_RENUMBERED)
-        """Where a range was renumbered while it was held: the number before. Its owner may not have
-        been told, and goes on listing that (P11)."""
+        """The number of a range before it was renumbered while it was held. Its owner may not have
+        been told, and goes on listing that number (P11).
+        """
         self.steering = UNSTEERED
         self.members: dict[int, MemberRecord] = {}
         self.characters = 0
-        """Of all members' names and addresses."""
+        """The characters of all members' names and addresses."""
         self.numbered: dict[str, tuple[int, int]] = {}
         self.next_number: int = first.number + 1
         self.next_incarnation: int = first.incarnation
@@ -89,11 +91,12 @@ class LeaseTable:
         self.reads_ns = 0
         """The longest volume lease that any owner, past or present, may have given (V13)."""
         self.laid_lsn = 0
-        """Of the last record that may have laid entries: whoever knows the table after it, of the
-        same journal, knows the table as it is."""
+        """The LSN of the last record that may have laid entries: anybody who knows the table after
+        it, of the same journal, knows the table as it is.
+        """
         self._held: dict[int, tuple[Held, ...]] = {}
         self._changed: dict[int, list[KeyRange]] = {}
-        """Of owners whose list was known and is out of date: what they had, and were given."""
+        """The ranges that were had by, or given to, owners whose list is out of date."""
         self._entries: tuple[Entry, ...] | None = None
         self._columns: TableColumns | None = None
 
@@ -182,7 +185,7 @@ class LeaseTable:
     # --- reading ---
 
     def held_by(self, incarnation: int) -> tuple[Held, ...]:
-        """What the table gives `incarnation`, in order, as its owner would list it."""
+        """The ranges that the table gives `incarnation`, in order, as its owner would list them."""
         if incarnation not in self._held:
             changed = self._changed.pop(incarnation, None)
             if changed is None:
@@ -204,7 +207,9 @@ class LeaseTable:
         return tuple(found[start] for start in sorted(found))
 
     def _list_held(self, incarnation: int) -> None:
-        """In one go for all of whom it is not known: after a takeover that is every owner."""
+        """List what is held, in one go for all whose list is not known: after a takeover that is
+        every owner.
+        """
         found: dict[int, list[Held]] = {incarnation: []}
         for key_range, right in self.rights:
             if right.owner != NOBODY and right.owner not in self._held:
@@ -213,8 +218,8 @@ class LeaseTable:
         self._held.update((owner, tuple(held)) for owner, held in found.items())
 
     def not_listed(self, incarnation: int, held: tuple[Held, ...]) -> list[KeyRange]:
-        """What `incarnation` has and `held` does not name, by range and number. What was renumbered
-        is named by the number before, until its owner has heard of that (P11).
+        """The ranges that `incarnation` has and `held` does not name, by range and number. A range
+        that was renumbered is named by the number before, until its owner has heard of that (P11).
         """
         listed = RangeMap.of(((item.range, item.number) for item in held), 0)
         return [
@@ -245,7 +250,7 @@ class LeaseTable:
         return self._columns
 
     def owners(self) -> RangeMap[int]:
-        """Who has each range."""
+        """The owner of each range."""
         return owners_of(self.rights)
 
     def within(self, key_range: KeyRange) -> Iterator[tuple[KeyRange, Right]]:
@@ -332,7 +337,7 @@ def entry_of(key_range: KeyRange, right: Right) -> Entry:
 
 
 def columns_of(starts: Sequence[Key], rights: Sequence[Right]) -> TableColumns:
-    """What the table says from each start on, as columns."""
+    """The table from each start on, as columns."""
     after_first, lengths = packed_starts(starts[1:])
     return TableColumns(
         ranges=len(starts),
@@ -345,7 +350,7 @@ def columns_of(starts: Sequence[Key], rights: Sequence[Right]) -> TableColumns:
 
 
 def entries_of(columns: TableColumns) -> tuple[Entry, ...]:
-    """What columns say, as entries."""
+    """The entries that columns tell."""
     starts = columns.all_starts()
     said = (columns.all_owners(), columns.all_numbers(), columns.all_sinces())
     return tuple(

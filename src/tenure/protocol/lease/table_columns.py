@@ -19,9 +19,9 @@ from tenure.base.ranges import LOWEST
 from tenure.protocol.lease.limits import RANGES_PER_TABLE
 
 DIGEST_BYTES = 8
-"""Of every start in a hashed pool, but for the first."""
+"""The bytes of every start in a hashed pool, but for the first."""
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""Of a number of so many bytes, as `struct` calls it."""
+"""The code of a number of so many bytes, as `struct` calls it."""
 _LARGEST = (1 << 63) - 1
 
 
@@ -34,13 +34,13 @@ class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_on
     starts: bytes
     """One after the other, without the first, which is the lowest key."""
     lengths: bytes
-    """Of each of these; empty where each has DIGEST_BYTES."""
+    """The length of each start; empty if each has DIGEST_BYTES."""
     owners: bytes
     numbers: bytes
     sinces: bytes
 
     def all_starts(self) -> list[Key]:
-        """Where each range begins."""
+        """The start of each range."""
         starts = self.starts
         if not self.lengths:
             size = DIGEST_BYTES
@@ -52,7 +52,7 @@ class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_on
         return found
 
     def all_owners(self) -> tuple[int, ...]:
-        """Who has each range; 0 where nobody has it."""
+        """The owner of each range; 0 if nobody has it."""
         return unpacked(self.owners, self.ranges)
 
     def all_numbers(self) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_on
         return unpacked(self.numbers, self.ranges)
 
     def all_sinces(self) -> tuple[int, ...]:
-        """From which number on each is unbroken."""
+        """The number since which each range is unbroken."""
         return unpacked(self.sinces, self.ranges)
 
     def check(self) -> None:

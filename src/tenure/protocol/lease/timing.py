@@ -15,9 +15,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     term_ns: int
-    """What an owner may count on, from when it sent the request."""
+    """How long an owner may count on its leases, from when it sent the request."""
     hold_ns: int
-    """What the manager waits, from when it received the request, before others get the ranges."""
+    """How long the manager waits, from when it received the request, before others get the ranges.
+    """
     longest_hold_ns: int
     """The longest hold that any earlier manager of these owners may have had (rule P22)."""
     renew_ns: int
@@ -31,7 +32,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     hand_off_ns: int
     """How long a range may take to be handed over with its state, before it is recalled (P13)."""
     leadership_ns: int
-    """What a leader may count on, from when it sent its last confirmed beat (rule P19)."""
+    """How long a leader may count on leading, from when it sent its last confirmed beat (rule P19).
+    """
     beat_ns: int
     """How often a leader beats, and a standby looks."""
     gather_ns: int
@@ -51,7 +53,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(msg)
 
     def on_any_clock(self, duration_ns: int) -> int:
-        """What to wait here until `duration_ns` has passed on any clock within the bound."""
+        """How long to wait here until `duration_ns` has passed on any clock within the bound."""
         return -(-duration_ns * self.hold_ns // self.term_ns)
 
 

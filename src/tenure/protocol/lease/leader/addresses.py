@@ -23,9 +23,9 @@ class Addresses:
         self.table = table
         self.sessions = sessions
         self._joined_at: dict[str, dict[int, Instant]] = {}
-        """By address: when each incarnation there joined."""
+        """When each incarnation at an address joined, by address."""
         self.shared: dict[str, None] = {}
-        """Those that several announce: mostly none."""
+        """The addresses that several owners announce: mostly none."""
         self._warned: dict[str, None] = {}
 
     def add(self, incarnation: int, joined_at: Instant) -> None:

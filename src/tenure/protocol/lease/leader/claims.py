@@ -8,7 +8,7 @@ NEVER = (
     "this journal never numbered such an owner, or never gave it what it lists; what it holds is "
     "not its own, and it joins anew"
 )
-"""What such an owner is told."""
+"""The refusal that such an owner gets."""
 
 
 def claims_too_much(

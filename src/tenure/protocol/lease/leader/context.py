@@ -48,7 +48,7 @@ FRAGMENTS = 64
 
 
 class Seal(NamedTuple):
-    """What stands under everything that a leader says (P2)."""
+    """The seal under everything that a leader says (P2)."""
 
     journal: int
     leadership: int
@@ -92,10 +92,10 @@ class LeaderContext:
         """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
         self._actions: list[ManagerAction] = []
         self.last_receipt = b""
-        """As this leader told it last, of the history up to here:"""
+        """The receipt that this leader told last, of the history up to here."""
         self._receipt_lsn = -1
         self.cause = ""
-        """Of the story that is being told: what is decided now follows from it."""
+        """The cause of the story that is being told: decisions made now follow from it."""
         self._stories = 0
 
     # --- causes ---
@@ -121,7 +121,7 @@ class LeaderContext:
         return self.last_receipt
 
     def opened(self, receipt: bytes) -> Receipt | None:
-        """What a client's receipt says, if a leader of this journal made it."""
+        """The receipt that a client showed, if a leader of this journal made it."""
         return opened(receipt, self.seal.journal, self.history.secret)
 
     # --- records and messages ---

@@ -65,7 +65,7 @@ class ListPools(msgspec.Struct, frozen=True):
 
 
 class ListOwners(msgspec.Struct, frozen=True):
-    """Who are the pool's owners?"""
+    """Ask for the pool's owners."""
 
     pool: str
 
@@ -82,7 +82,7 @@ class ReadTable(msgspec.Struct, frozen=True):
 
 
 class Locate(msgspec.Struct, frozen=True):
-    """Who has this key?"""
+    """Ask which owner has this key."""
 
     pool: str
     key: Key
@@ -95,7 +95,7 @@ Question: TypeAlias = (
 
 
 class QuestionAsked(msgspec.Struct, frozen=True):
-    """Somebody asks, or commands, over the JSON API; answered by Reply."""
+    """A question or a command has come over the JSON API; Reply answers it."""
 
     ticket: Ticket
     question: Question
@@ -109,7 +109,7 @@ class PlanMade(msgspec.Struct, frozen=True):
 
 
 FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | PlanMade
-"""What others say or ask, and the results."""
+"""The words and questions of others, and the results of actions."""
 
 
 class LeaderBroke(msgspec.Struct, frozen=True):

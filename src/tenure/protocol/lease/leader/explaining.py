@@ -32,7 +32,7 @@ from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.table import LeaseTable
 
 MOVES_TOLD = 100
-"""Of one key: more is no explanation."""
+"""The most moves that are told of one key: more is no explanation."""
 
 ANOTHER_POLICY = "choose another policy for the pool; the manager's log has the error"
 ANOTHER_MANAGER = (
@@ -94,7 +94,7 @@ def _past(now: Instant, move: LoggedMove) -> PastMove:
 
 
 def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossible:
-    """What the policy would do, and why not more."""
+    """The moves that the policy would make, and why it makes no more."""
     table = pool.table
     name = policy_name(table, table.steering.policy)
     if isinstance(made, PlanningFailed):
@@ -112,7 +112,7 @@ def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossib
 
 
 def _served_by_nobody(table: LeaseTable, plan: Plan) -> Iterator[HeldBackMove]:
-    """What stays free, whatever owners ask for."""
+    """The ranges that stay free, whatever owners ask for."""
     free = (key_range for key_range, right in table.rights if right.owner == NOBODY)
     planned = (taker for each in free for _, taker in plan.owners.within(each))
     count = sum(taker == NOBODY for taker in planned)
@@ -175,6 +175,6 @@ def named(member: MemberRecord) -> NamedOwner:
 
 
 def name_of(pool: Pool, incarnation: int) -> str | None:
-    """What the owner is called; None for nobody."""
+    """The name of the owner; None for nobody."""
     member = pool.table.members.get(incarnation)
     return member.name if member else None

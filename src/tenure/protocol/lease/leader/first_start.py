@@ -32,7 +32,7 @@ def listening_ns(timing: Timing) -> int:
 
 
 class FirstStart:
-    """What a leader knows of the time before its journal."""
+    """A leader's knowledge of the time before its journal."""
 
     def __init__(self, now: Instant, context: LeaderContext, *, is_said: bool) -> None:
         history, timing = context.history, context.timing

@@ -51,7 +51,7 @@ class Incarnations:
         return session
 
     def on_gone(self, now: Instant, session: Session) -> None:
-        """Its name is remembered for a while."""
+        """Remember the name of an owner that has gone, for a while."""
         self._gone.append((now, session.name, session.incarnation))
 
     def _forget_the_long_gone(self, now: Instant) -> None:

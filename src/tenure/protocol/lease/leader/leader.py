@@ -128,7 +128,7 @@ class Leader:
 
     @staticmethod
     def wait_until(now: Instant, inherited_ns: int) -> Instant:
-        """Until when something that a predecessor promised may be believed (P19)."""
+        """The end of the time in which a predecessor's promise may still be believed (P19)."""
         return Instant(now + inherited_ns)
 
     def _pool(self, table: LeaseTable) -> Pool:
@@ -482,7 +482,7 @@ class Leader:
         return Instant(0) if self.context.may_grant else self.first_start.grants_at
 
     def invariants(self) -> None:
-        """Those of its parts."""
+        """The invariants of all parts hold."""
         self.context.history.invariants()
         self.context.ledger.invariants()
         for pool in self.pools.values():

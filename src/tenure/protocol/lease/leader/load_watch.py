@@ -23,9 +23,9 @@ from tenure.protocol.lease.messages import Held, LoadReport, RangeLoad
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 BLENDING_NS = 2 * SMOOTHING_NS
-"""From the last owner's first report on: what was told once less than by others is near it then."""
+"""How long after the last owner's first report a rate that was told once less is near the truth."""
 LEAST = 0.01
-"""Of load, in the whole pool: less than this counts as no load."""
+"""The least load of the whole pool: less than this counts as none."""
 
 
 class LoadWatch:
@@ -37,7 +37,7 @@ class LoadWatch:
         self.picture = LoadPicture()
         self._table = table
         self._every_ns = every_ns if table.kind == "hashed" else FAR_FUTURE
-        """For ever where no policy looks at loads: those of ordered pools do not."""
+        """Never, if no policy looks at loads: those of ordered pools do not."""
         self._told: RangeMap[bool] = RangeMap(value=False)
         self._known_from = FAR_FUTURE
 
@@ -99,7 +99,7 @@ class LoadWatch:
             self.picture = LoadPicture()
 
     def loads(self, now: Instant) -> Loads | None:
-        """What the policy is told; None while too little is known, or there is no load."""
+        """The loads for the policy; None while too little is known, or there is no load."""
         if now < self._known_from:
             return None
         loads = self.picture.loads(now)

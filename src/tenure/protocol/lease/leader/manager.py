@@ -86,7 +86,7 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of a manager machine."""
 
     url: str
-    """Where clients and other managers find it."""
+    """The URL at which clients and other managers find it."""
     timing: Timing
     create_pools: bool = True
     """Whether a pool's first owner creates it."""
@@ -126,7 +126,8 @@ class Manager:
         self.follower: Follower[AnyRecord, State, LeaseHistory] = Follower(LeaseHistory)
         self.leader: Leader | None = None
         self._leader_wakes_at = FAR_FUTURE
-        """As it was after the last step: nothing happens to a leader between two."""
+        """The leader's wake-up after the last step: nothing happens to a leader between two steps.
+        """
         self._actions: list[ManagerAction] = []
         self._load_failed = False
         """The journal could not be read after a campaign was won: it is tried at the next beat."""
@@ -390,7 +391,7 @@ class Manager:
         )
 
     def invariants(self) -> None:
-        """Those of its parts; only who leads has a leader's self."""
+        """The invariants of all parts hold; only a manager that leads has a leader inside."""
         self.leadership.invariants()
         self.follower.invariants()
         if self.leader:

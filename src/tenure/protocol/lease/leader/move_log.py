@@ -43,7 +43,7 @@ class MoveLog:
         self.table = table
         self.at_most = at_most
         self.begins_at: Instant | None = None
-        """From when on all is known; None where nothing has happened yet."""
+        """The time from which everything is known; None if nothing has happened yet."""
         self.plan = Plan(RangeMap(NOBODY), RangeMap(None))
         """The one that is being carried out."""
         self.joined: dict[int, Instant] = {}
@@ -51,7 +51,7 @@ class MoveLog:
         self._moves: deque[LoggedMove] = deque()
 
     def follow(self, now: Instant, plan: Plan) -> None:
-        """From now on, `plan` is what moves ranges."""
+        """Expect moves by `plan` from now on."""
         self._begin(now)
         self.plan = plan
 
@@ -95,5 +95,5 @@ class MoveLog:
         self.joined.pop(incarnation, None)
 
     def of(self, key: Key) -> Iterator[LoggedMove]:
-        """What happened to a key, the latest first."""
+        """The moves of a key, the latest first."""
         return (move for move in reversed(self._moves) if key in move.range)

@@ -64,7 +64,7 @@ class Moving:
         self.log = log
         self.quiets = quiets
         self._told: dict[int, tuple[HandOff, ...]] = {}
-        """By source: the orders that its last answer had, if it had any."""
+        """The orders in each source's last answer, if it had any."""
 
     # --- what a request does not hold any more ---
 
@@ -152,8 +152,8 @@ class Moving:
         )
 
     def that_count(self, copies: Sequence[Copy]) -> tuple[Held, ...]:
-        """Of `copies`, those that the table's present lease will leave or has left: who has
-        one is to keep it, until the range is granted to somebody.
+        """The copies among these that the table's present lease will leave or has left: an owner
+        that has one keeps it until the range is granted.
         """
         return tuple(
             Held(start=piece.start, end=piece.end, number=copy.number)
@@ -208,7 +208,7 @@ class Moving:
             self.sessions[taker].unsettle(self.context)
 
     def expected(self, session: Session) -> tuple[Expected, ...]:
-        """What owners were ordered to hand over to this one, and still have."""
+        """The ranges that owners were ordered to hand over to this one, and still have."""
         return tuple(
             sorted(
                 (
@@ -234,7 +234,7 @@ class Moving:
         )
 
     def on_gone(self, incarnation: int) -> None:
-        """It no longer hands anything over."""
+        """The incarnation no longer hands anything over."""
         self._told.pop(incarnation, None)
 
     def _fate(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> "Fate":
@@ -282,7 +282,9 @@ class Moving:
     def _leases(
         self, now: Instant, piece: KeyRange, right: Right, fate: "Fate", former: int
     ) -> list[Leased]:
-        """What the answer says of a piece: once, or where it is granted, for each quiet."""
+        """The leases that the answer tells for a piece: one, or if it is granted, one for each
+        quiet.
+        """
         if fate == "granted":
             return [
                 Leased(
@@ -310,7 +312,7 @@ class Moving:
     def _orders(
         self, now: Instant, session: Session, moves: list["PieceToMove"]
     ) -> tuple[HandOff, ...]:
-        """Of the moves, those that are under way, and more, up to so many at once."""
+        """The orders for the moves that are under way, and for more, up to so many at once."""
         moves.sort(key=lambda move: session.orders[move.piece.start] == NOT_ORDERED)
         hand_offs: list[HandOff] = []
         for piece, number, planned in moves:
@@ -330,8 +332,8 @@ class Moving:
         return tuple(sorted(hand_offs, key=lambda order: order.start))
 
     def _may_begin(self, now: Instant, piece: KeyRange, taker: int) -> bool:
-        """Who is not connected may be gone, and who does not know what a quiet is might write too
-        early: what they are to have is served meanwhile.
+        """Whether the hand-over may begin. A taker that is not connected may be gone, and one that
+        does not know what a quiet is might write too early: its ranges are served meanwhile.
         """
         if not self.sessions[taker].connection:
             return False

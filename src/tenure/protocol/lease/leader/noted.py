@@ -54,7 +54,7 @@ REFUSED: dict[RefusalReason, LeaderKind] = {
 
 
 def place_of(error: Exception) -> str:
-    """Where it was raised."""
+    """The place at which the error was raised."""
     raised = error.__traceback__
     while raised is not None and raised.tb_next is not None:
         raised = raised.tb_next

@@ -18,7 +18,7 @@ _HIGHEST = (1 << 63) - 1
 
 
 def order_secret(order: HandOff, source: int, journal: int, secret: bytes) -> int:
-    """What only those know who are told it; none where the journal has none to make it of."""
+    """The secret that only those know who are told it; none if the journal has none."""
     if not secret:
         return NO_SECRET
     named = journal, source, order.taker, order.number, order.start, order.end

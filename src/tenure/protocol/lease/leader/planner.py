@@ -56,7 +56,7 @@ class Planner:
         self.log = log
         self.load_watch = LoadWatch(table, context.timing.renew_ns)
         self.plan: RangeMap[int] = table.owners()
-        """Who should have what."""
+        """The owner that each range should have."""
         self._by_owner: Mapping[int, Sequence[KeyRange]] = {}
         self._memory: object = None
         self._due = FAR_FUTURE
@@ -96,7 +96,7 @@ class Planner:
     def situation(
         self, now: Instant, steering: Steering | None = None, gone: int = NOBODY
     ) -> Situation:
-        """What the policy is to plan for; or would be, with other steering, or without `gone`."""
+        """The situation to plan for; or as it would be with other steering, or without `gone`."""
         wanted = self.table.steering if steering is None else steering
         candidates, leavers = [], []
         for session in self.sessions.values():
@@ -132,7 +132,9 @@ class Planner:
         steering: Steering | None = None,
         gone: int = NOBODY,
     ) -> Planning:
-        """What to ask the policy; or another, and what would change, with other steering."""
+        """The question for the policy; or for another policy, or about the effect of other
+        steering.
+        """
         wanted = self.table.steering if steering is None else steering
         return Planning(
             self.table.pool,
@@ -193,7 +195,7 @@ class Planner:
             self.follow(now, work, made)
 
     def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
-        """What was asked for a command is carried out, by the policy that the command wants."""
+        """Carry out a command, by the plan that was asked for it and the policy that it wants."""
         self.policy = work.policy
         if isinstance(made, PlanningFailed):
             self.on_failed(now, made)
@@ -253,10 +255,10 @@ class Planner:
                 session.unsettle(self.context)
 
     def invariants(self) -> None:
-        """It wakes for whatever is due."""
+        """The planner wakes for whatever is due."""
         due = FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
         assert self.wake_at == due, (self.wake_at, due)
 
     def wanted_by(self, incarnation: int) -> Sequence[KeyRange]:
-        """What the incarnation should have."""
+        """The ranges that the incarnation should have."""
         return self._by_owner.get(incarnation, ())

@@ -10,7 +10,9 @@ from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.table import LeaseTable
 
 PolicyMaker = Callable[[LeaseTable, str], Policy]
-"""From a pool's table, and the name of the policy that was chosen for it: empty where none was."""
+"""Makes a policy from a pool's table, and the name of the policy that was chosen for it: empty if
+none was.
+"""
 
 POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
     "hashed": {"weighted": lambda _: Weighted(), "ring": lambda _: Ring()},
@@ -19,8 +21,8 @@ POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
 
 
 def policy_name(table: LeaseTable, chosen: str) -> str:
-    """What the chosen policy is called; that of the kind where none was chosen, or it is unknown:
-    a later tenure may have chosen one that this one does not have.
+    """The name of the chosen policy; that of the kind if none was chosen, or it is unknown: a later
+    tenure may have chosen one that this one does not have.
     """
     names = POLICIES[table.kind]
     return chosen if chosen in names else next(iter(names))

@@ -22,7 +22,7 @@ class PolicyCalls:
         self.gives_up_at = FAR_FUTURE
         """When the first in the row has taken too long."""
         self._hangs: Planning | None = None
-        """What was given up and has not returned."""
+        """The call that was given up and has not returned."""
 
     @property
     def can_ask(self) -> bool:

@@ -26,10 +26,11 @@ class Publisher:
         self.context = context
         self.table = table
         self.log = ChangeLog(table.laid_lsn)
-        """From before this leadership began: a takeover changes no table, so that the lookups of a
-        pool that was at rest need not be told all of it anew."""
+        """The log of changes. It begins before this leadership: a takeover changes no table, so the
+        lookups of a pool at rest need not be told all of it anew.
+        """
         self.followers: dict[Connection, Instant] = {}
-        """Until when each connection is pushed to, unless it syncs again."""
+        """When pushes to each connection end, unless it syncs again."""
         self._pushed = self.log.begins_after
         self.push_at = FAR_FUTURE
         """When something is to be pushed."""
@@ -124,7 +125,7 @@ class Publisher:
         return self._columns
 
     def _owners(self, said: Sequence[Entry | Right]) -> tuple[OwnerInfo, ...]:
-        """Who the incarnations in it are; those that have left meanwhile are left out."""
+        """The owners among the incarnations in it; those that have left meanwhile are left out."""
         if not said:
             return ()
         members = self.table.members

@@ -27,11 +27,11 @@ from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.table import NOBODY
 
 MOST_SHOWN = 20
-"""Of pools, where somebody asks for one that is not there."""
+"""The most pools that a refusal lists, if a name is not there."""
 
 
 def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer:
-    """What `question` asks for, or what is wrong with it."""
+    """The answer to `question`, or what is wrong with it."""
     if isinstance(question, ListPools):
         return Pools(tuple(_pool_summary(pools[name]) for name in sorted(pools)))
     pool = pools.get(question.pool)

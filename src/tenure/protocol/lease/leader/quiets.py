@@ -22,7 +22,7 @@ NO_QUIET = Instant(0)
 
 
 class Quiets:
-    """Until when each range of one pool may be hit in caches of dead owners."""
+    """When caches of dead owners stop to hit each range of one pool."""
 
     def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
         self.context = context
@@ -38,7 +38,7 @@ class Quiets:
         return Instant(now + self.context.timing.on_any_clock(reads_ns))
 
     def on_death(self, now: Instant, incarnation: int, ranges: Iterable[KeyRange]) -> None:
-        """It is dead before its term was over; these were its ranges."""
+        """An owner died before its term was over; these were its ranges."""
         until = self.ends_at(now, self.table.members[incarnation].reads_ns)
         for key_range in ranges:
             for piece, before in list(self.until.within(key_range)):
@@ -48,7 +48,7 @@ class Quiets:
                 self.until.assign(piece, NO_QUIET)
 
     def left_ns(self, now: Instant, key: Key) -> int:
-        """What the next owner must wait, on any clock, from when it is told."""
+        """How long the next owner must wait, on any clock, from when it is told."""
         left_ns = self.until[key] - now
         if left_ns <= 0:
             return 0
@@ -56,7 +56,7 @@ class Quiets:
         return timing.on_any_clock(min(left_ns, self.table.reads_ns))
 
     def longest_ns(self, now: Instant) -> int:
-        """Until when anything of the pool may be hit, of owners that are dead."""
+        """How long anything of the pool may be hit that dead owners served."""
         return max(max(self.until.values()) - now, 0)
 
     def is_held_back(self, now: Instant, key: Key, incarnation: int) -> bool:

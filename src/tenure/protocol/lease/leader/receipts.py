@@ -20,7 +20,7 @@ _NUMBERS = 3
 
 
 class Receipt(NamedTuple):
-    """What a leader said of the history that its answer was a part of."""
+    """A leader's words about the history that its answer was a part of."""
 
     leadership: int
     nonce: int

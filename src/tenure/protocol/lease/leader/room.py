@@ -19,7 +19,7 @@ FULL = (
     f"{OWNER_CHARACTERS_PER_POOL} characters; use more and smaller pools"
 )
 TOO_FINE = "it lists more, longer or finer ranges than it was ever told; it joins anew"
-"""What whoever asks for more is told."""
+"""The refusal of a request that asks for more."""
 CUTS_PER_REQUEST = 1 << 12
 """Bounds that a leader has not heard of. Owners cut nothing by themselves, so that it meets some of
 an earlier plan at most; and each that it takes keeps it for 0.1 ms."""

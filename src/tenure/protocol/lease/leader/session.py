@@ -22,7 +22,9 @@ NOT_ORDERED = Instant(0)
 
 
 class Session:
-    """What a leader knows of an incarnation beside the journaled table; lost with the leader."""
+    """A leader's knowledge of an incarnation beside the journaled table; it is lost with the
+    leader.
+    """
 
     __slots__ = (
         "cause",
@@ -68,23 +70,27 @@ class Session:
         self.heard_at = Instant(0)
         """When its last request came; 0 while this leader has heard nothing of it."""
         self.proven = False
-        """It has spoken under its number: only then is it worth planning for. The join of a process
-        that died meanwhile is numbered too, and would else be dealt ranges that it never takes."""
+        """Whether the incarnation has spoken under its number: only then is it worth planning for.
+        The join of a process that died meanwhile is numbered too, and would otherwise be dealt
+        ranges that it never takes.
+        """
         self.planned = False
         """The plan that holds was made with it in view. One that has been proven since may be given
         everything by the next plan."""
         self.leaving = False
         self.letting_go: tuple[Held, ...] = ()
-        """What its application has not let go of: granting that would be in vain."""
+        """The ranges that its application has not let go of: granting them would be in vain."""
         self.letting_go_since = FAR_FUTURE
         self.stuck = False
-        """It has not let go for so long that others are to have what it had."""
+        """Whether it has not let go for so long that others are to have its ranges."""
         self.knows_former = False
-        """What it holds may be renumbered."""
+        """Whether what it holds may be renumbered."""
         self.poked = False
         """A poke is on its way; one is enough until the next request."""
         self.settled = False
-        """It has what the plan gives it, nothing is recalled: its renewals need no thought."""
+        """Whether it has what the plan gives it, and nothing is recalled: its renewals need no
+        thought.
+        """
         self.recalled: RangeMap[Instant] = RangeMap(NOT_RECALLED)
         """The deadlines of what it was told to return. A recall that was told is never taken back:
         the owner has stopped believing, and what was interrupted must not go on (S3)."""
@@ -92,16 +98,17 @@ class Session:
         """The deadlines of what it was told to hand over. It goes on serving that: an order may be
         taken back."""
         self.untold: RangeMap[bool] = RangeMap(value=False)
-        """What the table gives it with its state, and no answer has yet said: that it does not
-        list it says nothing."""
+        """The ranges that the table gives it with their state, and that no answer has told yet:
+        that it does not list them says nothing.
+        """
         self.renewal: tuple[Leased, ...] = ()
         """The answer to a settled request that lists just what the table gives it,"""
         self.renewed: tuple[Held, ...] | None = None
         """which was this when that answer was made; None where it granted something, too."""
         self.report: TierReport | None = None
-        """What it told last of what it runs beside its leases."""
+        """The last report of what it runs beside its leases."""
         self.fingerprint = b""
-        """Of what the table gives it, as it was when that was `fingerprinted`."""
+        """The fingerprint of what the table gives it, as it was when that was `fingerprinted`."""
         self.fingerprinted: tuple[Held, ...] | None = None
 
     def take_fingerprint(self, given: tuple[Held, ...], manager_nonce: int) -> None:

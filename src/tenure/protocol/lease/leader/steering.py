@@ -43,7 +43,7 @@ NAMED_AT_MOST = 1000
 def planning_to_steer(
     now: Instant, pool: Pool, command: SteeringCommand, make_policy: PolicyMaker
 ) -> Planning | Steered | Impossible:
-    """What to ask policies before `command` is carried out; or the answer, where that is known."""
+    """The question for policies before `command` is carried out; or the answer, if it is known."""
     table, before = pool.table, pool.table.steering
     why_not = _wrong(table, command)
     if why_not is not None:
@@ -92,7 +92,7 @@ def steer(
 
 
 def _answer(now: Instant, pool: Pool, command: SteeringCommand, moved: tuple[Flow, ...]) -> Steered:
-    """What is said of `command` before it is carried out."""
+    """The answer to `command` before it is carried out."""
     table, gone = pool.table, _gone(command)
     wanted = _wanted(table.steering, command)
     is_dead = _is_of_the_dead(command)

@@ -24,7 +24,7 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookupView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shell that runs a lookup machine may read of it, beside its actions."""
+    """A lookup machine, as the shell that runs it may see it, beside its actions."""
 
     journal: int
     leadership: int
@@ -46,15 +46,15 @@ LookupEvent: TypeAlias = ManagerSaid[ToLookup] | ManagerLost | ManagersNamed
 
 
 class RoutingTable(msgspec.Struct, frozen=True):
-    """Where each range is served. Out of contact, it is one range, which nobody serves (P17)."""
+    """The server of each range. Out of contact, nobody serves any (P17)."""
 
     starts: tuple[Key, ...]
     addresses: tuple[str | None, ...]
-    """Of the range from each start up to the next."""
+    """The address of the range from each start up to the next."""
     kind: PoolKind
     in_contact: bool
     caches: tuple[str | None, ...] = ()
-    """Where caches read each range; empty where no owner takes caches."""
+    """The addresses at which caches read each range; empty if no owner takes caches."""
 
 
 class ColumnTable:
@@ -91,7 +91,7 @@ AnyRoutingTable: TypeAlias = RoutingTable | ColumnTable
 
 
 class Route(msgspec.Struct, frozen=True):
-    """From here on, route by `table`, which may differ from the former one in these ranges."""
+    """Route by `table` from here on, which may differ from the former one in these ranges."""
 
     changed: tuple[KeyRange, ...]
     table: AnyRoutingTable

@@ -55,22 +55,22 @@ from tenure.protocol.lease.timing import PAPER
 
 NONCE_LIMIT = 1 << 63
 FIRST_SYNC_NS = 1_000 * MILLISECOND_NS
-"""Until a manager says how often to sync."""
+"""The time between syncs until a manager tells it."""
 SHORTEST_SYNC_NS = 100 * MILLISECOND_NS
 """Whatever a manager says."""
 LONGEST_HOLD_NS = PAPER.hold_ns
-"""Where a manager does not say how long it waits for an owner that is gone."""
+"""The longest hold, if a manager does not tell how long it waits for an owner that is gone."""
 ANSWERS_A_SYNC = 4
 """How often a sync is repeated, with a new number, before all managers are asked."""
 FEW_OWNERS = 64
-"""Not worth forgetting any of."""
+"""The number of owners up to which none is worth forgetting."""
 NO_JOURNAL = 0
 UNKNOWN = 0
 """The number of what was never known: below every `since`, and never signalled as lost."""
 
 
 class Known(NamedTuple):
-    """What the lookup knows of a range."""
+    """The lookup's knowledge of a range."""
 
     owner: int
     number: int
@@ -101,7 +101,7 @@ class LookupMachine:
         self.contact_until = Instant(0)
         self.hold_ns = LONGEST_HOLD_NS
         self._receipt = b""
-        """Of the last answer or push, for whoever leads next (P22)."""
+        """The receipt of the last answer or push, for the next leader (P22)."""
         self.sequence = 0
         self._sent_at: Instant | None = None
         """When the sync under way was sent."""
@@ -151,7 +151,7 @@ class LookupMachine:
         return Output(actions, max(wake_at, now))
 
     def view(self) -> LookupView:
-        """What whoever runs it may read."""
+        """The lookup, as the shell that runs it may see it."""
         return LookupView(
             journal=self.journal,
             leadership=self.leadership,
@@ -293,7 +293,7 @@ class LookupMachine:
 
     @property
     def table(self) -> RangeMap[Known]:
-        """What is known of each range."""
+        """The knowledge of each range."""
         columns = self._columns
         if columns is not None:
             of = map(Known, columns.all_owners(), columns.all_numbers(), columns.all_sinces())
@@ -339,7 +339,9 @@ class LookupMachine:
         return len(self._table) > 1 or self._table[WHOLE.start].number != UNKNOWN
 
     def _take_columns(self, message: SyncResponse | Changes, columns: TableColumns) -> None:
-        """As `_take_first`; it is read when it is asked for."""
+        """Take a whole table as `_take_first` does, in columns that are read when they are asked
+        for.
+        """
         self._columns = columns
         self._most_owners = 2 * len(self.owners) + FEW_OWNERS
         self._route((WHOLE,))
@@ -366,7 +368,7 @@ class LookupMachine:
             self._most_owners = 2 * len(self.owners) + FEW_OWNERS
 
     def lost_by(self, key_range: KeyRange, entry: Entry) -> list[KeyRange]:
-        """What was known under a number below `since`: its state is gone (P16)."""
+        """The ranges that were known under a number below `since`: their state is gone (P16)."""
         return [
             piece
             for piece, known in self.table.within(key_range)
@@ -412,11 +414,11 @@ class LookupMachine:
         return tuple(taken.get(known.owner) for known in self.table.values())
 
     def find(self, key: Key) -> OwnerInfo | None:
-        """Who has `key`, as far as known; what is published says the same of every key."""
+        """The owner of `key`, as far as known; what is published says the same of every key."""
         return self.owners.get(self.table[key].owner) if self.in_contact else None
 
     def standing(self, key: Key) -> KeyStanding | None:
-        """What is known of `key`, to be compared later; None while out of contact."""
+        """The standing of `key`, to be compared later; None while out of contact."""
         if not self.in_contact:
             return None
         known = self.table[key]

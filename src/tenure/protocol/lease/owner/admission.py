@@ -26,8 +26,9 @@ CHANNELS_AT_ONCE = 64
 """That have not been admitted: twice as many as ranges may arrive. Nobody has shown any proof on
 them, and each may have a large message in memory."""
 CHANNELS_OF_A_PEER = 32
-"""By host, so that no stranger keeps out the owners of other hosts. Owners of one host that have
-more ranges to give come with them later."""
+"""The most channels of one host, so that no stranger keeps out the owners of other hosts. Owners of
+one host that have more ranges to give come with them later.
+"""
 
 
 class Waiting(NamedTuple):
@@ -64,7 +65,7 @@ class Admission:
         self._belief = belief
         self._copies = copies
         self.expected: tuple[Expected, ...] = ()
-        """What the last answer has announced."""
+        """The ranges that the last answer has announced."""
         self.waiting: dict[int, Waiting] = {}
         """The offers that nothing has been decided of yet."""
 
@@ -74,11 +75,11 @@ class Admission:
         return min((each.until for each in self.waiting.values()), default=FAR_FUTURE)
 
     def on_offer(self, now: Instant, channel: int, offer: Offer) -> None:
-        """It is answered by what `decide` returns, now or later."""
+        """Take an offer; what `decide` returns, now or later, answers it."""
         self.waiting[channel] = Waiting(offer, Instant(now + PATIENCE_NS))
 
     def on_ended(self, channel: int) -> None:
-        """Nobody waits for an answer there."""
+        """A channel has ended: nobody waits for an answer there."""
         self.waiting.pop(channel, None)
 
     def expect(self, expected: tuple[Expected, ...]) -> list[OwnerAction]:
@@ -107,7 +108,7 @@ class Admission:
         return actions
 
     def _never(self, offer: Offer, *, may_take: bool) -> str | None:
-        """What does not name this very owner, as it is now."""
+        """Refuse an offer that does not name this very owner, as it is now."""
         belief = self._belief
         if offer.pool != self._pool:
             return f"this is an owner of the pool {self._pool!r}, not {offer.pool!r}"
@@ -127,7 +128,7 @@ class Admission:
         )
 
     def _not_now(self, offer: Offer, actions: list[OwnerAction]) -> str | None:
-        """What is here of the range already, or is arriving."""
+        """Refuse an offer of a range of which something is here already, or is arriving."""
         arriving = self._copies.arriving
         for part in [part for part in arriving.values() if part.range.overlaps(offer.range)]:
             if part.number < offer.number:  # an older copy is of no use to anybody
@@ -138,8 +139,8 @@ class Admission:
         return self._in_the_way_of(offer)
 
     def _in_the_way_of(self, offer: Offer) -> str | None:
-        """What is here of a range already, so that its state cannot be taken: two states in one
-        place would mix, and what is to be forgotten would take what came meanwhile with it.
+        """Find what is here of a range already, so that its state cannot be taken: two states in
+        one place would mix, and what is to be forgotten would take what came meanwhile with it.
         """
         for lease in self._belief.leases:
             if lease.range.overlaps(offer.range):

@@ -35,16 +35,18 @@ class Belief:
         self.leases = NOTHING
         self.expires_at = Instant(0)
         self._granted = NOTHING
-        """What the answer at hand grants; told when the expiry has moved."""
+        """The grants in the answer at hand; they are told when the expiry has moved."""
         self._firsts: RangeMap[int] = RangeMap(NEVER_RENUMBERED)
-        """Where what is held was renumbered: the number under which it was granted."""
+        """The number under which each range was granted that was renumbered while it was held."""
         self._unbroken: tuple[Held, ...] = ()
         """The same, as readers are told it."""
         self._highest_number = NO_NUMBER
         self._revoking: dict[int, tuple[Held, ...]] = {}
-        """By revocation: what is still listed while its callback runs; () where nothing is."""
+        """The leases of each revocation that are still listed while its callback runs; () if there
+        are none.
+        """
         self._letting_go: dict[int, tuple[KeyRange, ...]] = {}
-        """By revocation: all that the application has not let go of, listed or not."""
+        """The ranges of each revocation that the application has not let go of, listed or not."""
         self._is_hit: dict[int, None] = {}
         """The revocations of what caches may still hit."""
         self._told: dict[int, bool] = {}
@@ -52,7 +54,7 @@ class Belief:
         self._next_revocation = 1
         self._held: tuple[Held, ...] | None = ()
         self._fingerprint: tuple[tuple[Held, ...] | None, int, int, bytes] = (None, 0, 0, b"")
-        """Of what it was made, and in whose conversation."""
+        """The leases of which the fingerprint was made, and the conversation."""
 
     def held(self) -> tuple[Held, ...]:
         """All that a request lists, in order: what is believed, and what is being given up."""
@@ -174,8 +176,8 @@ class Belief:
         )
 
     def _keep_revoking(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
-        """Of what is being given up, only what the manager still lists is listed again, or what
-        caches may still hit.
+        """Go on listing what is being given up only if the manager still lists it, or caches may
+        still hit it.
         """
         known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
         overtaken: list[OwnerAction] = []
@@ -279,7 +281,7 @@ class Belief:
         return bool(self._revoking.pop(revocation, ()))
 
     def letting_go(self) -> tuple[Held, ...]:
-        """What the application has not let go of, as a request lists it."""
+        """The ranges that the application has not let go of, as a request lists them."""
         if not self._letting_go:
             return ()
         self._told = dict.fromkeys(self._letting_go, True)
@@ -345,7 +347,9 @@ class Belief:
 
 
 def _merged(leases: list[Leased]) -> tuple[Leased, ...]:
-    """In order, neighbours that agree in number and `since` joined, as the table joins them."""
+    """These leases in order, with neighbors joined that agree in number and `since`, as the table
+    does.
+    """
     merged: list[Leased] = []
     for lease in sorted(leases, key=lambda item: item.start):
         last = merged[-1] if merged else None

@@ -62,11 +62,11 @@ class Copies:
         self._belief = belief
         self.kept: list[Copy] = []
         self.arriving: dict[int, Part] = {}
-        """By channel: what is on its way here, and not yet whole."""
+        """The state by channel that is on its way here, and not yet whole."""
         self.orders: tuple[HandOff, ...] = ()
 
     def listed(self) -> tuple[Copy, ...]:
-        """As a request lists them: in order, and of two that overlap the later."""
+        """The copies as a request lists them: in order, and of two that overlap the later."""
         if not self.kept:
             return ()
         by_number = sorted(self.kept, key=lambda copy: copy.number)
@@ -138,7 +138,7 @@ class Copies:
         return [self._belief.hand_over(order.range), SendLast(order)]
 
     def _name(self, order: HandOff, taker: int) -> bool:
-        """From here on `taker` may be granted the range; False where there is no such copy."""
+        """Let `taker` be granted the range from here on; False if there is no such copy."""
         named = [copy for copy in self.kept if _is_of(copy, order)]
         others = [copy for copy in self.kept if copy not in named]
         renamed = [
@@ -148,7 +148,7 @@ class Copies:
         return bool(named)
 
     def begin(self, channel: int, part: Part) -> None:
-        """From here on there may be state of a range that is served elsewhere."""
+        """Expect state of a range that is served elsewhere, from here on."""
         self.arriving[channel] = part
 
     def _keep(self, channel: int) -> list[OwnerAction]:
@@ -211,7 +211,7 @@ class Copies:
         return Forget(self._belief.begin_to_forget(key_range), key_range, number)
 
     def give_way(self, granted: tuple[Leased, ...]) -> list[OwnerAction]:
-        """What arrives for a range that is granted without it will never be of use."""
+        """Drop what arrives for a range that is granted without it: it will never be of use."""
         return self.forget_arriving(
             lambda part: any(part.is_in_the_way_of(lease) for lease in granted)
         )

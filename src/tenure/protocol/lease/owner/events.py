@@ -40,11 +40,11 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     process: Process | None = None
     """This process, if neighbours can be told apart; without it none can attest its death (P14)."""
     hand_off: str | None = None
-    """Where it takes the state of ranges from other owners."""
+    """The address at which the owner takes the state of ranges from other owners."""
     reads_ns: int = 0
     """The longest volume lease that it gives to caches; 0 where it gives none (V11)."""
     cache: str | None = None
-    """Where it takes caches."""
+    """The address at which the owner takes caches."""
 
     def hello(self, token: int, journal: int, receipt: bytes) -> Hello:
         """The question who leads, of an owner that has met that journal's history."""
@@ -84,7 +84,7 @@ class Holdings(msgspec.Struct, frozen=True):
 
 
 class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shell that runs an owner machine may read of it, beside its actions."""
+    """An owner machine, as the shell that runs it may see it, beside its actions."""
 
     config: OwnerConfig
     phase: Phase
@@ -100,7 +100,7 @@ class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a leader is being looked for."""
     renew_ns: int
     refusal: Refusal | None
-    """What its newest question was answered with, where that was a refusal."""
+    """The answer to its newest question, if that was a refusal."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class ImportLost(msgspec.Struct, frozen=True):
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """What a look at a process showed; `manager` asked for it."""
+    """A look at a process has shown this; `manager` asked for it."""
 
     manager: str
     question: Attest
@@ -211,7 +211,7 @@ OwnerEvent: TypeAlias = (
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """From here on, believe this and nothing more; this comes before any action after it."""
+    """Believe this and nothing more from here on; this comes before any action after it."""
 
     holdings: Holdings
 
@@ -232,7 +232,7 @@ class Revoke(msgspec.Struct, frozen=True):
     deadline: Instant
     """When the term runs out: a callback that is not done by then was too late."""
     kept: tuple[KeyRange, ...] = ()
-    """What nobody else gets before Revoked is said, unless Overtaken comes first."""
+    """The ranges that nobody else gets before Revoked is said, unless Overtaken comes first."""
 
 
 class Overtaken(msgspec.Struct, frozen=True):

@@ -38,19 +38,22 @@ from tenure.protocol.lease.owner.transfer import (
 )
 
 ROUNDS = 5
-"""Of differences while the range is served. An application that changes state faster than it can be
-sent is not caught up with by more of them; the last difference is then what it is."""
+"""The rounds of differences while the range is served. More of them do not catch up with an
+application that changes state faster than it can be sent; the last difference is then what it is.
+"""
 SMALL_BYTES = 64 * 1024
 """A difference that is sent, or put into the state, in a millisecond or so: as much may be sent
 while nobody serves the range."""
 SETTLE_NS = 10 * SECOND_NS
-"""For what has begun in the range to finish, unless its owner leaves sooner: longer than a request
-takes, and a small part of the time that an order stands."""
+"""How long what has begun in the range may take to finish, unless its owner leaves sooner: longer
+than a request takes, and a small part of the time that an order stands.
+"""
 LONG_SETTLE_NS = 100 * MILLISECOND_NS
 """After so long there is another difference while the range is served: settled or not, it was
 written to meanwhile, and nobody serves it during the last one."""
 CHUNKS_IN_HAND = 2
-"""Of the application's, made and not yet sent: it makes one while another waits."""
+"""The chunks of the application that are made and not yet sent: it makes one while another waits.
+"""
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -71,7 +74,9 @@ class ChunkMade(msgspec.Struct, frozen=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """What had begun in the range has finished, and nothing new begins there that must finish."""
+    """Everything that had begun in the range has finished, and nothing begins there that must
+    finish.
+    """
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
@@ -82,7 +87,7 @@ class ServingEnded(msgspec.Struct, frozen=True):
     """The range is no longer served: the next difference is the last."""
 
     writes: tuple[bytes, ...] = ()
-    """What is known of its writes, for a taker that gives read leases too (V15)."""
+    """The knowledge of its writes, for a taker that gives read leases too (V15)."""
 
 
 class GivingStopped(msgspec.Struct, frozen=True):
@@ -192,11 +197,11 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
         self._phase: Phase = "new"
         self._rounds = 0
         self._bytes = 0
-        """Of this round."""
+        """The bytes of this round."""
         self._in_hand: deque[bytes] = deque()
         self._wants_writes = False
         self._writes: deque[bytes] = deque()
-        """What is known of writes, and is not sent yet: a few chunks, which are there already."""
+        """The knowledge of writes that is not sent yet: a few chunks, which are there already."""
         self._is_exporting = self._is_making = False
         self._has_made_all = True
         self._under_way = 0
@@ -208,7 +213,7 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
     # --- the machine ---
 
     def invariants(self) -> None:
-        """What is under way and in hand is bounded, and the taker is always waited for."""
+        """The bytes under way and in hand are bounded, and the taker is always waited for."""
         assert 0 <= self._under_way <= CHUNKS_UNDER_WAY
         assert len(self._in_hand) <= CHUNKS_IN_HAND
         assert not self._under_way or self._phase == "over" or self._heard_by < FAR_FUTURE

@@ -45,7 +45,7 @@ from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUS
 
 NONCE_LIMIT = 1 << 63
 FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
-"""Until a manager says how often to renew: the default preset's figure."""
+"""The time between renewals until a manager tells it: the default preset's figure."""
 ANSWERS_A_RENEWAL = 3
 """How often a request is repeated, with a new number, before another leader is looked for."""
 SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
@@ -64,7 +64,7 @@ class OwnerMachine:
         self.search = Search(random)
         self.token = 0
         self._token_until = Instant(0)
-        """Until then answers to the question who leads may come: repetitions have its token."""
+        """Until then an answer with this token may come to the question who leads."""
         # Whom it speaks to.
         self.manager: str | None = None
         self.manager_nonce = 0
@@ -81,8 +81,7 @@ class OwnerMachine:
         self._ask_again = False
         self._receipt = b""  # of the last answer, for whoever leads next (P22)
         self._fingerprint = b""
-        """Of what this leader renews, as it told last: while that is held, a short request will do.
-        """
+        """The leader's fingerprint of what it renews: short requests do while just that is held."""
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
         self.possession = Possession(config.pool, gives_reads=config.reads_ns > 0)
@@ -161,7 +160,7 @@ class OwnerMachine:
         return Output(actions, max(wake_at, now))
 
     def view(self) -> OwnerView:
-        """What whoever runs it may read."""
+        """The owner, as the shell that runs it may see it."""
         return OwnerView(
             config=self.config,
             phase=self.phase,
@@ -494,6 +493,6 @@ class OwnerMachine:
         self._actions.append(Noted(kind, self.config.pool, detail))
 
     def invariants(self) -> None:
-        """Those of its belief; who is gone believes nothing."""
+        """The invariants of its belief hold; an owner that is gone believes nothing."""
         self.belief.invariants()
         assert not (self.phase == "closed" and self.belief.leases)

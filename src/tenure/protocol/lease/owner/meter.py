@@ -69,7 +69,7 @@ class Sampler:
         self.left = self._random.randrange(2 * self._gap - 1)
 
     def record(self, key: Key, amount: float) -> None:
-        """As so many checks of `key`."""
+        """Count so many checks of `key`."""
         self.left -= amount
         while self.left < 0:
             owed = self.left + 1  # the sample itself is one of them
@@ -92,7 +92,7 @@ class RangeTally(NamedTuple):
     start: Key
     end: Key | None
     number: int
-    """Of its lease."""
+    """The number of its lease."""
     load: float
 
 
@@ -169,7 +169,7 @@ def as_message(report: Measurement) -> LoadReport:
 
 
 def most_loaded(ranges: list[RangeRate]) -> list[RangeRate]:
-    """In order, as many as a report may have."""
+    """The most loaded ranges, as many as a report may have, in order."""
     if len(ranges) <= RANGES_PER_REPORT:
         return ranges
     most = sorted(ranges, key=lambda each: -each.rate)[:RANGES_PER_REPORT]

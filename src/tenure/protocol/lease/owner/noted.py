@@ -51,7 +51,9 @@ class News:
         self._has_warned = False
 
     def of(self, message: LeaseResponse | Poke) -> Iterator[Noted]:
-        """What has a cause; and, once, that another owner announces the same address."""
+        """The events in a message that have a cause; and, once, that another owner has the same
+        address.
+        """
         if isinstance(message, Poke):
             if message.cause:
                 yield Noted(OwnerKind.POKED, self.pool, "is poked", message.cause)

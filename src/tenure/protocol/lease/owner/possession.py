@@ -120,8 +120,8 @@ class Possession:
         return self.belief.has_let_go(lease.range) and self.copies.is_clear_for(lease)
 
     def _may_take(self, lease: Leased, *, is_leaving: bool) -> bool:
-        """What is granted with its state is taken only where that is (P13), and nothing before the
-        application has let go of what it had there.
+        """Whether a grant may be taken: with its state, only if the state is here (P13), and
+        nothing before the application has let go of what it had there.
         """
         if not self._is_clear_for(lease):
             return False

@@ -21,16 +21,16 @@ class Request(NamedTuple):
     sent_at: Instant
     manager: str
     is_last: bool
-    """Its answer says that everything is returned."""
+    """Whether its answer says that everything is returned."""
     copies: tuple[Copy, ...]
-    """Those that its answer tells the fate of."""
+    """The copies whose fate its answer tells."""
     renewing: tuple[Leased, ...] | None
     """All that a short request said is held, and its answer renews; None where it was not short."""
 
     def answered_in_full(
         self, short: ShortResponse, reads_ns: int, fingerprint: bytes
     ) -> LeaseResponse:
-        """What a short answer to it would be with a list: everything is as it was."""
+        """The answer with a list that a short answer stands for: everything is as it was."""
         assert self.renewing is not None
         return LeaseResponse(
             incarnation=short.incarnation,

@@ -27,8 +27,9 @@ PROGRESS_NS = 5 * SECOND_NS
 """Without a word of the other owner: it imports a chunk in milliseconds, and pings are answered in
 half of this. From the last difference on nobody serves the range meanwhile."""
 CALL_NS = 10 * SECOND_NS
-"""For a call of the application's while nobody serves the range: twice as long as any source waits
-for the other owner's answer."""
+"""How long a call of the application may take while nobody serves the range: twice as long as any
+source waits for the other owner's answer.
+"""
 
 
 class PeerMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -47,7 +48,7 @@ class Offer(PeerMessage, frozen=True, kw_only=True):
     """The incarnation that has it."""
     taker: Number
     secret: Nonce = 0
-    """Of the order that it carries out."""
+    """The secret of the order that it carries out."""
 
     @property
     def range(self) -> KeyRange:
@@ -60,10 +61,11 @@ class Chunk(PeerMessage, frozen=True, kw_only=True):
 
     data: bytes
     is_urgent: bool = False
-    """It is of the last difference: nobody serves the range until it is taken."""
+    """Whether it is of the last difference: nobody serves the range until it is taken."""
     tells_writes: bool = False
-    """It is no state. It tells what is known of the range's writes (V15), in the words of whoever
-    gives read leases there."""
+    """Whether it is no state, but tells what is known of the range's writes (V15), in the words of
+    the server that gives read leases there.
+    """
 
 
 class Last(PeerMessage, frozen=True, kw_only=True):
