@@ -401,7 +401,7 @@ class Standby(Message, frozen=True, kw_only=True):
 
 
 class Sync(Message, frozen=True, kw_only=True):
-    """Ask what has changed since. Also the heartbeat: contact counts from when it was sent (P17)."""
+    """Ask what has changed. Also the heartbeat: contact counts from when it was sent (P17)."""
 
     pool: Name
     sequence: Number
