@@ -25,12 +25,12 @@ from tenure.manager.steering_verbs import VERBS
 
 
 class Command(NamedTuple):
-    """Where a command is in `tenure.cli`, its line in `tenure --help`, and an example of it."""
+    """The module of a command, its line in `tenure --help`, and an example of the command."""
 
     place: str
     help: str
     example: str
-    """What follows the command's name; empty for an app, which has its own."""
+    """The arguments after the command's name; empty for an app, whose commands have examples."""
 
 
 TOPICS = {

@@ -373,7 +373,7 @@ async def _copy(
 async def _copy_one(
     table: Table, old: Backend, new: Backend, after: bytes | None, *, as_json: bool
 ) -> None:
-    """With JSON, a line of progress has the key `after`, and the last line has none."""
+    """Copy a table, and show the progress. With JSON, lines of progress have a key `after`."""
     columns, told = 0, time.monotonic()
     async for key, count in copy_table(table, old, new, after):
         columns += count

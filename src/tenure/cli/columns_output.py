@@ -1,4 +1,4 @@
-"""What `tenure columns` reads and shows: names and values as they are typed, rows as lines."""
+"""The input and output of `tenure columns`: names and values as they are typed, rows as lines."""
 
 import json
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def shown_name(name: object) -> str:
 
 
 def tell(found: Any, *, as_json: bool) -> None:  # noqa: ANN401 - what a store returns
-    """What was found, as lines with tabs, or as JSON."""
+    """Print what was found, as lines with tabs or as JSON."""
     if as_json:
         say(json.dumps(plain(found)))
     elif found is None:
@@ -67,12 +67,12 @@ def tell(found: Any, *, as_json: bool) -> None:  # noqa: ANN401 - what a store r
 
 
 def tell_done(sentence: str, *, as_json: bool, **figures: object) -> None:
-    """What a command has done, as a sentence, or as one JSON object."""
+    """Print what a command has done, as a sentence or as one JSON object."""
     say(json.dumps(figures) if as_json else sentence)
 
 
 def lines(found: Any) -> Iterable[list[str]]:  # noqa: ANN401 - what a store returns
-    """A line for each column, with its path before it."""
+    """Return a line for each column, with its path before it."""
     match found:
         case Column():
             value = found.value if isinstance(found.value, bytes) else json.dumps(found.value)

@@ -58,7 +58,7 @@ async def opened(url: str) -> AsyncIterator[tuple[ColumnStore, EmbeddedBackend]]
 
 
 def log_of(path: Path) -> Path | None:
-    """Where the store in a directory has its commit log, if elsewhere."""
+    """Return where the store in a directory has its commit log; None if it is in there."""
     if not (path / MARK).exists():
         return None
     said = read_mark(path)
@@ -86,7 +86,7 @@ def target(url: str, tables: Iterable[Table], driver: str | None) -> StoreOpenin
 
 
 def imported(place: str | None) -> Mapping[str, Any] | None:
-    """What a module says the driver is to be told."""
+    """Return the settings of the driver that a module contains."""
     if place is None:
         return None
     module, _, name = place.partition(":")

@@ -32,7 +32,7 @@ def docs(page: str = "", /) -> None:
 
 
 def directory() -> Path:
-    """Where the documents are: in the wheel beside the code, in a clone beside `src`."""
+    """Return where the documents are: beside the code in the wheel, beside `src` in a clone."""
     package = Path(tenure.__file__).parent
     for place in (package / "_docs", package.parent.parent / "docs"):
         if (place / "index.md").is_file():

@@ -14,7 +14,7 @@ PAUSE_SECONDS = 0.1
 
 
 class StillHeld(NamedTuple):
-    """What an owner still has, and whether another owner can take it."""
+    """How many ranges an owner still has, and whether another owner can take them."""
 
     ranges: int
     has_taker: bool

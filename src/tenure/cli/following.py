@@ -35,7 +35,9 @@ def leader_of(managers: Sequence[str]) -> str:
 
 
 def live(url: str, level: str, since: str = "0") -> Iterator[LiveEvent | Pulse]:
-    """What happens at one manager, after the event `since`. Raises NoManager when it ends."""
+    """Yield the events of one manager after the event `since`. Raises NoManager when the stream
+    ends.
+    """
     connection, headers = connection_to(url, SILENT_SECONDS)
     with closing(connection):
         try:
@@ -51,7 +53,7 @@ def live(url: str, level: str, since: str = "0") -> Iterator[LiveEvent | Pulse]:
 
 
 def recent(url: str, level: str = "info") -> list[LiveEvent]:
-    """What has happened there lately: all that comes before the first pulse."""
+    """Return a manager's latest events: everything that comes before the first pulse."""
     found = []
     stream = live(url, level)
     for each in stream:

@@ -16,7 +16,7 @@ KeyText: TypeAlias = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class KeyForm:
-    """In which form a key is given."""
+    """The form in which a key is given."""
 
     hex: Annotated[bool, Parameter(negative="", help="The key is in hexadecimal.")] = False
     int: Annotated[

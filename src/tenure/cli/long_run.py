@@ -1,4 +1,4 @@
-"""What commands share that go on until a signal ends them: the loop, signals, what they tell."""
+"""What long-running commands share: the loop, the handling of signals, and the output."""
 
 import asyncio
 import json
@@ -16,11 +16,11 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 LogFormat: TypeAlias = Literal["text", "json"]
 ENDING = (signal.SIGINT, signal.SIGTERM)
 FILES_WHERE_UNLIMITED = 10_240
-"""What macOS allows, where it says that there is no limit."""
+"""The limit of macOS in the cases in which it claims that there is none."""
 
 
 def run_long(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run what `begin` makes, in the fastest event loop, and with as many files as there may be."""
+    """Run what `begin` makes in the fastest event loop, with as many open files as are allowed."""
     _raise_file_limit()
     before = {number: signal.getsignal(number) for number in ENDING}
     try:
@@ -48,7 +48,7 @@ def _raise_file_limit() -> None:
 
 
 def log_to_standard_error(level: LogLevel, form: LogFormat) -> None:
-    """What this process logs from here on."""
+    """Send this process's log to standard error from here on."""
     handler = logging.StreamHandler()
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)

@@ -97,7 +97,7 @@ def node(
 
 
 def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
-    """What is meant. Raises ConfigurationError."""
+    """Return the settings that the options stand for. Raises ConfigurationError."""
     is_guarded = credentials.listens_with_tls and (credentials.mutual or options.tokens is not None)
     if not (is_loopback(options.host) or is_guarded):
         insecure = (

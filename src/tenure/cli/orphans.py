@@ -1,8 +1,8 @@
-"""What a command leaves behind: processes that it started, and that go on when it has ended.
+"""Orphans: processes that a command started, and that go on when the command has ended.
 
 `sh -c 'a & b; wait'` ends at SIGTERM and says nothing to `a` and `b`. They would go on without the
-manager, which ends with the command. So they are told to end too, and the manager waits for them as
-it does for the command: they may have keys to hand over.
+manager, which ends with the command. So `tenure run` tells them to end too, and the manager waits
+for them as it waits for the command: they may have keys to hand over.
 
 A process group would not do. A group of its own would take the terminal from the command, and a
 signal to a whole group reaches the workers of a server beside the server, which wants to restart

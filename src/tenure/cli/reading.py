@@ -1,4 +1,4 @@
-"""What a manager can tell: owners, the lease table, which owner has a key."""
+"""Commands that show what a manager knows: owners, the lease table, the owner of a key."""
 
 import time
 from typing import Annotated

@@ -1,7 +1,7 @@
-"""What a running manager tells whoever started it: where it listens, if it leads, when it grants.
+"""What a running manager reports on its output: where it listens, if it leads, when it grants.
 
-In three forms: lines, lines with a bar of progress on a terminal, and JSON for programs, which
-learn the URL of a manager on a free port from the first object.
+The report has three forms: lines, lines with a bar of progress on a terminal, and JSON for
+programs, which learn the URL of a manager on a free port from the first object.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ CHANGES = (LogKind.LEADING, LogKind.DEPOSED, LogKind.RESIGNED, LogKind.STARTED_O
 
 
 class ReportedState(NamedTuple):
-    """What is told, when it changes."""
+    """The state of a manager whose changes are reported."""
 
     role: str
     leader: str | None

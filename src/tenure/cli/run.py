@@ -27,10 +27,10 @@ from tenure.manager.service import ManagerService
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 KILLED = 128
-"""What shells add to the number of the signal that ended a process."""
+"""The number that shells add to that of the signal that ended a process."""
 MEMORY = "memory"
 REAP_SECONDS = 60.0
-"""How often orphans that have ended while the command runs are taken off the list of processes."""
+"""How often orphans that ended while the command runs are removed from the list of processes."""
 
 
 def run(
@@ -106,8 +106,8 @@ async def _started(command: tuple[str, ...], environment: Mapping[str, str]) -> 
 
 
 def _forward_signals(process: Process, impatient: asyncio.Event) -> None:
-    """To the command; but for what the terminal has sent it already, as it does at Ctrl-C. When it
-    has ended, they are for this process, which waits for orphans.
+    """Forward signals to the command, except those that the terminal has sent it already, as at
+    Ctrl-C. After the command has ended, signals are for this process, which waits for orphans.
     """
 
     def forward(number: signal.Signals) -> None:

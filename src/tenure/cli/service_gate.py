@@ -1,5 +1,5 @@
-"""Who may ask a service of `tenure serve`: whoever shows a token for its pool, where it asks for
-tokens; and nobody by way of a page in somebody's browser.
+"""The gate of a service of `tenure serve`: it lets in clients that show a token for its pool, if
+the service demands tokens, and refuses requests that a page of another site makes in a browser.
 """
 
 from aiohttp import hdrs, web
@@ -14,11 +14,13 @@ from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.http_listener import LIMITS, HttpListener
 
 ENDS_SECONDS = 1.0
-"""For connections that are still there when everything that was asked is answered."""
+"""The time that open connections get after every request is answered."""
 
 
 def service_port(app: web.Application, limits: ConnectionLimits = LIMITS) -> HttpListener:
-    """Listens for a service as the manager does: with bounds, whatever a client shows or says."""
+    """Return a listener for a service, with the same bounds as the manager's, whatever clients
+    send.
+    """
     return HttpListener(app, log_refused, log_refused, limits, ENDS_SECONDS, cancels=True)
 
 

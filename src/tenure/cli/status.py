@@ -30,7 +30,7 @@ TIMEOUT_SECONDS = 3.0
 
 
 class AskedManager(msgspec.Struct, frozen=True):
-    """What one manager said, or why it said nothing."""
+    """The answer of one manager, or why there was none."""
 
     url: str
     status: StatusAnswer | None = None
@@ -45,12 +45,12 @@ class Overview(msgspec.Struct, frozen=True):
     leader: str | None
     managers: tuple[AskedManager, ...]
     pools: tuple[PoolSummary, ...] = ()
-    """Those of the leader."""
+    """The pools of the leader."""
     tiers: tuple[PoolTiers, ...] = ()
     """What the owners of each pool run beside their leases."""
     stores: tuple[StoreTier, ...] = ()
     why_no_tiers: str = ""
-    """Why the leader did not tell of pools and clusters, where it did not."""
+    """Why the leader did not report pools and clusters, if it did not."""
 
 
 def status(*, how: AskingOptions = ASKING) -> None:
@@ -104,7 +104,7 @@ def _with_lag(asked: AskedManager, leader: StatusAnswer) -> AskedManager:
 
 
 def with_tiers(overview: Overview) -> Overview:
-    """With what the leader says of its pools and clusters."""
+    """Return `overview` with what the leader says of its pools and clusters."""
     leader = overview.leader
     if leader is None:
         return overview

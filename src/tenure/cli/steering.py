@@ -210,7 +210,7 @@ def _steer(
 
 
 def in_words(flow: Flow) -> str:
-    """What moves from whom to whom."""
+    """Return a sentence that says what moves from which owner to which."""
     count = f"{flow.ranges} range" + ("s" if flow.ranges != 1 else "")
     state = "with their state" if flow.with_state else "without state"
     if flow.giver is None:

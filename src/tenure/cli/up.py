@@ -60,7 +60,7 @@ class HomeCluster:
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
     def command(self, name: str) -> list[str]:
-        """What starts the process of that name, as a user types it."""
+        """Return the command that starts the process called `name`, as a user types it."""
         tenure = [sys.executable, "-m", "tenure"]
         if name == "manager":
             journal = f"sqlite:{self.data / 'journal.sqlite'}"
@@ -148,16 +148,16 @@ class HomeCluster:
             await asyncio.sleep(0.1)
 
     def last_words(self, name: str) -> str:
-        """What the log of a process ends with."""
+        """Return the last line in the log of a process."""
         lines = (self.data / f"{name}.log").read_text(errors="replace").splitlines()
         return lines[-1] if lines else "it has said nothing"
 
     def pids(self) -> dict[str, int]:
-        """By name."""
+        """Return the process id of each running process, by name."""
         return {name: process.pid for name, process in self._running.items()}
 
     async def watch(self) -> None:
-        """Say of each process that ends how to start it again."""
+        """Report each process that ends, and how to start it again."""
 
         async def follow(name: str, process: asyncio.subprocess.Process) -> None:
             await process.wait()

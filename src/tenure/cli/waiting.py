@@ -19,10 +19,10 @@ from typing import Self, TypeVar
 T = TypeVar("T")
 
 SILENT_SECONDS = 1.0
-"""What is over sooner needs no word."""
+"""A wait that is shorter than this is not mentioned."""
 REDRAW_SECONDS = 0.2
 LINE_SECONDS = 5.0
-"""Between two lines where there is no terminal."""
+"""The time between two lines if there is no terminal."""
 CLEAR_LINE = "\r\x1b[K"
 
 

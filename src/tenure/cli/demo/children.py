@@ -77,7 +77,7 @@ class Child:
             await self._process.wait()
 
     def died(self) -> TenureError:
-        """What there is to say about it when it has ended and should not have."""
+        """Return the error to raise if the process has ended and should not have."""
         lines = self._log.read_text(errors="replace").splitlines()[-LAST_WORDS:]
         words = "; ".join(line.strip() for line in lines) or "nothing"
         code = self._process.returncode

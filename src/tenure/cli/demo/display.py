@@ -1,4 +1,4 @@
-"""What there is to be seen of a running demo, for whatever shows it."""
+"""The parts of a running demo that a display shows."""
 
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -13,9 +13,10 @@ class OwnerRow(NamedTuple):
     number: int
     state: OwnerState
     state_seconds: float
-    """For how long it has been so."""
+    """How long the owner has been in this state."""
     share: float
-    """Its part of the key space, from 0 to 1, by the lease table: what no other owner may serve."""
+    """The owner's part of the key space, from 0 to 1, by the lease table: no other owner may serve
+    it."""
     ranges: int
     users: int
     served_per_second: float

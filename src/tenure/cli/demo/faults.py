@@ -15,16 +15,17 @@ from tenure.cli.demo.scenario import Scenario
 from tenure.runtime.clock import boot_clock
 
 LONGEST_PAUSE_SECONDS = 3.0
-"""With long leases, not to bore whoever watches."""
+"""The longest pause even with long leases, so that viewers are not bored."""
 CALM_SECONDS = 0.5
-"""Longer than two reports of a frontend: when nothing was republished for so long, all is."""
+"""Longer than two reports of a frontend: if none republishes for this long, all have finished."""
 HOLDS_FOR_A_FAULT = 2
 """No fault is begun that would not be over before the end."""
 TAKEOVER_SECONDS = 5.0
-"""What must be left of the demo for a failover: one whose end it does not see shows nothing."""
+"""How much time of the demo must be left for a failover: one whose end is not seen shows
+nothing."""
 
 Turn: TypeAlias = tuple[Callable[[], Awaitable[None]], Instant]
-"""A fault, and until when it may be begun."""
+"""A fault, and the time until which it may begin."""
 
 
 class OwnerFaults(Scenario):

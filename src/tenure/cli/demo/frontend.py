@@ -47,7 +47,7 @@ class ConnectedUser:
         return self.answered > 0
 
     def next_status(self, random: Random) -> Status:
-        """What the user publishes next."""
+        """Return the status that the user publishes next."""
         version = self.published.version + 1 if self.published else 1
         return Status(random.choice(TEXTS), version)
 
@@ -61,7 +61,7 @@ class Frontend:
         self._random = SystemRandom()
         self._clients = {user: ConnectedUser(user) for user in orders.clients}
         self._crowd: tuple[str, ...] = ()
-        """Whom nearly everybody looks up."""
+        """The users that nearly everybody looks up."""
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._found_nothing = 0
@@ -78,7 +78,7 @@ class Frontend:
             self._start(self._live(client))
 
     def look_at(self, crowd: Crowd) -> None:
-        """From now on nearly everybody looks these up."""
+        """Make nearly everybody look up the users of `crowd` from now on."""
         self._crowd = crowd.users
 
     async def stop(self) -> None:

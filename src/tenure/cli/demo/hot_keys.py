@@ -28,11 +28,12 @@ LOOK_SECONDS = 0.2
 WINDOW = seconds(3)
 """The time over which the demo counts what owners serve."""
 WATCH_SECONDS = 5.0
-"""From an even load to the next crowd."""
+"""The time from an even load to the next crowd."""
 CROWD_SECONDS = 15.0
-"""A crowd that has so little time until the end is not gathered."""
+"""No crowd is gathered if less time than this is left until the end."""
 USERS_FOR_EACH_CROWD = 2
-"""That each owner must have, for every user of a crowd: fewer, and chance alone is uneven."""
+"""The users that each owner must have for each user of a crowd. With fewer, chance alone is
+uneven."""
 
 
 def check_size(settings: DemoSettings) -> None:
@@ -58,14 +59,14 @@ class Spread:
         self._seen: deque[tuple[Instant, Sequence[int]]] = deque()
 
     def see(self, now: Instant, served: Sequence[int]) -> None:
-        """What each has served so far."""
+        """Record how many operations each owner has served so far."""
         self._seen.append((now, served))
         while len(self._seen) > 1 and self._seen[1][0] <= now - WINDOW:
             self._seen.popleft()
 
     @property
     def most_to_mean(self) -> float | None:
-        """What the one with most serves, beside the mean; None before there is a whole window."""
+        """The load of the busiest owner divided by the mean; None before the first whole window."""
         if not self._seen or self._seen[-1][0] - self._seen[0][0] < WINDOW:
             return None
         (_, first), (_, last) = self._seen[0], self._seen[-1]
@@ -109,7 +110,7 @@ class HotKeys(Scenario):
         await self._until_even(users)
 
     def _users_of(self) -> Mapping[int, list[str]]:
-        """Whom each owner has, in a new order."""
+        """Return the users of each owner, in a new random order."""
         lookup, settings = self._service.lookup, self._service.settings
         assert lookup is not None
         numbers = {place.address: place.number for place in self._service.owners}

@@ -45,7 +45,7 @@ def _listen(on_line: Callable[[bytes], object]) -> None:
 
 
 class Leash:
-    """For a child with an event loop: its orders, and when to stop."""
+    """The leash of a child with an event loop: its orders, and when it has to stop."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -64,11 +64,11 @@ class Leash:
             os._exit(ORPHANED)
 
     async def orders(self) -> bytes:
-        """What this process is told: the first at its start, the next whenever it comes."""
+        """Return the next orders of this process: the first at its start, others at any time."""
         return await self._orders.get()
 
     async def stopped_within(self, seconds: float) -> bool:
-        """Wait to be stopped; False when that did not happen within `seconds`."""
+        """Wait to be stopped. Return False if that did not happen within `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()

@@ -45,6 +45,6 @@ def status(picture: DemoState) -> str:
 
 
 def share(row: OwnerRow) -> str:
-    """What an owner has, in a few words."""
+    """Return what an owner has, in a few words."""
     state = "" if row.state == "serving" else f" ({row.state})"
     return f"owner {row.number} {row.share:.0%}{state}"

@@ -17,7 +17,7 @@ from tenure.runtime.clock import boot_clock
 
 HOST = "127.0.0.1"
 ETCD_MEMBERS = 3
-"""As in production: the least of which one may be lost."""
+"""As many as in production: the smallest number of which one may fail."""
 
 
 class ManagerPlace:
@@ -33,10 +33,10 @@ class ManagerPlace:
         """The last that it won."""
         self.led_at = Instant(0)
         self.is_ready = False
-        """It leads, or knows who does."""
+        """Whether the process leads, or knows which manager does."""
 
     def on_line(self, line: bytes) -> None:
-        """The process reports."""
+        """The process has reported something."""
         said = msgspec.json.decode(line)
         match said["event"]:
             case "listening":
@@ -63,12 +63,12 @@ class ManagerProcesses:
 
     @property
     def urls(self) -> str:
-        """Where they are, for clients."""
+        """The URLs of the managers, for clients."""
         return ",".join(place.url for place in self.places)
 
     @property
     def leader(self) -> ManagerPlace:
-        """The one that led last."""
+        """The manager that led last."""
         return max(self.places, key=lambda place: place.leadership)
 
     @property

@@ -36,7 +36,7 @@ class PresenceRequest(NamedTuple):
 
 @dataclass
 class RequestCounts:
-    """What the operations of this frontend came to; see `FrontendReport`."""
+    """How the operations of this frontend ended; see `FrontendReport`."""
 
     requests: int = 0
     failed: int = 0

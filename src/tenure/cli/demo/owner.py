@@ -35,9 +35,10 @@ from tenure.runtime.clock import boot_clock
 HOST = "127.0.0.1"
 REPORT_SECONDS = 0.2
 SHUTDOWN_SECONDS = 1.0
-"""For operations under way at the end. They are short, and no key is here any more."""
+"""The time that operations under way at the end get. They are short, and no key is here any
+more."""
 DRAIN_SECONDS = 20.0
-"""At most, to hand everything over. It ends when it is done."""
+"""The longest time for handing everything over. The drain ends as soon as that is done."""
 
 
 class PresenceServer:
@@ -48,7 +49,7 @@ class PresenceServer:
         self._lookup = lookup
 
     def app(self) -> web.Application:
-        """What aiohttp serves."""
+        """Return the application that aiohttp serves."""
         app = web.Application()
         app.router.add_get(PATH, self.read)
         app.router.add_put(PATH, self.publish)

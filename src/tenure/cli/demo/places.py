@@ -28,11 +28,11 @@ class OwnerPlace:
 
     @property
     def address(self) -> str | None:
-        """Where it serves, or did when it was killed."""
+        """The address at which the owner serves, or served before it was killed."""
         return self.report.address if self.report else None
 
     def become(self, state: OwnerState) -> None:
-        """Be so from now on."""
+        """Take on a state from now on."""
         self.state, self.since = state, boot_clock()
 
     def begin_life(self) -> str:
@@ -54,7 +54,7 @@ class OwnerPlace:
         self._reported.set()
 
     def total(self, count: Callable[[OwnerReport], Count]) -> Count:
-        """What all its processes have counted."""
+        """Return the sum of what all processes of this place have counted."""
         return sum(map(count, [*self._past, *([self.report] if self.report else [])]))
 
     async def next_report(self, after: Instant) -> None:
@@ -92,7 +92,7 @@ class Frontends:
 
     @property
     def totals(self) -> FrontendReport:
-        """What all of them have counted."""
+        """The sums of what all frontends have counted."""
         first, *others = self._reports.values() or [FrontendReport()]
         for other in others:
             first = first.plus(other)

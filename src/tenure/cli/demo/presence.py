@@ -23,7 +23,7 @@ SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS = 0.002, 0.008
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What a user has published. The version is counted by the user's client."""
+    """The text that a user has published, with a version that the user's client counts."""
 
     text: str
     version: int
@@ -45,7 +45,7 @@ class NotServed(NamedTuple):
 
 Outcome: TypeAlias = Answered | NotServed
 Operation: TypeAlias = Callable[[Status | None], Status | None]
-"""From the presence that was stored to the one to be stored and answered."""
+"""The function that takes the stored presence, and returns the one to store and to answer."""
 Work: TypeAlias = Callable[[], Awaitable[None]]
 
 _random = SystemRandom()
@@ -59,7 +59,7 @@ class Checks(Protocol):
 
 
 async def some_work() -> None:
-    """What an operation waits for, like a filter of bad language."""
+    """Wait like an operation that, for example, filters bad language."""
     await asyncio.sleep(_random.uniform(SHORTEST_WORK_SECONDS, LONGEST_WORK_SECONDS))
 
 
@@ -87,7 +87,7 @@ class Presence:
         return len(self._state)
 
     async def read(self, user: str) -> Outcome:
-        """What `user` has published; None where nothing is known."""
+        """Return what `user` has published; None if nothing is known."""
         return await self._serve(user, lambda stored: stored)
 
     async def publish(self, user: str, status: Status) -> Outcome:
@@ -127,7 +127,7 @@ class Presence:
 
 
 class NoChecks:
-    """For tests: an owner that is broken on purpose. What it was once leased it has for ever."""
+    """The checks of an owner that tests break on purpose: it keeps every lease for ever."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks

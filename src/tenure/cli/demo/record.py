@@ -76,7 +76,7 @@ class RecordReader:
         self._read: dict[Path, int] = {}
 
     def new(self) -> Iterator[Served]:
-        """What was added since the last call. An entry that is not whole yet is left for later."""
+        """Return the entries added since the last call. An incomplete entry is left for later."""
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
             position = self._read.get(path, 0)
             with path.open("rb") as file:

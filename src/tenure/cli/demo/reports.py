@@ -15,19 +15,19 @@ STOP = b"stop"
 
 
 class OwnerOrders(msgspec.Struct, frozen=True):
-    """What an owner is told at its start."""
+    """The orders that an owner gets at its start."""
 
     manager: str
-    """All of them, separated by commas."""
+    """The URLs of all managers, separated by commas."""
     name: str
     directory: str
-    """Where its record goes."""
+    """The directory of the owner's record."""
     is_broken: bool = False
-    """For tests: it serves whatever its leases say."""
+    """Whether the owner serves whatever its leases say, for tests."""
 
 
 class FrontendOrders(msgspec.Struct, frozen=True):
-    """What a frontend is told at its start."""
+    """The orders that a frontend gets at its start."""
 
     manager: str
     clients: tuple[str, ...]
@@ -38,35 +38,35 @@ class FrontendOrders(msgspec.Struct, frozen=True):
 
 
 class CacheOwnerOrders(msgspec.Struct, frozen=True):
-    """What an owner of products is told at its start."""
+    """The orders that an owner of products gets at its start."""
 
     manager: str
     name: str
     directory: str
-    """Where the products are."""
+    """The directory of the products."""
     term_seconds: float
-    """Of volume leases."""
+    """The term of volume leases."""
 
 
 class CacheFrontendOrders(msgspec.Struct, frozen=True):
-    """What a frontend with a cache is told at its start."""
+    """The orders that a frontend with a cache gets at its start."""
 
     manager: str
     name: str
     directory: str
-    """Where its record goes."""
+    """The directory of the frontend's record."""
     products: int
     written: tuple[int, ...]
-    """Those that it writes; nobody else does."""
+    """The products that only this frontend writes."""
     reads_per_second: float
     writes_per_second: float
     hold_ns: int
     passes_by: bool = False
-    """For tests: it writes into the database, past the owners, and no cache is told."""
+    """Whether the frontend writes into the database, past the owners, so that no cache is told."""
 
 
 class Crowd(msgspec.Struct, frozen=True):
-    """What a frontend is told meanwhile: whom nearly everybody looks up from now on."""
+    """The users that nearly everybody looks up from now on; sent to frontends that already run."""
 
     users: tuple[str, ...]
 

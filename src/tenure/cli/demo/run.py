@@ -35,7 +35,7 @@ SHOWN_AT_ONCE = 3
 
 
 SETTINGS_SHOWN = ("managers", "journal", "owners", "frontends", "preset")
-"""Those that the summary repeats."""
+"""The settings that the summary repeats."""
 SCENARIOS: dict[ScenarioName, type[Scenario]] = {
     "owner-faults": OwnerFaults,
     "break-owner": BrokenOwner,
@@ -53,7 +53,7 @@ class Rate:
         self._seen: deque[tuple[Instant, int]] = deque()
 
     def __call__(self, now: Instant, count: int) -> float:
-        """What it grows by in a second, when it is `count` at `now`."""
+        """Return by how much the count grows in a second, if it is `count` at `now`."""
         self._seen.append((now, count))
         while now - self._seen[0][0] > seconds(RATE_SECONDS):
             self._seen.popleft()

@@ -15,17 +15,17 @@ class Scenario(ABC):
     """Acts on the service, tells what it does, and measures what comes of it."""
 
     measures = ""
-    """What `times` are, by the names of `Summary`."""
+    """The name that `times` has in `Summary`."""
     ends_the_demo = False
-    """Whether the demo ends with it, instead of at its own time."""
+    """Whether the demo ends with the scenario, instead of at its own time."""
 
     def __init__(
         self, service: PresenceService, tell: Callable[[str], None], random: Random | None = None
     ) -> None:
         self.times: list[float] = []
-        """In seconds; each scenario measures another time."""
+        """The times in seconds; each scenario measures something else."""
         self.counts: Counter[str] = Counter()
-        """How often it did what, by the names of `Summary`."""
+        """How often each thing happened, by the names of `Summary`."""
         self.lapsed = 0
         """Ranges whose lease ran out because the scenario stopped their owner."""
         self._service = service
@@ -37,7 +37,7 @@ class Scenario(ABC):
         """Act until it is nearly `end`."""
 
     def figures(self) -> dict[str, float]:
-        """What the scenario measured, by the names of `Summary`."""
+        """Return what the scenario measured, by the names of `Summary`."""
         if not self.times:
             return {**self.counts}
         return {

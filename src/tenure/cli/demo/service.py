@@ -30,7 +30,7 @@ ScenarioName: TypeAlias = Literal[
 
 
 class DemoSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a demo is told."""
+    """The settings of a demo."""
 
     seconds: float
     owners: int

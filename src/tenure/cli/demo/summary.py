@@ -1,4 +1,4 @@
-"""What the demo came to."""
+"""The results of the demo."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What the demo came to, which `--json` prints; `tenure docs start/demo` explains it all."""
+    """The results that `--json` prints; `tenure docs start/demo` explains all of them."""
 
     requests: int
     failed: int

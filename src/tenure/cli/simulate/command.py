@@ -54,7 +54,7 @@ HOUR_NS = 3600 * SECOND_NS
 
 
 class Tier(NamedTuple):
-    """What can be simulated."""
+    """The parts that simulate one tier."""
 
     verdict: type[Verdict]
     trial: Callable[..., AnyTrial]
@@ -162,7 +162,7 @@ def _exit_code(verdict: Verdict, outcomes: list[Outcome], *, every_fault: bool) 
 def _planned(  # as many as options
     tier: str, preset: str, faults: str, canary: str, count: int, plan: AnyTrial, workers: int
 ) -> tuple[Verdict, Run]:
-    """What is run, and how it is told, for one tier."""
+    """Return what to run for one tier, and how to show it."""
     of = TIERS[tier]
     if not of.has_presets and preset != "paper":
         raise ConfigurationError(f"--preset is for --tier lease; {tier} has durations of its own")

@@ -1,4 +1,4 @@
-"""What came of simulated seeds, for people and for programs."""
+"""The outcome of simulated seeds, for people and for programs."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -27,18 +27,18 @@ ATTESTATIONS = {
     "attested deaths": "owner attested dead",
     "refused attestations": "refused: attestation",
 }
-"""What managers note about them."""
+"""The notes of managers about attestations, by their names in a verdict."""
 BALANCE = {
     "planned for balance": "moved for balance",
     "keys given alone": "key given alone",
     "policies chosen": "policy chosen",
 }
-"""What the simulator notes about it: ranges, or points of a ring, that a policy put elsewhere."""
+"""The notes about ranges, or points of a ring, that a policy put elsewhere, by name."""
 KEPT = "every promise was kept"
 
 
 class Verdict(ABC):
-    """Words for what came of a plan. A tier says what it has more than others."""
+    """How the outcome of a plan is told. Each tier adds what is special to it."""
 
     table: ClassVar[FaultTable]
 
@@ -50,20 +50,20 @@ class Verdict(ABC):
     @property
     @abstractmethod
     def about(self) -> str:
-        """What was simulated."""
+        """The words for what was simulated."""
 
     @property
     @abstractmethod
     def options(self) -> str:
-        """What to ask of the command for the same, besides what all tiers have."""
+        """The options that repeat the simulation, besides those that all tiers have."""
 
     def rows(self, notes: Counter[str]) -> Iterator[tuple[str, int]]:
-        """What else managers and servers did."""
+        """Yield the other things that managers and servers did, each with its number."""
         yield from ()
 
     @abstractmethod
     def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
-        """The same, for programs."""
+        """Return the same figures for programs."""
 
     def replay(self, seed: int) -> str:
         """The command that runs a seed again."""
@@ -145,23 +145,23 @@ class Verdict(ABC):
 
 
 class LeaseVerdict(Verdict):
-    """Of owners and their leases."""
+    """The outcome for owners and their leases."""
 
     table = of_leases.FAULTS
     plan: Trial
 
     @property
     def about(self) -> str:
-        """What was simulated."""
+        """The words for what was simulated."""
         return f"preset {self.plan.timing.name}"
 
     @property
     def options(self) -> str:
-        """Which preset."""
+        """The option for the preset."""
         return f"--preset {self.plan.timing.name}"
 
     def rows(self, notes: Counter[str]) -> Iterator[tuple[str, int]]:
-        """What managers did."""
+        """Yield what managers did, each with its number."""
         yield TAKEOVERS, notes[TAKEOVERS]
         for what, note in (ATTESTATIONS | BALANCE).items():
             yield what, notes[note]
@@ -178,7 +178,7 @@ class LeaseVerdict(Verdict):
 
 
 class EntityVerdict(Verdict):
-    """Of entities."""
+    """The outcome for entities."""
 
     tier: ClassVar[str] = "entity"
     what: ClassVar[str] = "entities"
@@ -187,12 +187,12 @@ class EntityVerdict(Verdict):
 
     @property
     def about(self) -> str:
-        """What was simulated."""
+        """The words for what was simulated."""
         return f"{self.what}, preset {self.plan.timing.name}"
 
     @property
     def options(self) -> str:
-        """Which tier, and which preset."""
+        """The options for the tier and the preset."""
         return f"--tier {self.tier} --preset {self.plan.timing.name}"
 
     def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
@@ -202,14 +202,14 @@ class EntityVerdict(Verdict):
 
 
 class ServicesVerdict(EntityVerdict):
-    """Of services over entities."""
+    """The outcome for services over entities."""
 
     tier = what = "services"
     table = of_services.FAULTS
 
 
 class CacheVerdict(Verdict):
-    """Of consistent caches."""
+    """The outcome for consistent caches."""
 
     table = of_caches.FAULTS
     about = "caches"
@@ -222,7 +222,7 @@ class CacheVerdict(Verdict):
 
 
 class ColumnsVerdict(Verdict):
-    """Of the store on several machines."""
+    """The outcome for the store on several machines."""
 
     table = of_columns.FAULTS
     about = "columns"

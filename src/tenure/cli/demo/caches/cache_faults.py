@@ -16,7 +16,7 @@ LONGEST_PAUSE_SECONDS = 2.0
 HOLDS_FOR_A_FAULT = 2
 """No fault is begun that would not be over before the end."""
 TERMS_STOPPED = 3
-"""For how many of its volume's terms a frontend stands still."""
+"""The number of its volume's terms for which a frontend stands still."""
 FaultName: TypeAlias = Literal["kill", "stop", "move", "stop frontend"]
 ALL_FAULTS: tuple[FaultName, ...] = ("kill", "move", "stop frontend", "stop")
 
@@ -33,7 +33,7 @@ class CacheFaults:
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.dark: list[float] = []
-        """For how long the keys of a killed owner had none, in seconds."""
+        """The times for which the keys of killed owners had no owner, in seconds."""
         self._service = service
         self._tell = tell
         self._faults = faults

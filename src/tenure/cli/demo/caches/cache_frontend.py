@@ -23,7 +23,7 @@ VISITORS = 20
 LOOKED_AT = 5
 """Products that a visitor looks at one after the other, before a pause."""
 PATIENCE_HOLDS = 4
-"""Of the pool: longer than anything that the demo does keeps a product from being read."""
+"""The patience in holds of the pool: no fault of the demo keeps a product unread for longer."""
 
 
 class CacheFrontend:
@@ -124,7 +124,7 @@ class CacheFrontend:
         )
 
     def flush(self) -> None:
-        """What has ended by now is recorded."""
+        """Record every read and write that has ended by now."""
         self._record.flush(Instant(boot_clock()))
 
 

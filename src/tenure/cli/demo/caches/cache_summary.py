@@ -1,4 +1,4 @@
-"""What the demo with caches came to."""
+"""The results of the demo with caches."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class CacheSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints; `tenure docs start/demo` explains it."""
+    """The results that `--json` prints; `tenure docs start/demo` explains them."""
 
     reads: int
     hits: int

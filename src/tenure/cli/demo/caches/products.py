@@ -38,14 +38,14 @@ def _connected(directory: Path) -> sqlite3.Connection:
 
 
 def write_past(directory: Path, key: str, version: int) -> None:
-    """For tests: change a product, and tell no owner."""
+    """Change a product and tell no owner, for tests."""
     connection = _connected(directory)
     connection.execute("UPDATE products SET version = ? WHERE key = ?", (version, key))
     connection.close()
 
 
 class Products:
-    """What caches read of this owner, and write."""
+    """The products of this owner, which caches read and write."""
 
     def __init__(self, directory: Path) -> None:
         self.state: KeyedState[int] = KeyedState(value_type=int)

@@ -28,10 +28,10 @@ class ReadEntry(NamedTuple):
     what: int
     product: int
     version: int
-    """That was returned, or is written."""
+    """The version that was returned or is written."""
     began: Instant
     ended: Instant
-    """Of the call; until when the record is whole."""
+    """When the call ended. In an entry WHOLE_UNTIL: the time up to which the record is whole."""
 
 
 class ReadRecordWriter:
@@ -66,7 +66,7 @@ class ReadRecordReader:
         self._read: dict[Path, int] = {}
 
     def new(self) -> Iterator[tuple[str, ReadEntry]]:
-        """What was added since the last call, with the frontend that did."""
+        """Return the entries added since the last call, each with the frontend that added it."""
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
             position = self._read.get(path, 0)
             with path.open("rb") as file:

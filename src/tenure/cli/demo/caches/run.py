@@ -23,20 +23,20 @@ SHOWN_AT_ONCE = 3
 
 
 class MakesTrouble(Protocol):
-    """What is done to the service."""
+    """The part that kills, stops and moves the processes of the service."""
 
     @property
     def counts(self) -> Counter[str]:
-        """How often it did what, by the names of `CacheSummary`."""
+        """How often each fault happened, by the names of `CacheSummary`."""
         ...
 
     @property
     def dark(self) -> list[float]:
-        """For how long the keys of a killed owner had none, in seconds."""
+        """The times for which the keys of killed owners had no owner, in seconds."""
         ...
 
     async def play(self, end: Instant) -> None:
-        """Act until it is nearly `end`."""
+        """Cause faults until shortly before `end`."""
         ...
 
 

@@ -28,20 +28,20 @@ PRODUCTS = 200
 
 
 class CacheDemoSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a demo with caches is told."""
+    """The settings of a demo with caches."""
 
     service: DemoSettings
     products: int = PRODUCTS
     written: int = PRODUCTS
-    """How many of the products anybody writes."""
+    """How many of the products are ever written."""
     reads_per_second: float = 400.0
-    """Of each frontend."""
+    """The rate of each frontend."""
     writes_per_second: float = 5.0
-    """Of each frontend."""
+    """The rate of each frontend."""
 
     @property
     def term_seconds(self) -> float:
-        """Of volume leases."""
+        """The term of volume leases, in seconds."""
         return self.service.timing.term_ns / TERMS_IN_A_TERM / 1e9
 
 
@@ -60,7 +60,7 @@ class CacheService(PresenceService):
 
     @property
     def totals(self) -> CacheFrontendReport:
-        """What all frontends have counted."""
+        """The sums of what all frontends have counted."""
         first, *others = self._reports.values() or [CacheFrontendReport()]
         for other in others:
             first = first.plus(other)

@@ -41,7 +41,7 @@ class ReadJudge:
         self._whole_until: dict[str, Instant] = {}
         self._waiting: list[tuple[str, ReadEntry]] = []
         self._done: dict[int, tuple[list[Instant], list[int]]] = {}
-        """By product: when writes were answered, and of which versions."""
+        """The writes of each product: when each was answered, and its version."""
 
     def add(self, frontend: str, entry: ReadEntry) -> None:
         """Take an entry into account."""

@@ -20,13 +20,13 @@ SERVICES: dict[ServiceName, str] = {
     "topics": "pubsub",
     "queues": "queues",
 }
-"""What each pool is served by."""
+"""The service that serves each pool."""
 WATCHED: tuple[ServiceName, ...] = ("devices", "activities", "topics")
 OF_EACH = 2
 
 
 class LiveMesh:
-    """What runs."""
+    """The manager and the services of the scenario, as processes."""
 
     def __init__(self, preset: str) -> None:
         self.preset = preset
@@ -34,11 +34,11 @@ class LiveMesh:
         self.manager = ServiceProcess("manager", ("manager", *options, "--log-level", "error"))
         self.services: dict[ServiceName, list[ServiceProcess]] = {}
         self.members: dict[str, str] = {}
-        """By process, where the others of its service reach it, in all its lives."""
+        """The address at which members reach each process, the same in all its lives."""
         self._ports = free_ports(2 * len(SERVICES) * OF_EACH)
 
     def urls(self, name: ServiceName) -> list[str]:
-        """Of a service: they stay the same through all lives of its processes."""
+        """Return the URLs of a service. They stay the same through all lives of its processes."""
         first = list(SERVICES).index(name) * OF_EACH
         return [f"http://127.0.0.1:{port}" for port in self._ports[first : first + OF_EACH]]
 

@@ -30,7 +30,7 @@ Tell: TypeAlias = Callable[[str, list[ReceivedEntry]], Awaitable[None]]
 
 
 class MeshFrontend:
-    """What a web server in front of the services does for a device."""
+    """The work of a web server that stands between a device and the services."""
 
     def __init__(self, mesh: LiveMesh) -> None:
         def client(kind: type[Any], name: Any) -> Any:  # noqa: ANN401  # of that kind
@@ -72,11 +72,11 @@ class MeshFrontend:
         await self.topics.subscribe(HOME, f"queue:{WORK}")
 
     async def address(self) -> str | None:
-        """Where the home PC is; None where that was lost, and it has not said it again yet."""
+        """Return where the home PC is; None if that was lost and not yet published again."""
         return await _read(self.documents, HOME, ADDRESS)
 
     async def activity(self) -> str | None:
-        """What the user has done with the home PC; None where that was lost."""
+        """Return what the user has done with the home PC; None if that was lost."""
         return await _read(self.activities, USER, HOME)
 
 
@@ -91,12 +91,12 @@ async def _read(documents: DocumentsClient, key: str, section: str) -> str | Non
 
 
 def activity_of(address: str) -> str:
-    """What the user has done when the home PC came to an address."""
+    """Return the words for the user's activity when the home PC moves to an address."""
     return f"moved the home PC to {address}"
 
 
 class HomeDevice:
-    """The home PC: it is always online, and publishes its address anew where that was lost."""
+    """The home PC. It is always online, and publishes its address again whenever that was lost."""
 
     def __init__(self, frontend: MeshFrontend, tell: Tell) -> None:
         self.present = ""
@@ -169,7 +169,7 @@ class WorkDevice:
 
 
 def told_by(entry: ReceivedEntry) -> str:
-    """What was missed, as an entry tells it; empty for a message."""
+    """Return what an entry says was missed; empty for a message."""
     loss = entry.loss
     if loss is None:
         message = msgspec.convert(entry.message, dict[str, Any])

@@ -16,7 +16,7 @@ from tenure.services.queues.client import ReceivedEntry
 
 
 class MeshKey(NamedTuple):
-    """What is kept under one key, and who relies on it."""
+    """The value that is kept under one key, and the PCs that rely on it."""
 
     pool: ServiceName
     key: str
@@ -34,13 +34,13 @@ RELIED_ON = (
 
 
 class MeshLosses:
-    """What one server had when its trouble began, and who was told since."""
+    """The keys that one server had when its trouble began, and the PCs that were told since."""
 
     def __init__(self, lookups: Mapping[ServiceName, Lookup], members: Mapping[str, str]) -> None:
         self.told: dict[str, set[str]] = {}
-        """By PC, of which pools it was told that they have lost something."""
+        """The pools of which each PC was told that they have lost something."""
         self.had: list[MeshKey] = []
-        """What the server had."""
+        """The keys that the server had."""
         self._lookups = lookups
         self._members = members
         self._address = ""
@@ -73,7 +73,7 @@ class MeshLosses:
                 self._anew[it, who] = found
 
     async def untold(self) -> list[str]:
-        """What somebody has not been told yet, or what may be lost yet."""
+        """Return the losses that some PC was not told of yet, and the keys not yet settled."""
         found = []
         for it, before in list(self._unsettled.items()):
             now = await self._standing(it)

@@ -44,10 +44,10 @@ TROUBLES: dict[Trouble, str] = {
     "stop": "is stopped past the term of its leases",
 }
 STOPPED_SECONDS = {"test": 4.0, "default": 16.0, "paper": 70.0}
-"""By preset: longer than a hold, after which others have the keys."""
+"""How long a server is stopped, by preset: longer than a hold, after which others have its keys."""
 STRIDE = 7
 PATIENCE_SECONDS = 60.0
-"""For the work PC to learn the address, and for everybody to be told."""
+"""The longest wait for the work PC to learn the address, and for everybody to be told."""
 BEGINS = """\
 starting a manager, and two processes of each service:
   devices-1 and devices-2 keep where the home PC is, activities-1 and activities-2 what the user
@@ -64,12 +64,12 @@ class MeshTrouble(msgspec.Struct, frozen=True):
     trouble: Trouble
     before: Step
     had: list[str]
-    """What it had; where that is nothing, nobody has to be told."""
+    """The keys that the server had. If it had none, nobody has to be told."""
     told: list[str]
 
 
 class MeshSummary(msgspec.Struct):
-    """What the rounds came to."""
+    """The results of all rounds."""
 
     rounds: int = 0
     kills: int = 0
@@ -93,7 +93,7 @@ class MeshSummary(msgspec.Struct):
 
 
 class MeshRounds:
-    """Who takes part, and what is counted."""
+    """The participants of all rounds, and what is counted."""
 
     def __init__(
         self, mesh: LiveMesh, frontend: MeshFrontend, losses: MeshLosses, say: Say
@@ -235,7 +235,7 @@ async def run_mesh(seconds: float, say: Say, preset: str) -> MeshSummary:
 
 
 def mesh_lines(summary: MeshSummary) -> list[str]:
-    """What it came to, for people."""
+    """Return the results as lines for people."""
     lines = [
         f"{summary.rounds} rounds, {summary.kills} kills, {summary.stops} stops past the term",
         f"{summary.learned_by_message} times the address arrived as a message",

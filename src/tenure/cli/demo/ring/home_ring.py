@@ -15,9 +15,9 @@ from tenure.protocol.topology.answers import MovesRead, NodeSummary, RingRead, U
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 120.0
-"""For one step: a busy machine takes long to start a process."""
+"""The longest wait for one step: a busy machine takes long to start a process."""
 REPAIR_SECONDS = 2.0
-"""Between two weighings, so that the demo need not wait a minute for each."""
+"""The time between two weighings, so that the demo need not wait a minute for each."""
 QUICK_REPAIR = ("--repair-every", f"{REPAIR_SECONDS:g}")
 
 
@@ -36,25 +36,25 @@ class HomeRing(HomeCluster):
         super().__init__(data, "demo", nodes, port, options, managing)
 
     async def said(self, what: str, body: object = None) -> HttpReply:
-        """What the manager says."""
+        """Return the manager's answer."""
         path = f"/v1/clusters/{self.cluster}/{what}"
         return await asyncio.to_thread(ask, [self.manager], path, body)
 
     async def ring(self) -> RingRead:
-        """As it is."""
+        """Return the ring as it is now."""
         return (await self.said("ring")).read(RingRead)
 
     async def node(self, name: str) -> NodeSummary | None:
-        """One of its nodes, if the manager knows it."""
+        """Return a node of the ring, or None if the manager does not know it."""
         ring = await self.ring()
         return next((node for node in ring.nodes if node.name == name), None)
 
     async def moves(self) -> MovesRead:
-        """What should move."""
+        """Return the moves that should be made."""
         return (await self.said("moves")).read(MovesRead)
 
     async def down(self) -> set[str]:
-        """Nodes that others hold to be down."""
+        """Return the names of the nodes that other nodes hold to be down."""
         seen = (await self.said("upkeep")).read(UpkeepRead).seen
         return {each.node for each in seen if each.is_convicted}
 

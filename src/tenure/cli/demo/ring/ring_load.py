@@ -33,7 +33,7 @@ class RingLoad:
         self._store = store
         self._dice = Random(1)  # noqa: S311 - the same load each time
         self._acknowledged: dict[str, set[bytes]] = {}
-        """By key, what a read may find."""
+        """The values that a read of each key may find."""
         self.counts: Counter[str] = Counter()
         self.seconds: deque[float] = deque(maxlen=RECENT)
         self.slowest = 0.0
@@ -106,6 +106,6 @@ class RingLoad:
             self.counts["lost"] += self.counts["stale"] - before
 
     def p99(self) -> float:
-        """Of the latest requests, in seconds."""
+        """Return the 99th percentile of the latest requests, in seconds."""
         ordered = sorted(self.seconds)
         return ordered[len(ordered) * 99 // 100] if ordered else 0.0

@@ -38,7 +38,7 @@ class MoveMade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RingSummary(msgspec.Struct, kw_only=True):
-    """What it came to."""
+    """The results of the demo of a ring."""
 
     seconds: float = 0.0
     requests: int = 0
@@ -54,18 +54,19 @@ class RingSummary(msgspec.Struct, kw_only=True):
     """After which all others left the killed node out."""
     added: str = ""
     copied_bytes: int = 0
-    """By the node that was added."""
+    """The bytes copied by the node that was added."""
     before: float = 0.0
-    """What the heaviest node carried, to the mean, before moves and after them."""
+    """The load of the heaviest node divided by the mean, before the moves; `after` is the same
+    after."""
     after: float = 0.0
     moves: list[MoveMade] = []
     trouble: str = ""
-    """What did not come to its end."""
+    """The step that did not finish."""
     last_failure: str = ""
 
     @property
     def is_good(self) -> bool:
-        """Whether everything was done, and nobody noticed."""
+        """Whether every step finished, and no client noticed."""
         wrong = self.failed or self.stale or self.lost or self.trouble
         return self.requests > 0 and not wrong
 
