@@ -77,7 +77,7 @@ class HomeCluster:
 
     @property
     def manager(self) -> str:
-        """Its URL."""
+        """The manager's URL."""
         return f"http://127.0.0.1:{self.port}"
 
     @property

@@ -44,7 +44,7 @@ class Job(NamedTuple):
     callback: Callback | None
     argument: Any
     about: str
-    """What it is about, for the log."""
+    """The subject of the call, for the log."""
     then: Callable[[], None] | None = None
     deadline: Instant = FAR_FUTURE
     """When the term of what it is about runs out."""

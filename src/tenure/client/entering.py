@@ -37,7 +37,7 @@ N = TypeVar("N", bound=Runs)
 
 
 class Mortal(Forkable, Protocol):
-    """What readers read. It becomes unusable in a forked child."""
+    """A thing that readers read. It becomes unusable in a forked child."""
 
     is_forked: bool
 

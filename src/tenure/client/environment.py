@@ -26,7 +26,7 @@ M = TypeVar("M")
 
 
 class Environment(Protocol):
-    """Where an engine runs, and by which clock."""
+    """The surroundings in which an engine runs: its transport, its clock and its process."""
 
     @property
     def clock(self) -> Clock: ...
@@ -41,7 +41,7 @@ class Environment(Protocol):
 
     @property
     def credentials(self) -> Credentials:
-        """What the clients of this environment show, and whom they trust."""
+        """The credentials of the clients in this environment."""
         ...
 
     def begins(self, engine: object) -> None:

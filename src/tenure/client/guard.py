@@ -60,7 +60,7 @@ class Guards:
         """Every request enters and leaves, and something is lost now and then. So these two take no
         lock, and whoever tells of a loss looks at all that are entered."""
         self._waiting: list[tuple[set[GuardedBody], Callable[[], object]]] = []
-        """What to do when no body in these ranges is to finish any longer."""
+        """The functions to call when no body in these ranges is to finish any longer."""
         self._settling: list[KeyRange] = []
         """The ranges that are about to move: no body that is to finish begins there."""
 
@@ -117,8 +117,8 @@ class Guards:
         return len(self._finishing(ranges))
 
     def keep(self, revoked: Iterable[KeyRange], kept: tuple[KeyRange, ...]) -> None:
-        """Of the ranges that are no longer held, no other owner gets `kept` yet: bodies there may
-        finish.
+        """Let bodies in `kept` finish: no other owner gets these of the ranges that are no longer
+        held.
         """
         self.changes += 1
         for guard in self._finishing(revoked):
@@ -128,7 +128,7 @@ class Guards:
                     guard.on_lost()
 
     def overtake(self, ranges: Iterable[KeyRange] = (WHOLE,)) -> None:
-        """Nobody waits any longer for bodies in these ranges."""
+        """Wait no longer for bodies in these ranges."""
         self.changes += 1
         for guard in self._finishing(ranges):
             guard.finishes = guard.is_kept = False

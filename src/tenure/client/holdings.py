@@ -81,8 +81,9 @@ class Snapshot:
         self.leases = leases
         renumbered = ((each.range, each.number) for each in unbroken)
         self.firsts = RangeMap.of(renumbered, NOT_HELD) if unbroken else None
-        """Where what is held was renumbered: the number from which it was never interrupted. It is
-        the one that readers are shown, so theirs changes only where something was."""
+        """The number since which a range was never interrupted, where it was renumbered while held.
+        Readers are shown this one, so theirs changes only if something was interrupted.
+        """
         self.journal = journal
         self.expires_at = expires_at
         # numbers[i] is that of the keys from bounds[i - 1] up to bounds[i]: what `bisect_right`
@@ -96,12 +97,12 @@ class Snapshot:
             if lease.end is not None:
                 self._begin(lease.end, NOT_HELD, NOT_HELD)
         self.counts = [0] * len(self.numbers)
-        """Of checks."""
+        """The counts of checks."""
         self.given: list[float] = [0.0] * len(self.numbers)
         """The load that the application recorded."""
 
     def _begin(self, start: Key, number: int, since: int) -> None:
-        """From `start` on the number is `number`."""
+        """Let the number be `number` from `start` on."""
         if start == LOWEST or (self.bounds and self.bounds[-1] == start):
             self.numbers[-1], self.sinces[-1] = number, since
         else:
@@ -137,7 +138,7 @@ class Snapshot:
         return number if self.firsts is None else self.firsts[key] or number
 
     def index(self, key: Key) -> int:
-        """Where the number and the counts of `key` are."""
+        """The index of the number and the counts of `key`."""
         return bisect_right(self.bounds, key)
 
 
@@ -241,7 +242,7 @@ class Board:
             self.sampler.record(place, amount)
 
     def sample(self, sampler: Sampler) -> None:
-        """From here on, call `sampler` for load."""
+        """Call `sampler` for load from here on."""
         self.sampler = sampler
         if not self.is_load_given:
             self._sampler_of_checks = sampler
@@ -274,7 +275,7 @@ class Board:
         return held.sinces[i] if is_same else None
 
     def key(self, key: UserKey) -> Key:
-        """What `key` is in the pool's key space."""
+        """The key of the pool's key space for `key`."""
         return self._to_key(key)
 
     def _end(self, seen: Snapshot) -> None:
@@ -355,7 +356,7 @@ class Board:
                 self.current = NOTHING_HELD
 
     def on_fork(self) -> None:
-        """In a forked child: reading raises."""
+        """Let every reading raise, in a forked child."""
         self._lock = RLock()  # another thread of the parent may have had it
         self.is_forked = True
         self._is_over = True

@@ -28,7 +28,7 @@ class Interests(Generic[T]):
             return sum(map(len, self._at.values()))
 
     def add(self, key: Key, thing: T) -> None:
-        """It concerns `key` from here on."""
+        """Let `thing` concern `key` from here on."""
         with self._lock:
             there = self._at.get(key)
             if there is None:
@@ -37,7 +37,7 @@ class Interests(Generic[T]):
             there[thing] = None
 
     def remove(self, key: Key, thing: T) -> None:
-        """It no longer concerns `key`; a second time does nothing."""
+        """Let `thing` no longer concern `key`; a second time does nothing."""
         with self._lock:
             there = self._at.get(key, {})
             there.pop(thing, None)

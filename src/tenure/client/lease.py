@@ -22,7 +22,8 @@ class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """
 
     key: Key
-    """In the pool's key space: hashed, or the user's bytes themselves in an ordered pool."""
+    """The key in the pool's key space: hashed, or the user's bytes themselves in an ordered pool.
+    """
     number: int
     journal: int
     """The identity of the manager's journal: numbers of two journals cannot be compared."""

@@ -30,7 +30,7 @@ _FORM = re.compile(
 
 
 class LeaseParts(NamedTuple):
-    """What a header says."""
+    """The parts of a header."""
 
     key: Key
     number: int
@@ -53,7 +53,7 @@ def encoded(parts: LeaseParts) -> str:
 
 
 def decoded(text: str) -> LeaseParts:
-    """What the value of a header says. Raises RemoteProtocolError for any other text."""
+    """The parts in the value of a header. Raises RemoteProtocolError for any other text."""
     if len(text) > HEADER_CHARACTERS:
         raise _malformed(text, f"it has {len(text)} characters; the limit is {HEADER_CHARACTERS}")
     found = _FORM.fullmatch(text.strip())
@@ -74,7 +74,7 @@ def decoded(text: str) -> LeaseParts:
 
 
 def found_in(headers: Mapping[str, str]) -> LeaseParts:
-    """What the headers of a request say. Raises RemoteProtocolError where they do not."""
+    """The parts in the headers of a request. Raises RemoteProtocolError if there are none."""
     text = headers.get(LEASE_HEADER)
     if text is None:  # a plain dict may have it in other cases
         wanted = LEASE_HEADER.lower()

@@ -146,9 +146,9 @@ class Lookup(Enterable[LookupEngine]):
 
     @property
     def hold(self) -> float:
-        """For how many seconds a manager waits for an owner that is gone before others get its
-        keys. Base the deadlines of clients on it. The managers announce it; if their version does
-        not, it is 65, the longest hold of any preset.
+        """How many seconds a manager waits for an owner that is gone before others get its keys.
+        Base the deadlines of clients on it. The managers announce it; if their version does not, it
+        is 65, the longest hold of any preset.
         """
         self._check_usable()
         return self._engine.hold_seconds
@@ -177,7 +177,7 @@ class Lookup(Enterable[LookupEngine]):
         return self._board.usable().in_contact
 
     def key(self, key: UserKey) -> Key:
-        """What `key` is in the pool's key space: `lookup.key("room-42") in a_range`."""
+        """The key of the pool's key space for `key`: `lookup.key("room-42") in a_range`."""
         return self._board.usable().to_key(key)
 
     def __repr__(self) -> str:

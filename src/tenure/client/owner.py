@@ -187,7 +187,7 @@ class Owner(Enterable[OwnerEngine]):
 
     @property
     def address(self) -> str:
-        """Where it serves."""
+        """The address at which the owner serves."""
         return self._config.address
 
     def __repr__(self) -> str:
@@ -246,7 +246,7 @@ class Owner(Enterable[OwnerEngine]):
         return self._board.loads()
 
     def key(self, key: UserKey) -> Key:
-        """What `key` is in the pool's key space: `owner.key("room-42") in a_range`."""
+        """The key of the pool's key space for `key`: `owner.key("room-42") in a_range`."""
         return self._board.key(key)
 
     # --- living ---
@@ -282,7 +282,7 @@ class Owner(Enterable[OwnerEngine]):
         self._engine.entities = report
 
     def tiers(self) -> TierReport:
-        """What it told the managers last of its volume and its entities."""
+        """The report of the owner's volume and its entities that it told the managers last."""
         return TierReport() if self._made is None else self._made.told
 
     def _begin(self, form: Form) -> None:
@@ -340,7 +340,7 @@ def _takes(
     insecure: bool,  # noqa: FBT001  # as it was given
     credentials: Credentials,
 ) -> tuple[HandOffHandler, str, str | None] | None:
-    """What has the state that moves, where more of it is taken, and the URL of that."""
+    """The handler of the state that moves, the address that takes more of it, and its URL."""
     checked_flag("hand_off_insecure", insecure)
     if handler is not None:
         told = checked_told_address(told)
@@ -391,7 +391,7 @@ def _checked_probe(probe: object, watchdog: object) -> Probe | None:
 
 
 def _find_elsewhere(lookup: KeyFinder | None, here: str) -> Callable[[UserKey], str | None]:
-    """Where `lookup` finds a key, unless that is `here`."""
+    """A function that tells where `lookup` finds a key, or None if that is `here`."""
 
     def find(key: UserKey) -> str | None:
         with suppress(TenureError):  # it is not entered, or was left

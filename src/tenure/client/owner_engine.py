@@ -119,7 +119,7 @@ class OwnerEngine:
         self._held_up: Refusal | None = None
         self._held_up_at = 0
         self.transfers: Transfers | None = None
-        """Of state; None where the application offers none."""
+        """The transfers of state; None if the application offers none."""
         self._hand_off_address: str | None = None
         self.reads: GivesReads | None = None
         """The read leases of caches; None if the owner takes no caches."""
@@ -322,8 +322,8 @@ class OwnerEngine:
     # --- readers that saw the end of the term ---
 
     def on_reader_lapsed(self) -> None:
-        """In the reader's thread: the machine must drop everything before anything else is
-        published.
+        """Let the machine drop everything before anything else is published. Runs in the reader's
+        thread.
         """
         self.shell.call(self._on_reader_lapsed)
 

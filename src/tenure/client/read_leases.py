@@ -25,7 +25,7 @@ class ReadsOwner(NamedTuple):
     environment: Environment
     kind: PoolKind
     address: str
-    """Where it serves."""
+    """The address at which it serves."""
 
 
 class GivesReads(Protocol):
@@ -85,7 +85,7 @@ class GivesReads(Protocol):
 
 
 class GivesReadsOf(Protocol):
-    """What `Owner` is given as `volume`."""
+    """The kind of object that `Owner` is given as `volume`."""
 
     def reads_of(self, owner: ReadsOwner) -> GivesReads:
         """Read leases of what `owner` holds. Raises ConfigurationError if it is served already."""

@@ -29,7 +29,7 @@ UNKNOWN = "unknown"
 NOT_BEGUN = "not-begun"
 """Nothing was done: any request may be repeated."""
 OWNER_HEADER = "Tenure-Owner"
-"""With 421: the address where the key is believed to live."""
+"""The header of a 421 with the address where the key is believed to live."""
 RETRY_HEADER = "Retry-After"
 
 
@@ -39,7 +39,7 @@ class HttpAnswer(NamedTuple):
     status: int
     headers: dict[str, str]
     text: str
-    """For people; it reveals nothing of the service's inside."""
+    """A text for people; it reveals nothing of the service's inside."""
 
 
 def refusal(error: BaseException) -> HttpAnswer | None:

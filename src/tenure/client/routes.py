@@ -48,7 +48,7 @@ class Routes:
         return tuple(zip(ranges, self.addresses, strict=True))
 
     def find(self, key: Key) -> str | None:
-        """Where `key`, which is one of the pool's key space, is served."""
+        """The address at which `key`, which is one of the pool's key space, is served."""
         return self.addresses[bisect_right(self.bounds, key)]
 
 
@@ -70,7 +70,7 @@ class RouteBoard:
         self.is_forked = False
 
     def find(self, key: UserKey) -> str | None:
-        """Where `key` is served, as far as is known."""
+        """The address at which `key` is served, as far as is known."""
         routes = self.current
         if type(key) is str:
             try:
@@ -103,7 +103,7 @@ class RouteBoard:
         self.current = unusable(lambda: left(WHAT))
 
     def on_fork(self) -> None:
-        """In a forked child: reading raises."""
+        """Let every reading raise, in a forked child."""
         self.is_forked = True
         self._is_over = True
         self.current = unusable(lambda: forked(WHAT))

@@ -47,9 +47,7 @@ person at a terminal in which nothing happens.
 
 
 class Engine(Protocol[E_contra, A, M_contra]):
-    """What a shell calls to act for its client. It calls all of it in its loop, except for
-    `end`.
-    """
+    """The methods that a shell calls to act for its client, all in its loop, except for `end`."""
 
     async def prepare(self) -> Machine[E_contra, A]:
         """Return the machine to run, made when all its arguments are known; `shell.cleanup` gets
@@ -78,7 +76,7 @@ class Engine(Protocol[E_contra, A, M_contra]):
         ...
 
     def end(self) -> None:
-        """From here on every use of the client raises. From any thread, and perhaps twice."""
+        """Let every use of the client raise from here on. From any thread, and perhaps twice."""
         ...
 
     def give_up(self) -> None:
@@ -95,7 +93,7 @@ class ShellConfig(NamedTuple):
     logger: logging.Logger
     enter_timeout: float
     remains: str
-    """What becomes of ranges that could not be returned in time, for the log."""
+    """The fate of ranges that could not be returned in time, for the log."""
 
 
 class Shell(Generic[E, A, M]):
@@ -119,7 +117,7 @@ class Shell(Generic[E, A, M]):
         self.callbacks = Callbacks(self.name, self._log, self.clock)
         self.callbacks.watch = self._say_when_stuck
         self.cleanup = AsyncExitStack()
-        """What is to be undone at the end, the last first."""
+        """The steps to undo at the end, the last first."""
         self.driver: Driver[E, A]
         self._transmit: Callable[[str, msgspec.Struct], None]
         self._calls = LoopCalls()
@@ -146,7 +144,7 @@ class Shell(Generic[E, A, M]):
         self.gone.add_done_callback(self._on_gone)
 
     def _on_gone(self, gone: "Future[None]") -> None:
-        """It has ended, in whatever way: nobody may wait for its beginning for ever."""
+        """The client has ended, in whatever way: no caller may wait for its beginning for ever."""
         self._engine.end()
         self.callbacks.stop()
         error = None if gone.cancelled() else gone.exception()

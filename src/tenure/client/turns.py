@@ -22,7 +22,7 @@ Taker: TypeAlias = "asyncio.Task[Any] | Thread"
 
 
 class InLine:
-    """Somebody in a line: at its head, with the turn, or behind."""
+    """A caller in a line: at its head, with the turn, or behind."""
 
     __slots__ = ("began_at", "key", "taker", "wake")
 

@@ -21,7 +21,7 @@ class Watchdog:
         self._watchdog_ns = watchdog_ns
         self._log = log
         self._failed_probe = ""
-        """What was wrong with the last probe, which is logged as a warning only once."""
+        """The error of the last probe, which is logged as a warning only once."""
 
     def alive(self) -> None:
         """The application shows that it is not hung. From any thread."""

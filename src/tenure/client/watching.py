@@ -14,12 +14,12 @@ from tenure.client.interests import Interests
 
 
 class KeyChange(msgspec.Struct, frozen=True):
-    """What happened to a watched key."""
+    """A change of a watched key."""
 
     key: UserKey
     """The key as it was given to `watch`."""
     address: str | None
-    """Where it is served now, as far as known."""
+    """The address at which the key is served now, as far as known."""
     lost: bool
     """Whether its state is gone. If not, it only moved."""
 
@@ -53,6 +53,6 @@ class AwaitedMove:
         """Done when the key has moved, or nobody waits any longer."""
 
     def end(self) -> None:
-        """Nobody waits any longer."""
+        """Let nobody wait any longer."""
         if not self.over.done():
             self.over.set_result(None)

@@ -36,7 +36,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     journal: str
     connections: int
     events: dict[str, int]
-    """What happened since the manager started, counted."""
+    """The events since the manager started, counted."""
     beat: int = 0
     """The last beat of the leadership that was seen; it grows while a leader lives."""
     journal_health: JournalAnswer = JournalAnswer()
@@ -45,7 +45,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     connections_by_protocol: dict[str, int] = {}
     """How many of its connections speak which version."""
     troubles: dict[str, str] = {}
-    """Of pools that are not planned by their policies: why not."""
+    """The reasons why some pools are not planned by their policies."""
     lookups: int = 0
     """How many lookups are connected."""
     lookup_lag: int = 0
@@ -77,4 +77,4 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str
     way_out: str
     leader: str | None = None
-    """Where to ask instead, when this manager stands by and knows."""
+    """The URL to ask instead, if this manager stands by and knows."""

@@ -114,7 +114,7 @@ class Api:
     # --- the manager itself ---
 
     async def index(self, request: web.Request) -> web.Response:
-        """What there is; a browser is shown the pages."""
+        """List the API; a browser is shown the pages."""
         if wants_page(request):
             raise web.HTTPFound("/dashboard/")
         return as_json({"tenure": VERSION, "role": self.engine.view.role, "paths": self._paths})

@@ -67,7 +67,7 @@ class NewCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     placement: str = "3"
     first_nodes: int = 0
-    """As many as a range has replicas, if there are fewer."""
+    """The number of first nodes: as many as a range has replicas, if there are fewer."""
     dry_run: bool = False
 
 
@@ -135,7 +135,7 @@ class ClusterApi:
         return as_json(await self.asking.ask(question, MovesRead))
 
     async def upkeep(self, request: web.Request) -> web.Response:
-        """What nodes do unasked."""
+        """Answer which upkeep nodes do unasked."""
         name = request.match_info["cluster"]
         return as_json(await self.asking.ask(ReadUpkeep(cluster=name), UpkeepRead))
 

@@ -36,7 +36,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None is the user's own: see `state_directory`."""
     preset: str = DEFAULT.name
     advertise: str | None = None
-    """Where clients and other managers find it; None is the address that it listens on."""
+    """The address at which clients and other managers find it; None is the one it listens on."""
     create_pools: bool | None = None
     """Whether a pool's first owner creates it; None allows it on loopback only."""
     insecure: bool = False
@@ -51,15 +51,15 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     tls_cert: Path | None = None
     """The certificate to show, with those between it and its authority; read again on change."""
     tls_key: Path | None = None
-    """Its key."""
+    """The certificate's key."""
     tls_client_ca: Path | None = None
     """Every client must have a certificate of one of these authorities."""
     tokens: Path | None = None
     """Every client must show one of the tokens in this file."""
     audit_log: Path | None = None
-    """Where every change is written down, beside the log."""
+    """The file in which every change is written down, beside the log."""
     limits: ManagerLimits = ManagerLimits()
-    """What others may take of it."""
+    """The limits on what others may take of the manager."""
     pools: tuple[CreatePool, ...] = ()
     """Made when this manager leads, unless they are there."""
 

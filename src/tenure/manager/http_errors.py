@@ -17,7 +17,7 @@ WAYS_OUT = {
     413: "send less in one request",
 }
 MOST_DIGITS = 19
-"""As many as 2**63 has: no number that means anything here is longer."""
+"""The most digits of a number: 2**63 has as many, and no longer number means anything here."""
 SHOWN_CHARACTERS = 200
 """The most that is told of what a client sent: a path may have 8,000."""
 _RETRY_SECONDS = {"Retry-After": "1"}
@@ -85,7 +85,7 @@ def whole_number(request: web.Request, name: str, what: str, way_out: str) -> in
 
 
 def cut(text: str) -> str:
-    """What a client sent, for an error text: cut if it is long."""
+    """A text that a client sent, for an error: cut if it is long."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 

@@ -13,12 +13,16 @@ from tenure.transport.connection_limits import STUCK_SECONDS, ConnectionLimits
 from tenure.transport.newcomers import SILENT_SECONDS
 
 MESSAGES_A_SECOND = 500
-"""Of one connection. An owner asks when it is poked, and a lookup every few seconds: a join storm,
-in which ranges come free one by one, has a hundred a second."""
+"""The messages a second of one connection. An owner asks when it is poked, and a lookup every few
+seconds: a join storm, in which ranges come free one by one, has a hundred a second.
+"""
 MESSAGES_AT_ONCE = 2_000
-"""As many more as an owner sends that has been stopped for a while."""
+"""The messages at once of one connection: as many as an owner sends that was stopped for a while.
+"""
 SYNCS_AT_ONCE = 200
-"""Of a lookup, which asks every few seconds, and once more for each push that it missed."""
+"""The syncs at once of a lookup, which asks every few seconds, and once more for each push that it
+missed.
+"""
 REQUESTS_A_SECOND = 100
 """Over HTTP on one connection: a page asks five times a second while everything moves, and whoever
 asks for the keys of a pool one by one keeps a manager from its work."""
@@ -32,19 +36,22 @@ class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The limits of one manager. Raises ConfigurationError if a value cannot be a limit."""
 
     connections: int | None = None
-    """In all; None is what this process may open, within bounds."""
+    """The most connections in all; None is what this process may open, within bounds."""
     connections_of_a_peer: int | None = None
-    """From one address; None is half of all: a proxy's clients come from one."""
+    """The most connections from one address; None is half of all: a proxy's clients come from one.
+    """
     silent_of_a_peer: int | None = None
-    """From one address, without a request yet; None is a quarter of the files, 2,048 at most."""
+    """The most connections from one address without a request yet; None is a quarter of the files,
+    2,048 at most.
+    """
     silent_seconds: float = SILENT_SECONDS
-    """For TLS, the header and the body of a request."""
+    """How long TLS, the header and the body of a request may take."""
     stuck_seconds: float = STUCK_SECONDS
     """How long a peer may read nothing of an answer."""
     messages_a_second: int = MESSAGES_A_SECOND
     messages_at_once: int = MESSAGES_AT_ONCE
     syncs_at_once: int = SYNCS_AT_ONCE
-    """As `messages_at_once`, of a lookup."""
+    """The syncs at once of a lookup, as `messages_at_once`."""
     requests_a_second: int = REQUESTS_A_SECOND
     requests_at_once: int = REQUESTS_AT_ONCE
     flood_seconds: float = FLOOD_SECONDS
@@ -58,7 +65,7 @@ class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def of_connections(self) -> ConnectionLimits:
-        """Those of its port."""
+        """The limits of its port."""
         return ConnectionLimits(
             connections=self.connections,
             of_a_peer=self.connections_of_a_peer,

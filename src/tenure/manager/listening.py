@@ -23,7 +23,9 @@ class Listening(NamedTuple):
     url: str
     is_loopback: bool
     insecure: str
-    """What is missing where other machines reach it, which `--insecure` allows; otherwise empty."""
+    """The protection that is missing if other machines reach it, which `--insecure` allows;
+    otherwise empty.
+    """
 
 
 def listen(settings: ManagerSettings) -> Listening:
@@ -46,7 +48,7 @@ def listen(settings: ManagerSettings) -> Listening:
 
 
 def _insecure(settings: ManagerSettings) -> str:
-    """What a manager lacks that other machines reach; empty where it has all."""
+    """The protection that a manager lacks which other machines reach; empty if it has all."""
     missing = [
         option
         for option, value in (

@@ -33,10 +33,13 @@ from tenure.protocol.topology.answers import ClustersListed, ClusterSummary
 from tenure.protocol.topology.questions import ListClusters
 
 RECENT_EVENTS = 1000
-"""What is remembered for whoever comes, or comes back: a rolling restart of 200 owners."""
+"""The events that are remembered for readers that come, or come back: a rolling restart of 200
+owners.
+"""
 WAITING_EVENTS = 2 * RECENT_EVENTS
-"""What may wait for one reader: all that is remembered, when it comes, and as much again. Otherwise
-it has stopped reading, or its line is too thin."""
+"""The events that may wait for one reader: all that is remembered, when it comes, and as many
+again. A reader with more has stopped reading, or its line is too thin.
+"""
 MOST_READERS = 100
 """Open pages and commands. Each costs a task, and what waits for it."""
 PULSE_SECONDS = 0.5
@@ -59,11 +62,11 @@ class LiveEvent(msgspec.Struct, frozen=True):
     detail: str
     cause: str
     life: str = ""
-    """Of the manager's process, in which the number was given."""
+    """The life of the manager's process in which the number was given."""
 
     @property
     def id(self) -> str:
-        """What a returning reader says."""
+        """The id that a returning reader sends."""
         return f"{self.life}-{self.number}"
 
 
@@ -78,9 +81,9 @@ class Pulse(msgspec.Struct, frozen=True):
     waits: bool
     """Whether it leads, and does not grant yet."""
     pools: tuple[PoolSummary, ...]
-    """Those of a leader."""
+    """The pools of a leader."""
     clusters: tuple[ClusterSummary, ...] = ()
-    """Those of a leader."""
+    """The clusters of a leader."""
 
 
 class _Reader:

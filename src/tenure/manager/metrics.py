@@ -20,7 +20,9 @@ from tenure.transport.peers import Peers
 NOTHING_YET = {
     each.phrase: 0 for kinds in (LogKind, LeaderKind, TopologyKind, ServiceKind) for each in kinds
 }
-"""What can happen, and has not: Prometheus sees an increase only of what was there before it."""
+"""The events that can happen, and have not: Prometheus sees an increase only of what was there
+before.
+"""
 WAITING_COMMITS = 10_000
 """Commits whose push is waited for; none comes for a pool that no lookup follows."""
 
@@ -32,7 +34,7 @@ class JournalTimes:
         self.by_operation: dict[str, Histogram] = {}
 
     def observe(self, action: object, seconds: float) -> None:
-        """It took so long."""
+        """Count how long an action took."""
         name = type(action).__name__.lower()
         self.by_operation.setdefault(name, Histogram()).observe(seconds)
 

@@ -55,10 +55,10 @@ class ApiOperation(NamedTuple):
     path: str
     summary: str
     answers: Mapping[int, Any]
-    """By status: the type of the body; a string is a media type that is not JSON."""
+    """The type of the body by status; a string is a media type that is not JSON."""
     query: Mapping[str, JsonSchema] = {}
     body: Any = None
-    """Its type, or the schema itself."""
+    """The type of the body, or the schema itself."""
 
 
 async def show_document(_: web.Request) -> web.Response:

@@ -22,9 +22,9 @@ from tenure.transport.credentials import TOKEN, Credentials
 
 PATH = "/v1/managers"
 ASKED = aiohttp.ClientTimeout(total=2.0)
-"""Of each: a manager that is well answers at once."""
+"""The time for the answer of each: a manager that is well answers at once."""
 STATUS_BYTES = 65_536
-"""What answers with more is no manager, and is not read to its end."""
+"""The most bytes of an answer: whatever sends more is no manager, and is not read to its end."""
 KEPT_NS = seconds(1)
 """However many pages ask, the others are asked once a second."""
 WANTS_TOKEN = f"it wants a token: start this manager with a viewer's in {TOKEN}"

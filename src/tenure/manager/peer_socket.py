@@ -186,7 +186,7 @@ class PeerSockets:
         return answer
 
     def forget(self, socket: PeerSocket) -> None:
-        """It is gone."""
+        """Forget a socket that has closed."""
         self._open.discard(socket)
         connection = socket.connection
         self.peers.remove(connection)
@@ -204,7 +204,7 @@ class PeerSockets:
     # --- tokens ---
 
     async def watching_tokens(self, app: web.Application) -> AsyncIterator[None]:
-        """As long as the application runs."""
+        """Watch the tokens for as long as the application runs."""
         if self.gate.tokens is None:
             yield
             return

@@ -42,7 +42,7 @@ class RestoredCopy(msgspec.Struct, frozen=True):
 
 
 async def read_copy(journal: Restorable[AnyRecord, State]) -> RestoredCopy:
-    """What is in the journal. Raises JournalError; ConfigurationError if there is no journal."""
+    """Read all that is in the journal. Raises JournalError; ConfigurationError if there is none."""
     seat = await journal.read_seat()
     found = await journal.load()
     history = LeaseHistory(found.state, found.state_lsn)

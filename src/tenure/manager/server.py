@@ -93,13 +93,13 @@ class Server:
         self._known_as = settings.known_as
         self._limits = settings.limits
         self._turns = FairTurns()
-        """Of those who ask for much: every HTTP request, and messages that come fast."""
+        """The turns of those that ask for much: every HTTP request, and messages that come fast."""
         self._sockets = PeerSockets(engine, peers, gate, settings.limits, self._turns)
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._sockets.watching_tokens)
 
     def listen_by(self, listener: HttpListener) -> None:
-        """By whom connections are taken; to be said before the first comes."""
+        """Set the listener that takes connections, before the first comes."""
         self.listener = self._sockets.listener = listener
 
     async def _close_sockets(self, app: web.Application) -> None:

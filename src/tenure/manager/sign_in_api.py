@@ -39,7 +39,7 @@ class SignInApi:
         router.add_delete(SIGN_IN_PATH, self.end)
 
     async def show(self, request: web.Request) -> web.Response:
-        """As what the page is here."""
+        """Show who the page is signed in as."""
         return as_json(_answer(self._gate.let_in(request)))
 
     async def begin(self, request: web.Request) -> web.Response:

@@ -36,7 +36,7 @@ class GivenKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Asking(Protocol):
-    """Who asks the machine."""
+    """The way to ask the machine."""
 
     async def ask(self, question: Question, wanted: type[A]) -> A:
         """The answer, of the type that is wanted. Raises HttpRefusal if there is no answer."""
@@ -67,7 +67,7 @@ class SteeringApi:
         return [*reading, *steering]
 
     async def plan(self, request: web.Request) -> web.Response:
-        """What the policy would do now."""
+        """Answer what the policy would do now."""
         pool = request.match_info["pool"]
         return as_json(await self.asking.ask(ReadPlan(pool), PlanRead))
 
@@ -112,7 +112,7 @@ def _key(given: GivenKey, kind: PoolKind) -> Key:
 
 
 def with_any_pool(path: str) -> str:
-    """For the router, which by itself takes no braces in the name of a pool."""
+    """The path for the router, which by itself takes no braces in the name of a pool."""
     return path.replace("{pool}", "{pool:[^/]+}")
 
 

@@ -28,10 +28,10 @@ class Verb(NamedTuple):
     command: type[SteeringCommand]
     help: str
     example: str
-    """What may follow the verb on the command line."""
+    """The arguments that may follow the verb on the command line."""
     done: str
     already: str
-    """What is said where it was so before."""
+    """The text if it was so before."""
 
 
 VERBS: Mapping[str, Verb] = {

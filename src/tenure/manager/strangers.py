@@ -14,9 +14,9 @@ from tenure.observe.events import Observer
 
 WINDOW_NS = seconds(60)
 MOST_TOLD = 100
-"""In a minute: a screen or two."""
+"""The most lines in a minute: a screen or two."""
 MOST_TOLD_OF_A_PEER = 10
-"""In a minute, so that one peer does not hide the others."""
+"""The most lines about one peer in a minute, so that it does not hide the others."""
 
 
 class StrangerNotes:

@@ -14,7 +14,7 @@ from tenure import Alarm, Entity
 from tenure.errors import ServiceRefusal
 
 GONE_SECONDS = 86_400.0
-"""For how long answers say when a key went."""
+"""How long answers tell when a key went."""
 EXPIRE, FORGET = "expire", "forget"
 
 

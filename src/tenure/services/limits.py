@@ -62,4 +62,4 @@ ID_BYTES = ServiceLimit(
 OF_ALL = (KEY_BYTES, BODY_BYTES, JSON_DEPTH, REQUESTS)
 """The limits that every service has."""
 OF_ENTITIES = (TTL_SECONDS, ID_BYTES)
-"""Those of services whose keys are entities."""
+"""The limits of services whose keys are entities."""

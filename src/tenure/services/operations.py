@@ -19,7 +19,7 @@ OPERATION = "__tenure_operation__"
 
 
 class ServiceAnswer(NamedTuple):
-    """What an operation answers."""
+    """The answer of an operation."""
 
     status: int = 200
     body: object = None
@@ -61,7 +61,7 @@ class Operation(NamedTuple):
     body: Any = None
     query: type[msgspec.Struct] = NoQuery
     headers: Mapping[str, str | tuple[str, str]] = {}
-    """What headers of the request mean, by their names; with a pattern for their values."""
+    """The meaning of headers of the request, by their names; with a pattern for their values."""
     refusals: tuple[int, ...] = ()
     """The statuses with which it refuses, beyond those that every operation has."""
     media: str = "application/json"

@@ -75,9 +75,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     managers: str | None = None
     store: str | None = None
     ttl: float = 30 * DAY
-    """For how many seconds a key is kept that nobody refreshes, unless a request gives another
-    time.
-    """
+    """How many seconds a key is kept that nobody refreshes, unless a request gives another time."""
     watch: tuple[str, ...] = ()
     """Pools whose losses this service reports, if it reports losses."""
     queues: tuple[str, ...] = ()
@@ -89,7 +87,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     inward: bool = False
     """Whether URLs that users name may lead to private addresses."""
     members: str = "127.0.0.1:0"
-    """Where the other processes of the pool reach this one."""
+    """The address at which the other processes of the pool reach this one."""
     address: str | None = None
     insecure: bool = False
     deadline: float = DEADLINE_SECONDS
@@ -135,7 +133,7 @@ class Service(Generic[E]):
 
     name: ClassVar[str]
     port: ClassVar[int]
-    """Where `tenure serve` listens unless told otherwise."""
+    """The port on which `tenure serve` listens unless told otherwise."""
     entity: type[E]
     limits: ClassVar[tuple[ServiceLimit, ...]] = ()
     takes: ClassVar[frozenset[str]] = frozenset({"store"})

@@ -38,12 +38,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The child's process id."""
         return self._process.pid
 
     @property
     def code(self) -> int | None:
-        """Its exit code, once it has ended."""
+        """The child's exit code, once it has ended."""
         return self._process.returncode
 
     async def _follow(self) -> None:

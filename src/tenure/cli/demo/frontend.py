@@ -38,7 +38,7 @@ class ConnectedUser:
         self.answered = 0
         """The newest version whose publication was answered."""
         self.is_lost = False
-        """Its presence is to be republished, and that has not begun yet."""
+        """Whether the user's presence is to be republished, and that has not begun yet."""
         self.publishing = asyncio.Lock()
 
     @property

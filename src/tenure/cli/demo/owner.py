@@ -97,7 +97,7 @@ def _json(status: HTTPStatus, body: object) -> web.Response:
 
 @dataclass
 class LeaseCounts:
-    """What happened to the leases of this process; see `OwnerReport`."""
+    """The counts of what happened to the leases of this process; see `OwnerReport`."""
 
     granted: float = 0.0
 

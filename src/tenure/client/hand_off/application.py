@@ -35,15 +35,15 @@ succeeded.
 
 
 NOT_WANTED = "it is no longer wanted"
-"""What a taker says about a range that it will not get after all, as when it leaves."""
+"""The reason that a taker gives for a range that it will not get after all, as when it leaves."""
 
 
 class NotWanted(TenureError):
-    """What arrives is no longer wanted."""
+    """The state that arrives is no longer wanted."""
 
 
 class Arrival:
-    """What the application has taken in of a range that arrives."""
+    """The state of an arriving range that the application has taken in."""
 
     def __init__(self, key_range: KeyRange, number: int) -> None:
         self.range = key_range

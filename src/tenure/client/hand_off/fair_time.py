@@ -20,7 +20,7 @@ class FairTime:
         self._clock = clock
         self._lock = Lock()
         self._ahead = inf
-        """By how much it is ahead of the clock; infinite until it is asked for, or told."""
+        """How far it is ahead of the clock; infinite until it is asked for, or told."""
 
     def now(self, wall: float) -> float:
         """Return the time in seconds; `wall` is the wall time. The result is never later than

@@ -104,7 +104,7 @@ class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
 METHODS = {"export_range": 2, "import_chunk": 2, "discard_range": 1}
 """The methods of a handler, and with how many arguments the library calls each."""
 SETTLING = {"settle_range": 2, "resume_range": 1}
-"""Those of a SettlingHandler."""
+"""The methods of a SettlingHandler, with the number of their arguments."""
 
 
 def check_handler(handler: object) -> None:

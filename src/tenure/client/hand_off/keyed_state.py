@@ -337,7 +337,7 @@ def _lie_in(key_range: KeyRange, keys: list[Key]) -> bool:
 
 
 class _Batch(msgspec.Struct, Generic[V], array_like=True, gc=False):
-    """What is handed over at a time."""
+    """The values that are handed over at a time."""
 
     parts: list[Leaf[V]]
     fair_time: float = 0.0
@@ -345,7 +345,7 @@ class _Batch(msgspec.Struct, Generic[V], array_like=True, gc=False):
 
 
 class _Mark:
-    """What has changed in a range since it was made."""
+    """The changes in a range since the mark was made."""
 
     __slots__ = ("__weakref__", "changed", "key_range")
 

@@ -46,7 +46,7 @@ class Line(ABC):
         self.outcome = "stopped"
         """The result, once the line is over."""
         self.error: Exception | None = None
-        """What the application raised last."""
+        """The last error that the application raised."""
         self._decode = decode
         self._driver = Driver(machine, clock, self._perform, timers=timers, fail=self._on_bug)
         self._outbox: asyncio.Queue[bytes | None] = asyncio.Queue()

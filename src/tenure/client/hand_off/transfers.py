@@ -67,7 +67,7 @@ REMEMBERED_FAILURES = 1024
 
 
 class OwnerPort(NamedTuple):
-    """What hand-offs need of their owner."""
+    """The things that hand-offs need of their owner."""
 
     name: str
     pool: str
@@ -96,7 +96,8 @@ class Transfers:
         self._stopping: asyncio.Event | None = None
         self._givings: dict[HandOff, GivingLine] = {}
         self._takings: dict[int, TakingLine] = {}
-        """By channel; those that are admitted, and not yet complete, are in `_arriving` too."""
+        """The takings by channel; one that is admitted and not yet complete is in `_arriving` too.
+        """
         self._arriving: dict[int, TakingLine] = {}
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,7 +110,7 @@ class Transfers:
         """The last failure of each range, which is logged as a warning only once."""
 
     def know(self, holdings: Holdings) -> None:
-        """Who the owner is to its manager."""
+        """Learn who the owner is to its manager."""
         self._journal, self._incarnation = holdings.journal, holdings.incarnation
 
     # --- living ---
@@ -272,7 +273,7 @@ class Transfers:
     # --- taking ---
 
     async def _serve(self, channel: Channel) -> None:
-        """In the transfers' loop: another owner has connected."""
+        """Serve a channel by which another owner has connected. Runs in the transfers' loop."""
         owner, peer = self._owner, channel.peer
         waiting = [line.peer for line in self._takings.values() if not line.is_admitted]
         why = why_closed(waiting, peer)
@@ -299,7 +300,7 @@ class Transfers:
             owner.post(ArrivalEnded(line.number))
 
     def _on_taking(self, line: TakingLine, said: AskToAdmit | AskToKeep | EndTaking) -> None:
-        """In the transfers' loop."""
+        """Carry out what a taking asks for. Runs in the transfers' loop."""
         owner = self._owner
         match said:
             case AskToAdmit(offer=offer):

@@ -27,7 +27,7 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     at: str
     number: int
-    """Of the change, by this manager since its start; both lines of a change have it."""
+    """The number of the change, by this manager since its start; both lines of a change have it."""
     who: str
     role: str
     origin: str
@@ -64,7 +64,7 @@ class Audit:
     def begins(  # the columns of a line
         self, *, who: str, role: str, origin: str, method: str, path: str, body: bytes
     ) -> AuditEntry:
-        """Somebody is about to change something. Raises OSError if that cannot be written."""
+        """Write down that somebody is about to change something. Raises OSError if that fails."""
         self._number += 1
         entry = AuditEntry(
             at=_now(),

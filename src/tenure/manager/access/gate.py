@@ -17,19 +17,19 @@ from tenure.manager.strangers import StrangerNotes
 
 OWNER_PATH, LOOKUP_PATH, NODE_PATH = "/v1/owner", "/v1/lookup", "/v1/node"
 OPEN_PATHS = ("/healthz", "/readyz")
-"""For who watches processes: they say whether it is up, and nothing else."""
+"""The paths for watching processes: they tell whether it is up, and nothing else."""
 PAGES = "/dashboard"
 """The pages are the same for all; what they show, they ask for."""
 SIGN_IN_PATH = "/v1/sign-in"
 TABLES_PATH = "/v1/clusters/{cluster}/tables"
-"""Where tables are made."""
+"""The path at which tables are made."""
 STRANGERS_BYTES = 8192
 """The most in the body of a request that needs no token: one token has 60, as text."""
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 
 
 class Gate:
-    """What the bearer of a request may do."""
+    """Decides what the bearer of a request may do."""
 
     def __init__(self, tokens: TokenFile | None, notes: StrangerNotes, sign_ins: SignIns) -> None:
         self.tokens = tokens
@@ -81,8 +81,9 @@ class Gate:
         return self.tokens.shown(said) if said else self._signed_in(request, self.tokens)
 
     def _signed_in(self, request: web.Request, tokens: TokenFile) -> Permit | None:
-        """By its cookie. Browsers name the origin of whatever asks for a change, and nobody else's
-        page gets here; a request that names none was made by no page of ours.
+        """The permit of the request's cookie. Browsers name the origin of whatever asks for a
+        change, and nobody else's page gets here; a request that names none was made by no page of
+        ours.
         """
         tokens.load_if_changed()
         permit = self.sign_ins.permit(request.cookies.get(COOKIE, ""))

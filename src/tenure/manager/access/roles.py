@@ -42,10 +42,10 @@ _OF_ROWS = (AccessRole.NODE, AccessRole.STORE)
 
 
 class Permit(NamedTuple):
-    """What the bearer of a token may do."""
+    """The rights of the bearer of a token."""
 
     who: str
-    """For the audit: the token's id."""
+    """The token's id, for the audit."""
     role: AccessRole
     pool: str = ""
     """The one that its role is in; empty where it is in none."""
@@ -97,4 +97,4 @@ class Permit(NamedTuple):
 
 
 ANYBODY = Permit("nobody", AccessRole.ADMIN)
-"""Where no tokens are asked for: only this machine's processes come, or all are trusted."""
+"""The permit if no tokens are asked for: only this machine's processes come, or all are trusted."""

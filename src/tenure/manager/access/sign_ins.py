@@ -33,7 +33,7 @@ class SignIns:
         return which
 
     def permit(self, which: str) -> Permit | None:
-        """What the bearer of this cookie may do; None if the sign-in has ended."""
+        """The rights of the bearer of this cookie; None if the sign-in has ended."""
         until, permit = self._permits.get(which, (Instant(0), None))
         if permit is not None and self._clock() >= until:
             self.end(which)

@@ -38,7 +38,7 @@ NOTE_CHARACTERS = 200
 SETTLED_SECONDS = 1.0
 """How long a file that is written in place stays the same before it is believed to be whole."""
 MODE = 0o600
-"""Of a new file: who can write it can do everything."""
+"""The mode of a new file: whoever can write it can do everything."""
 
 _log = logging.getLogger("tenure.manager")
 
@@ -55,7 +55,7 @@ class TokenEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
     @property
     def permit(self) -> Permit:
-        """What it allows."""
+        """The rights that the token gives."""
         return Permit(self.id, self.role, self.pool)
 
 
@@ -94,7 +94,7 @@ class TokenFile:
         self._clock = clock
         self._seen: _Stamp | None = None
         self._changing: tuple[_Stamp, float] | None = None
-        """What a file that is being written in place looked like, and since when."""
+        """The look of a file that is being written in place, and since when."""
         self._entries: dict[str, TokenEntry] = {}
 
     def load(self) -> None:
@@ -137,7 +137,7 @@ class TokenFile:
         return tuple(self._entries.values())
 
     def permit(self, text: str) -> Permit | None:
-        """What a token allows; None if it is not one of these."""
+        """The rights that a token gives; None if it is not one of these."""
         _, _, rest = text.partition("_")
         entry = self._entries.get(rest.partition("_")[0])
         if entry is None:
@@ -145,7 +145,7 @@ class TokenFile:
         return entry.permit if hmac.compare_digest(entry.sha256, _hash(text)) else None
 
     def shown(self, header: str) -> Permit | None:
-        """What the token in an `Authorization` header allows, by the file as it is now."""
+        """The rights of the token in an `Authorization` header, by the file as it is now."""
         self.load_if_changed()
         return self.permit(header[len(SCHEME) :]) if header.startswith(SCHEME) else None
 
@@ -191,8 +191,9 @@ class TokenFile:
             os.close(directory)
 
     def _write(self) -> None:
-        """In one go: a manager that reads it meanwhile sees the one or the other. Whoever may read
-        the file may read the new one, too: a manager often runs as a user of its own.
+        """Write the file in one go: a manager that reads it meanwhile sees the old or the new.
+        Whoever may read the old file may read the new one: a manager often runs as a user of its
+        own.
         """
         lines = (msgspec.json.encode(entry) + b"\n" for entry in self._entries.values())
         try:

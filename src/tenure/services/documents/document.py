@@ -39,7 +39,7 @@ class DocumentState(Expiring):
 
     version: Version = ABSENT
     sections: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """As JSON."""
+    """The sections as JSON."""
 
 
 class DocumentFound(msgspec.Struct):

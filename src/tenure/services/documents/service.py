@@ -105,7 +105,7 @@ class Documents(Service[Document]):
         refusals=(404, 410, 412),
     )
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
-        """For a day, answers say when the document went."""
+        """Delete the document. For a day, answers tell when it went."""
         await self.repeatable(asked).delete(condition_of(asked.headers))
         return ServiceAnswer(204)
 
@@ -119,7 +119,7 @@ class Documents(Service[Document]):
         is_optional=True,
     )
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
-        """From now on."""
+        """Keep the document for its whole time from now on."""
         ttl = 0.0 if asked.body is None else self.checked_ttl(asked.body.ttl, usual=0.0)
         return _written(await self.entities[asked.key].refresh(ttl))
 

@@ -115,8 +115,8 @@ def _seconds(at: struct_time) -> float:
 
 
 def check_xml(body: bytes) -> int:
-    """Where the first element begins. Raises ServiceRefusal if the body is not XML, or is
-    malicious.
+    """The place at which the first element begins. Raises ServiceRefusal if the body is not XML, or
+    is malicious.
     """
     if b"\0" in body:
         raise ServiceRefusal(422, "no_feed", "the body has bytes that are zero: send it in UTF-8")

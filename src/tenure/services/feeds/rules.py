@@ -57,7 +57,7 @@ class FeedRules:
         return join
 
     def transformed(self, items: list[FeedItem]) -> list[FeedItem]:
-        """What the rules make of items."""
+        """The items that the rules make of these."""
         for rule in self._items:
             items = [made for each in items for made in self._made(rule, each, (each,))]
         return items

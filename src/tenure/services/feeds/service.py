@@ -36,7 +36,7 @@ WATCHDOG_SECONDS = 10.0
 
 
 class ItemsTaken(msgspec.Struct):
-    """What came of items."""
+    """The fate of the items that were given."""
 
     new: int
 
@@ -123,7 +123,7 @@ class Feeds(Service[Any]):
 
     @asynccontextmanager
     async def private(self, make_port: MakePort) -> AsyncIterator[str]:
-        """Where the other processes of the service reach this one."""
+        """The address at which the other processes of the service reach this one."""
         announced = self.settings.address or ""
 
         def check(request: web.Request) -> None:
@@ -144,7 +144,7 @@ class Feeds(Service[Any]):
             await listener.close()
 
     async def carried_out(self, handler: BoundHandler, asked: ServiceRequest) -> ServiceAnswer:
-        """By the owner of the feed, if it answers."""
+        """Let the owner of the feed carry out an operation, if it answers."""
         answer = await self.owners.answer(asked) if asked.key else None
         return await handler(asked) if answer is None else answer
 
@@ -185,7 +185,7 @@ class Feeds(Service[Any]):
         refusals=(404, 410),
     )
     async def read(self, asked: ServiceRequest) -> ServiceAnswer:
-        """As the process has it that owns it, if it answers."""
+        """Read the feed as the process has it that owns it, if that answers."""
         state = self.kept.there(asked.key)
         tag = {"ETag": f'"{state.tag}"'}
         if asked.headers.get("If-None-Match", "").strip() == tag["ETag"]:
@@ -194,7 +194,7 @@ class Feeds(Service[Any]):
 
     @operation("PUT", FEED + "/sources", "Have a feed polled", {201: SourceShown}, body=SourceGiven)
     async def add_source(self, asked: ServiceRequest) -> ServiceAnswer:
-        """From now on, by the process that owns the feed."""
+        """Read a source from now on; the process that owns the feed does."""
         given: SourceGiven = asked.body
         if not LEAST_EVERY <= given.every <= GONE_SECONDS:
             raise ServiceRefusal(
@@ -213,7 +213,7 @@ class Feeds(Service[Any]):
         refusals=(404, 410),
     )
     async def list_sources(self, asked: ServiceRequest) -> ServiceAnswer:
-        """With their last problems."""
+        """List the sources, with their last problems."""
         sources = self.kept.there(asked.key).sources
         return ServiceAnswer(200, [_shown(url, source) for url, source in sources.items()])
 
@@ -226,7 +226,7 @@ class Feeds(Service[Any]):
         refusals=(404, 410),
     )
     async def remove_source(self, asked: ServiceRequest) -> ServiceAnswer:
-        """What came from it stays."""
+        """Remove a source; the items that came from it stay."""
         state = self.kept.there(asked.key)
         if state.sources.pop(asked.query.url, None) is None:
             raise ServiceRefusal(404, "unknown", "the feed has no such source")
@@ -235,13 +235,13 @@ class Feeds(Service[Any]):
 
     @operation("POST", FEED + "/refresh", "Keep a feed", {204: None}, refusals=(404, 410))
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
-        """As everything does that changes it."""
+        """Keep the feed for its whole time from now on, as every change does."""
         self.kept.keep(asked.key, self.kept.there(asked.key))
         return ServiceAnswer(204)
 
     @operation("DELETE", FEED, "Delete a feed", {204: None}, refusals=(404, 410))
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
-        """With its sources."""
+        """Delete the feed, with its sources."""
         self.kept.there(asked.key)
         self.kept.end(asked.key)
         return ServiceAnswer(204)

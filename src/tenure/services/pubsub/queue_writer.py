@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def place_of(event: TopicEvent, pool: str) -> SourcePlace:
-    """Where an event stands in its topic."""
+    """The place of an event in its topic."""
     return SourcePlace(f"{pool}/{event.topic}", event.epoch, event.number)
 
 

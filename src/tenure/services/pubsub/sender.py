@@ -20,12 +20,12 @@ from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome
 RETRY_SECONDS = 60.0
 """The longest pause between two attempts at a target that refuses."""
 TOGETHER_SECONDS = 0.005
-"""For how long outcomes are gathered, to be reported in one turn."""
+"""How long outcomes are gathered, to be reported in one turn."""
 logger = logging.getLogger("tenure.services")
 
 
 class Targets(Protocol):
-    """Where messages go."""
+    """The targets to which messages go."""
 
     async def send(self, topic: str, delivery: Delivery) -> DeliveryOutcome:
         """Send messages in order, up to the first that the target does not take. Raises only errors

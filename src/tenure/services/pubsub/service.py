@@ -146,7 +146,7 @@ class PubSub(Service[Topic]):
         refusals=(404, 410),
     )
     async def refresh(self, asked: ServiceRequest) -> ServiceAnswer:
-        """Who compares the answer with what it has received learns what it has missed."""
+        """Renew a subscription. A subscriber learns what it has missed from the answer."""
         id_, seconds = asked.path["id"], self.checked_ttl(asked.body.ttl if asked.body else 0.0)
         return ServiceAnswer(200, await self.entities[asked.key].refresh(id_, seconds))
 
@@ -191,5 +191,5 @@ class PubSub(Service[Topic]):
 
     @operation("GET", "/topics/{key}", "Show what a topic has", {200: TopicFigures})
     async def show(self, asked: ServiceRequest) -> ServiceAnswer:
-        """Its figures."""
+        """Show the topic's figures."""
         return ServiceAnswer(200, await self.entities[asked.key].figures())

@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class TopicEvent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a target gets."""
+    """The event as a target gets it."""
 
     topic: str
     epoch: str
@@ -39,7 +39,7 @@ class QueueWriter(Protocol):
     """The queues into which a topic writes."""
 
     def owner_of(self, queue: str) -> str:
-        """Who has the queue, as far as is known."""
+        """The owner of the queue, as far as is known."""
         ...
 
     async def put(self, queue: str, event: TopicEvent) -> None:

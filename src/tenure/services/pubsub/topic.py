@@ -45,7 +45,7 @@ class Subscribed(msgspec.Struct, frozen=True):
     number: int
     """Messages after this number are for it."""
     expires: float
-    """In seconds since 1970."""
+    """The end of the subscription, in seconds since 1970."""
 
 
 class MessageAccepted(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class MessageSettled(msgspec.Struct, frozen=True):
 
 
 class TopicFigures(msgspec.Struct, frozen=True):
-    """What a topic has."""
+    """The figures of a topic."""
 
     epoch: str
     number: int
@@ -105,10 +105,10 @@ class RememberedTopics:
 
 
 class Sender(Protocol):
-    """What sends the messages of the topics of a process."""
+    """The sender of the messages of the topics of a process."""
 
     name: str
-    """Of the process, unlike any other."""
+    """The name of the process, unlike any other."""
 
     def kick(self, topic: str) -> None:
         """There may be something to send."""
@@ -211,7 +211,7 @@ class Topic(Entity[TopicState]):
 
     @reading
     async def due(self, sender: str, busy: list[str]) -> list[Delivery] | None:
-        """What is to be sent now; None if the sender is in another process."""
+        """The deliveries to make now; None if the sender is in another process."""
         if sender != self.sender.name:
             return None
         return self.state.due(self.fair_now(), set(busy))

@@ -39,10 +39,10 @@ IDS = ServiceLimit(
 )
 LIMITS = (SUBSCRIBERS, TARGET_BYTES, MESSAGE_BYTES, LOG_BYTES, LOG_MESSAGES, IDS)
 LOG_SECONDS = 600.0
-"""For how long messages are kept for targets that refuse them."""
+"""How long messages are kept for targets that refuse them."""
 GONE_SECONDS = 3600.0
 MOST_GONE = 100
-"""For how long, and for how many subscriptions, it is remembered when they expired."""
+"""How long, and of how many subscriptions, it is remembered when they expired."""
 STEP = 100
 """How many subscriptions are collected at a time."""
 
@@ -146,8 +146,8 @@ class TopicState(msgspec.Struct):
                 self.subscribe(target, now, expires - now, epoch)
 
     def count_anew(self, now: float) -> None:
-        """Nobody knows how long the topic had no owner: each subscription keeps the time that it
-        had left.
+        """Count the times of subscriptions anew: nobody knows how long the topic had no owner, so
+        each keeps the time that it had left.
         """
         for each in self.subscriptions.values():
             each.expires += max(now - self.counted, 0.0)
@@ -205,7 +205,7 @@ class TopicState(msgspec.Struct):
         return [each for each in self.subscriptions.values() if not each.refusals]
 
     def due(self, now: float, busy: set[str]) -> list[Delivery]:
-        """What is to be sent now, except to those in `busy`."""
+        """The deliveries to make now, except to targets in `busy`."""
         return [
             self._delivery(id_, it)
             for id_, it in self.subscriptions.items()

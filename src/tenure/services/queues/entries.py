@@ -110,7 +110,7 @@ class QueueEntry(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         pools = {} if self.loss is None else self.loss.pools
         keys = sum(len(key) for those in pools.values() for key in those)
         return len(self.message) + keys + OF_ENTRY_BYTES

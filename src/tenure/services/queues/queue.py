@@ -91,7 +91,7 @@ class QueueShown(msgspec.Struct):
 
 
 class Enqueued(msgspec.Struct):
-    """What became of a message."""
+    """The fate of a message."""
 
     number: int
     is_repeat: bool = False
@@ -119,7 +119,7 @@ class SignedOn(msgspec.Struct):
 
 
 class SocketSays(msgspec.Struct, forbid_unknown_fields=True):
-    """What a reader says on its socket."""
+    """The words of a reader on its socket."""
 
     acknowledge: int
 

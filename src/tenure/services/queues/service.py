@@ -54,7 +54,8 @@ class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
     ttl: Ttl = 0.0
     """Seconds; 0 for the default, or to leave the time of an existing queue."""
     watch: dict[str, list[str]] | None = None
-    """By pool, the keys on which the reader relies; they replace those that were named before."""
+    """The keys of each pool on which the reader relies; they replace those that were named before.
+    """
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,20 +69,20 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What a reader wants."""
+    """The wishes of a reader."""
 
     reader: str = ""
-    """As the last answer named it; without it, the reader takes over."""
+    """The reader as the last answer named it; without it, this reader takes over."""
     acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """Up to this number everything was received."""
     wait: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """For how many seconds to wait if there is nothing; 25 at most."""
+    """How many seconds to wait if there is nothing; 25 at most."""
     most: Annotated[int, msgspec.Meta(ge=1, le=ENTRIES.most)] = 100
     """How many entries at most."""
 
 
 class DrainedEntries(msgspec.Struct):
-    """What there is to read."""
+    """The entries to read."""
 
     reader: str
     entries: list[EntryShown]
@@ -145,7 +146,7 @@ class Queues(Service[Queue]):
         is_optional=True,
     )
     async def begin(self, asked: ServiceRequest) -> ServiceAnswer:
-        """Its first entry is a loss: of what may have been in an earlier one."""
+        """Begin a queue. Its first entry is a loss: of what may have been in an earlier one."""
         body: QueueBody = asked.body or QueueBody()
         ttl = self.checked_ttl(body.ttl, usual=0.0)
         found = await self.entities[asked.key].begin(ttl, body.watch)
@@ -160,7 +161,9 @@ class Queues(Service[Queue]):
         refusals=(404, 410),
     )
     async def watch(self, asked: ServiceRequest) -> ServiceAnswer:
-        """By pool, as in {"pubsub": ["news"]}: pubsub does it for each queue that subscribes."""
+        """Watch keys by pool, as in {"pubsub": ["news"]}: pubsub does it for each queue that
+        subscribes.
+        """
         return ServiceAnswer(200, await self.entities[asked.key].watch(asked.body))
 
     @operation("GET", QUEUE, "Look at a queue", {200: QueueShown}, refusals=(404, 410))
@@ -170,7 +173,7 @@ class Queues(Service[Queue]):
 
     @operation("DELETE", QUEUE, "Delete a queue", {204: None}, refusals=(404, 410))
     async def delete(self, asked: ServiceRequest) -> ServiceAnswer:
-        """For a day it is said when it went."""
+        """Delete the queue. For a day answers tell when it went."""
         await self.repeatable(asked).delete()
         return ServiceAnswer(204)
 
@@ -270,7 +273,7 @@ class Queues(Service[Queue]):
         refusals=(404, 409, 410),
     )
     async def acknowledge(self, asked: ServiceRequest) -> ServiceAnswer:
-        """It is not delivered again."""
+        """Acknowledge entries, which are not delivered again."""
         body: AcknowledgeBody = asked.body
         found = await self.entities[asked.key].acknowledge(body.reader, body.number)
         return ServiceAnswer(200, found)

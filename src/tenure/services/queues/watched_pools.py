@@ -33,7 +33,7 @@ class WatchedKey(msgspec.Struct, frozen=True, array_like=True):
 
 
 Watched: TypeAlias = Mapping[str, tuple[WatchedKey, ...]]
-"""By pool."""
+"""The watched keys of each pool."""
 
 
 class WatchedPools:

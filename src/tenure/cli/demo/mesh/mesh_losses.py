@@ -59,7 +59,7 @@ class MeshLosses:
         return found
 
     def note(self, who: str, entries: list[ReceivedEntry]) -> None:
-        """Somebody was told of losses."""
+        """Record the losses that a device was told of."""
         for each in entries:
             pools = set() if each.loss is None else set(each.loss.pools)
             if each.loss is not None and each.loss.began:
@@ -67,7 +67,9 @@ class MeshLosses:
             self.told.setdefault(who, set()).update(pools)
 
     async def note_asked_anew(self, who: str) -> None:
-        """Somebody has asked for everything anew: of what was lost before, nobody has to tell."""
+        """Record that a device has asked for everything anew: earlier losses need not be told to
+        it.
+        """
         for it in self._unsettled:
             if who in it.by and (found := await self._standing(it)):
                 self._anew[it, who] = found
