@@ -118,7 +118,7 @@ class Busy(TenureError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """In how many seconds it is worth asking again."""
+        """The seconds after which it is worth asking again."""
 
 
 class TurnTooLong(TenureError):
@@ -195,13 +195,13 @@ class ServiceRefusal(TenureError):
         super().__init__(status, error, detail, limit, most, version, gone_at)
         self.detail = detail
         self.status = status
-        """As HTTP has it."""
+        """The status of the refusal in HTTP."""
         self.error = error
-        """What is wrong, in a word, for programs."""
+        """The error in a word, for programs."""
         self.limit = limit
         """The limit that the request was beyond, if any."""
         self.most = most
-        """What that limit is."""
+        """The value of that limit."""
         self.version = version
         """The version that is there, if another was expected."""
         self.gone_at = gone_at
@@ -217,7 +217,7 @@ class NoQuorum(TenureError):
     def __init__(self, message: str, causes: tuple[BaseException, ...]) -> None:
         super().__init__(message)
         self.causes = causes
-        """What the calls that failed raised."""
+        """The errors of the calls that failed."""
 
 
 class Unreachable(TenureError):
@@ -261,7 +261,7 @@ class StoreInUse(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """What the store holds cannot be read back."""
+    """The store holds data that cannot be read back."""
 
 
 class StoreTooNew(StoreError):
@@ -277,7 +277,7 @@ class JournalError(TenureError):
 
 
 class JournalDamaged(JournalError):
-    """What the journal holds cannot be read back."""
+    """The journal holds data that cannot be read back."""
 
 
 class JournalTooNew(JournalError):
@@ -293,5 +293,6 @@ class JournalWentBack(JournalError):
 
 
 MALFORMED = (ValueError, RecursionError)
-"""What decoding raises, whatever the bytes: the errors of msgspec, of what is not UTF-8, and of a
-number too long are ValueErrors; values nested too deep for the stack are a RecursionError."""
+"""The errors of decoding, whatever the bytes: the errors of msgspec, of bytes that are not UTF-8,
+and of a number too long are ValueErrors; values nested too deep for the stack are a RecursionError.
+"""

@@ -9,7 +9,7 @@ from reprlib import Repr
 
 NAME_CHARACTERS = 200
 SHOWN_CHARACTERS = 40
-"""Of what is refused; it may be a document."""
+"""The most characters of a refused value that are shown; the value may be a document."""
 
 _UNSAYABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SHORT = Repr()

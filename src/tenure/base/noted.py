@@ -33,7 +33,9 @@ class NotedKind(Enum):
     phrase: str
     level: Level
     repeats: bool
-    """It comes again and again until something changes: its line is loud once for each detail."""
+    """Whether it comes again and again until something changes: its line is loud once for each
+    detail.
+    """
 
     def __new__(cls, phrase: str, level: Level, repeats: bool = False) -> Self:  # noqa: FBT001, FBT002 - a member has its arguments by position
         """A member of one of the sets."""
@@ -55,7 +57,7 @@ class Noted(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What happened, in a line."""
+        """The event in a line."""
         text = f"{self.kind.phrase}: {self.detail}" if self.detail else self.kind.phrase
         return text + self.because
 

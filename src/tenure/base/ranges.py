@@ -64,7 +64,7 @@ def lower_end(a: Key | None, b: Key | None) -> Key | None:
 
 
 def in_words(count: int) -> str:
-    """So many ranges, as a sentence has them."""
+    """The count of ranges, as a sentence has it."""
     return "1 range" if count == 1 else f"{count} ranges"
 
 

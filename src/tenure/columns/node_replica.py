@@ -112,9 +112,9 @@ class NodeReplica(Replica):
         self.promised, self.sealed = self.horizons.promised, self.horizons.sealed
         self.range_sums = RangeSums(engine)
         self._sweeps: list[Steps[int]] = []
-        """What remains of a sweep, table by table."""
+        """The sweeps of tables that are left to do."""
         self._weighings: list[Steps[int]] = []
-        """What remains of a weighing, and its result so far."""
+        """The weighings of tables that are left to do."""
         self._sizes: dict[Position, float] = {}
         self.changes = 0
         """How often the store was changed in this life."""

@@ -22,7 +22,7 @@ from tenure.transport.websocket import WebSocketTransport
 
 
 class StoreOpening:
-    """What `open_store` returns: enter it once, with `async with` or `with`."""
+    """A store to be entered once, with `async with` or `with`."""
 
     def __init__(self, store: ColumnStore) -> None:
         self._store: ColumnStore | None = store

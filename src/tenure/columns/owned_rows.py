@@ -46,7 +46,7 @@ ROWS = 10_000
 
 
 class HeldLease(Protocol):
-    """What a row needs of a lease; that of `owner.check` or `owner.guard` has it."""
+    """The part of a lease that a row needs; that of `owner.check` or `owner.guard` has it."""
 
     @property
     def key(self) -> bytes:

@@ -24,7 +24,7 @@ class RangeHorizons:
     def __init__(self, engine: StorageEngine) -> None:
         self._engine = engine
         self.promised: RangeMap[int] = RangeMap(0)
-        """By position on the ring, the time up to which no write is taken."""
+        """The time up to which no write is taken, by position on the ring."""
         self.sealed: RangeMap[int] = RangeMap(0)
         """The time up to which everything is known."""
 
@@ -36,7 +36,7 @@ class RangeHorizons:
                 horizons.assign(KeyRange(start, end), time)
 
     def within(self, key_range: KeyRange) -> tuple[RangeHorizon, ...]:
-        """What is promised and sealed in a range, if anything is."""
+        """The promise and the seal of a range, if there are any."""
         found = []
         for piece, promised in self.promised.within(key_range):
             for part, sealed in self.sealed.within(piece):
@@ -45,7 +45,7 @@ class RangeHorizons:
         return tuple(found)
 
     def raised(self, horizons: Sequence[RangeHorizon]) -> list[Entry]:
-        """What to write so that all of these hold."""
+        """The entries to write so that all of these hold."""
         if not horizons:
             return []
         promised, sealed = self.promised.copy(), self.sealed.copy()
@@ -55,7 +55,7 @@ class RangeHorizons:
         return [_kept(_PROMISED, promised), _kept(_SEALED, sealed)]
 
     def forgotten(self, key_range: KeyRange) -> list[Entry]:
-        """What to write so that nothing is promised or sealed in a range."""
+        """The entries to write so that nothing is promised or sealed in a range."""
         promised, sealed = self.promised.copy(), self.sealed.copy()
         promised.assign(key_range, 0)
         sealed.assign(key_range, 0)

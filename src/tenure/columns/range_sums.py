@@ -87,7 +87,7 @@ class RangeSums:
     def __init__(self, engine: StorageEngine) -> None:
         self._engine = engine
         self._pieces: dict[str, list[_Piece]] = {}
-        """By table, in the order of positions."""
+        """The pieces of each table, in the order of positions."""
         self._lowers: dict[str, list[bytes]] = {}
 
     # --- which ranges ---

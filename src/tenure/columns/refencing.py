@@ -34,7 +34,7 @@ from tenure.protocol.replication.records import NOTHING, RowRecord, record_of, s
 from tenure.protocol.replication.versions import Version, version_of
 
 NO_NUMBER = number_of(NOTHING)
-"""What a place in the order of time has for a column that was written without a lease."""
+"""The number in the order of time of a column that was written without a lease."""
 
 
 def fencing_journals(replica: Replica, table: Table) -> Steps[Mapping[int, tuple[int, int]]]:

@@ -62,7 +62,7 @@ _HORIZON_KEY = b"horizon"
 
 
 class RowChange(msgspec.Struct, frozen=True):
-    """What becomes of the record of one row. That of a row that is not there is empty."""
+    """The change of one row's record. The record of a row that is not there is empty."""
 
     table: str
     at: bytes
@@ -79,7 +79,7 @@ class Replica:
         """Writes of this time, in microseconds, or an earlier one are refused."""
         self.records: dict[str, TableRecord] = {}
         self._over: dict[str, frozenset[int]] = {}
-        """By table, the journals whose leases are refused; see `refencing`."""
+        """The journals of each table whose leases are refused; see `refencing`."""
         self._sums: dict[str, list[int]] = {}
 
     # --- tables ---
@@ -132,7 +132,7 @@ class Replica:
     # --- writing ---
 
     def record(self, table: Table, at: bytes) -> RowRecord:
-        """What is kept of the row at a position as a whole."""
+        """The record of the row at a position as a whole."""
         [found] = self.engine.get(rows_space(table.name), [at])
         return record_of(found)
 
@@ -178,7 +178,7 @@ class Replica:
         return True
 
     def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:
-        """What is to be written so that `was_here` knows of what has these marks."""
+        """The entries to write so that `was_here` knows of the write with these marks."""
         del table, at, marks
         return ()
 

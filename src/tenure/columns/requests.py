@@ -19,7 +19,7 @@ Consistency = Literal["one", "quorum", "all", "local_quorum", "each_quorum"]
 
 
 class RowMutation(msgspec.Struct, frozen=True):
-    """What to write to one row."""
+    """The changes to one row."""
 
     table: Table
     key: bytes

@@ -93,7 +93,7 @@ class Family:
             ) from None
 
     def record(self) -> FamilyRecord:
-        """What a store remembers."""
+        """The record that a store keeps of the family."""
         supers = self.supers.word if self.supers else ""
         values = "bytes" if self._decoder is None else "msgpack"
         return FamilyRecord(self.columns.word, supers, self.order, values)
@@ -149,7 +149,7 @@ class Table:
         self.spaces: Mapping[str, str] = {each: space(name, each) for each in families}
 
     def record(self) -> TableRecord:
-        """What a store remembers."""
+        """The record that a store keeps of the table."""
         families = {name: family.record() for name, family in self.families.items()}
         return TableRecord(self.kind, self.keys.word, self.fenced_by, families)
 

@@ -128,7 +128,7 @@ class Entities(Generic[E]):
         return RepeatableCalls(self, xxh3_128_digest(id.encode()))
 
     async def call(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-        """What `entities[key].name(...)` does."""
+        """Make the call that `entities[key].name(...)` makes."""
         return await self._call(key, name, b"", arguments, named)
 
     async def _call(
@@ -195,7 +195,7 @@ class Entities(Generic[E]):
         return {} if self._station is None else self._station.owner.stats()
 
     def tiers(self) -> TierReport:
-        """What was last reported to the managers about its entities."""
+        """The report about its entities that the managers were told last."""
         return TierReport() if self._station is None else self._station.owner.tiers()
 
     def __repr__(self) -> str:

@@ -180,7 +180,7 @@ class Socket(Generic[A]):
 
     @property
     def attachment(self) -> A:
-        """What `attach` was given."""
+        """The attachment that `attach` was given."""
         found: A = self._turn.attachment(self.id)
         return found
 
@@ -210,7 +210,7 @@ class Alarm(msgspec.Struct, frozen=True):
     name: str
     due: datetime
     late: float
-    """By how many seconds it is late."""
+    """How many seconds late the alarm is."""
     attempt: int
     """1, and more where `on_alarm` has raised before."""
 

@@ -83,7 +83,7 @@ class EntityTurn:
         self.is_forgetting = False
         """Whether to keep nothing of the key when the turn ends."""
         self.pending: TurnChanges | None = None
-        """What to keep besides the state."""
+        """The changes to keep besides the state."""
         self.named_alarms = NO_NAMES
         """All alarms that the turn has set or cleared, committed or not."""
         self.latest = 0.0
@@ -91,7 +91,7 @@ class EntityTurn:
 
     @property
     def changes(self) -> TurnChanges:
-        """What to keep besides the state; the caller adds to it."""
+        """The changes to keep besides the state; the caller adds to them."""
         if self.pending is None:
             self.pending = TurnChanges()
         return self.pending

@@ -26,7 +26,7 @@ class Envelopes(KeyedState[Envelope]):
         super().__init__(value_type=Envelope)
         self._fair = FairTime(clock)
         self.settle_seconds = settle_seconds
-        """For how long turns may go on in a range that is to move."""
+        """How long turns may go on in a range that is to move."""
         self._guards: Guards | None = None
 
     @property
@@ -49,7 +49,7 @@ class Envelopes(KeyedState[Envelope]):
         """Check nothing, because the parts of an envelope were checked one by one."""
 
     def counting(self, key: UserKey, lease: Lease) -> Envelope:
-        """What was kept of the key, if it is unbroken up to `lease`."""
+        """The envelope that was kept of the key, if it is unbroken up to `lease`."""
         found = self.get(key)
         if found is None:
             return NOTHING_KEPT

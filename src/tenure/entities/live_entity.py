@@ -52,7 +52,7 @@ class LiveEntity:
         self._attributes: dict[str, Any] = {}
         self._lease: tuple[int, int] | None = None
         self._kept: asyncio.Future[None] | None = None
-        """What readings wait for."""
+        """The future for which readings wait."""
 
     async def next_kept(self) -> None:
         """Wait until something new is kept."""

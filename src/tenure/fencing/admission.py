@@ -88,7 +88,7 @@ def admission(lease: Lease, lock: str) -> Steps:
 
 
 def declaration(pool: str, journal: object, lock: str) -> Steps:
-    """From here on `journal` is the history of `pool`."""
+    """Let `journal` be the history of `pool` from here on."""
     new = name_of(journal)
     history = yield READ + lock, (pool,)
     if history is None:

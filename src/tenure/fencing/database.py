@@ -45,7 +45,7 @@ class AwaitedDriver(Protocol):
 
 
 class DatabaseFence:
-    """What SqliteFence and PostgresFence share."""
+    """The base of SqliteFence and PostgresFence."""
 
     tables: ClassVar[tuple[str, ...]]
     """The tables that the fence needs; `create_tables` makes them, or a migration of yours."""
@@ -108,7 +108,7 @@ class DatabaseFence:
 
 
 class FencedWrite:
-    """What `admit` returns: `with`, or `async with` where the driver is awaited; once."""
+    """A write to be admitted once: `with`, or `async with` if the driver is awaited."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ def run(driver: BlockingDriver, steps: Steps) -> None:
 
 
 async def run_awaited(driver: AwaitedDriver, steps: Steps) -> None:
-    """As `run`."""
+    """Run the steps as `run` does, with a driver that is awaited."""
     row: Row = None
     while True:
         try:

@@ -32,7 +32,7 @@ class Database(ABC):
     """The clause that makes a SELECT keep others from changing what it has read."""
     alone: ClassVar[str] = ""
     errors: type[Exception]
-    """What the driver raises."""
+    """The errors that the driver raises."""
     driver: type[Sqlite3Driver | PsycopgDriver]
 
     def __init__(self, name: str) -> None:

@@ -74,7 +74,7 @@ class Fence:
 
 
 class FencedBody:
-    """What `Fence.admit` returns: `with` or `async with`, once."""
+    """A body to be admitted once: `with` or `async with`."""
 
     def __init__(self, fence: Fence, lease: Lease) -> None:
         self._fence = fence

@@ -68,7 +68,7 @@ class JournalContents(Generic[R, S]):
 
     @property
     def records(self) -> tuple[R, ...]:
-        """Those that the snapshot does not hold."""
+        """The records that the snapshot does not hold."""
         return tuple(record for _, record in self._written)
 
     def carry_out(self, action: LogAction[R, S]) -> LogEvent[R, S] | None:
@@ -104,7 +104,7 @@ class JournalContents(Generic[R, S]):
         return self.journal == mandate.journal and has_seat
 
     def vacate(self) -> None:
-        """Nobody leads: the leader has resigned, or was revoked early."""
+        """Vacate the seat: the leader has resigned, or was revoked early."""
         self.seat = Seat(self.seat.leadership, self.seat.beat, "", self.seat.watch_ns)
 
     def _load(self, load: Load) -> Loaded[R, S] | Followed[R]:

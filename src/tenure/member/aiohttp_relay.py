@@ -30,7 +30,7 @@ class AiohttpRelay:
     """
 
     __middleware_version__ = 1
-    """What `web.middleware` would set."""
+    """The mark that `web.middleware` would set."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class AiohttpRelay:
 
     @property
     def key(self) -> PathKey:
-        """Where the key stands in a path."""
+        """The finder of the key in a path."""
         return self._relay.key
 
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -10,7 +10,7 @@ AnySocket: TypeAlias = "web.WebSocketResponse[Any]"
 
 
 async def receive_frame(socket: AnySocket) -> Message:
-    """What the client sends."""
+    """The next frame that the client sends."""
     message = await socket.receive()
     if message.type is WSMsgType.TEXT:
         return {"type": "websocket.receive", "text": message.data}
@@ -40,7 +40,7 @@ class AiohttpSocket:
         await self.response.prepare(self._request)
 
     async def receive(self) -> Message:
-        """What the client sends."""
+        """The next frame that the client sends."""
         return await receive_frame(self.response)
 
     async def send(self, message: Message) -> None:

@@ -15,7 +15,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 SERVED: ContextVar["Scope | None"] = ContextVar("tenure.served", default=None)
-"""What Relay noted about the request that this task serves, for frameworks that have no scope."""
+"""Relay's notes about the request that this task serves, for frameworks that have no scope."""
 
 RELAYED = b"tenure-relayed"
 """The header of relayed requests, `MEMBER HOST PORT SCHEME`: the member's address, and the
@@ -42,7 +42,7 @@ HOP_BY_HOP = frozenset(
 
 
 class Relayed(NamedTuple):
-    """What a member says in a request that it relays."""
+    """A member's words in a request that it relays."""
 
     member: str
     """The member's address."""

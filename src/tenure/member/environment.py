@@ -22,7 +22,7 @@ ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class MemberEnvironment(Protocol):
-    """Where a member listens, and how it reaches the others."""
+    """The way in which a member listens, and reaches the others."""
 
     def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
         """Serves `app`, once it is started, at "HOST:PORT". Raises ConfigurationError if it cannot

@@ -25,7 +25,7 @@ from tenure.member.member import KEY, MEMBER, PRIVATE
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 EXCHANGE = "tenure.exchange"
-"""In the scope: the exchange, with the request and its handler."""
+"""The key in the scope of the exchange, with the request and its handler."""
 CURRENT: ContextVar["Exchange | None"] = ContextVar("tenure.exchange", default=None)
 """The exchange of the request that this task answers."""
 IS_PRIVATE: ContextVar[bool] = ContextVar("tenure.private", default=False)

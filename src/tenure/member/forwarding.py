@@ -35,7 +35,7 @@ class Forwarded(Protocol):
 
     status: int
     headers: list[tuple[bytes, bytes]]
-    """With names in lower case."""
+    """The headers, with names in lower case."""
 
     def whole(self) -> bytes | None:
         """The whole body, if it has come already and nobody has read any of it."""

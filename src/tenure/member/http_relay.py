@@ -108,7 +108,7 @@ class Body:
         return cls(receive, b"".join(parts))
 
     def to_send(self) -> "bytes | Body":
-        """What to send: the whole body, or this object, to be iterated."""
+        """The body to send: the whole of it, or this object, to be iterated."""
         return self if self.whole is None else self.whole
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -128,7 +128,7 @@ class Body:
                 return
 
     async def receive(self) -> Message:
-        """For an application in this process."""
+        """The next message of the client, for an application in this process."""
         if self.whole is None:
             return await self.rest()
         whole, self.whole = self.whole, None

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 PRIVATE = "tenure.private"
-"""In the scope of a request that comes through the member's own listener."""
+"""The key in the scope of a request that comes through the member's own listener."""
 MEMBER = "tenure.member"
-"""In the scope of a request that Relay passes on to the application."""
+"""The key of the member in the scope of a request that Relay passes on to the application."""
 KEY = "tenure.key"
-"""In the same scope: the key of the request."""
+"""The key in the same scope of the request's key."""
 PROBE = "/.tenure/probe"
 """The path by which a member checks that its own listener answers."""
 HOW_TO_ENTER = (
@@ -125,59 +125,59 @@ class Member:
         self.has_begun = False
         """Whether anybody has ever entered it here."""
         self.state: Mapping[str, Any] = {}
-        """What the application's lifespan has put into the state of requests."""
+        """The state of requests that the application's lifespan has set."""
 
     # --- what is held ---
 
     @property
     def owner(self) -> Owner:
-        """Its Owner. Raises ClosedError if the member is not entered."""
+        """The member's Owner. Raises ClosedError if the member is not entered."""
         if self._owner is None:
             raise _not_entered()
         return self._owner
 
     @property
     def lookup(self) -> Lookup:
-        """Its Lookup. Raises ClosedError if the member is not entered."""
+        """The member's Lookup. Raises ClosedError if the member is not entered."""
         if self._lookup is None:
             raise _not_entered()
         return self._lookup
 
     @property
     def session(self) -> ClientSession:
-        """With which it relays WebSockets, and asks itself."""
+        """The session with which it relays WebSockets, and asks itself."""
         if self._session is None:
             raise _not_entered()
         return self._session
 
     @property
     def forwarding(self) -> Forwarding:
-        """With which it relays requests."""
+        """The connections by which it relays requests."""
         if self._forwarding is None:
             raise _not_entered()
         return self._forwarding
 
     def check(self, key: UserKey) -> Lease | None:
-        """As `Owner.check`; None if the member is not entered yet."""
+        """Return what `Owner.check` does; None if the member is not entered yet."""
         return self.owner.check(key) if self._is_entered else None
 
     # --- where the keys of others are, with the methods of a Lookup ---
 
     def find(self, key: UserKey, /) -> str | None:
-        """As `Lookup.find`."""
+        """Return what `Lookup.find` does."""
         return self.lookup.find(key)
 
     def watch(self, key: UserKey, callback: OnChange) -> Watch:
-        """As `Lookup.watch`."""
+        """Watch a key as `Lookup.watch` does."""
         return self.lookup.watch(key, callback)
 
     def moved(self, key: UserKey, not_at: str | None, timeout: float) -> "Future[None]":
-        """As `Lookup.moved`."""
+        """Return what `Lookup.moved` does."""
         return self.lookup.moved(key, not_at, timeout)
 
     @property
     def hold(self) -> float:
-        """As `Lookup.hold`."""
+        """The seconds that `Lookup.hold` has."""
         return self.lookup.hold
 
     @property

@@ -87,7 +87,7 @@ class StoredEntries(KeyedState[Stored]):
         return self._lock
 
     def on_fork(self) -> None:
-        """In a forked child: another thread of the parent may have had the lock."""
+        """Take a new lock in a forked child: a thread of the parent may have had the old one."""
         self._lock = RLock()
 
     def put(self, user_key: UserKey, entry: Stored, now: int) -> None:

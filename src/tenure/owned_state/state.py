@@ -79,7 +79,7 @@ class OwnedState(OwnersState, Generic[V]):
     ) -> None:
         self.codec: ValueCodec[V] = ValueCodec(value_type, "an OwnedState")
         self.ttl = None if ttl is None else checked_seconds("ttl", ttl)
-        """For how many seconds a value is kept after it was stored; None for ever."""
+        """How many seconds a value is kept after it was stored; None for ever."""
         self._wait = checked_wait(wait)
         self._most_waiting = checked_count("most_waiting", most_waiting)
         self.entries = StoredEntries(
@@ -129,7 +129,7 @@ class OwnedState(OwnersState, Generic[V]):
         return self._guards
 
     def on_fork(self) -> None:
-        """In a forked child: do not wait for locks of the parent, and let every turn raise."""
+        """In a forked child, wait for no lock of the parent, and let every turn raise."""
         self.turns = Turns(self._most_waiting)
         self.entries.on_fork()
 

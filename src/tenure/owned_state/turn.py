@@ -53,7 +53,7 @@ class Turn(GuardedBody, Generic[V]):
         self._value: V | None = _UNREAD
         self._is_assigned = False
         self._ends: float | None = _UNREAD
-        """In how many seconds after it is stored the value ends, if the body said so."""
+        """How many seconds after it is stored the value ends, if the body said so."""
 
     # --- for the body ---
 

@@ -81,8 +81,8 @@ class AttemptLimit(TaskLimit):
         self._address = address
         self._deadline = deadline
         self._seconds = seconds
-        """Where there is no deadline yet: for how long from when it begins, asked once it
-        matters.
+        """How long a request may take from when it begins, if there is no deadline yet; asked once
+        it matters.
         """
 
     def __enter__(self) -> Self:

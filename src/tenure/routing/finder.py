@@ -9,13 +9,13 @@ from tenure.client.watching import KeyChange
 
 
 class Watching(Protocol):
-    """What routing needs of a Watch."""
+    """The part of a Watch that routing needs."""
 
     def cancel(self) -> None: ...
 
 
 class Finder(Protocol):
-    """What routing needs of a Lookup."""
+    """The part of a Lookup that routing needs."""
 
     @property
     def hold(self) -> float: ...

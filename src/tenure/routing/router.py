@@ -139,7 +139,7 @@ class Router:
 
     @property
     def limit(self) -> float:
-        """For how many seconds a request is tried."""
+        """How many seconds a request is tried."""
         return self._by_hold() if self._deadline is None else self._deadline
 
     def _by_hold(self) -> float:

@@ -114,7 +114,7 @@ class Templates:
         return self._in([unquote(each, errors=NOT_UTF_8) for each in path.split("/")[1:]])
 
     def need_raw(self, path: str) -> UserKey:
-        """As `find_raw`, but raises UsageError if the path has no key."""
+        """Return what `find_raw` does, but raise UsageError if the path has no key."""
         # Most paths stand on the wire as they are meant.
         found = self.find_raw(path) if "%" in path else self.find(path)
         if found is None:

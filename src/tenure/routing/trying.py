@@ -89,7 +89,9 @@ Attempted: TypeAlias = Refused | Unsent | InDoubt
 
 
 def judge(status: int, told: Callable[[str], str | None]) -> Refused | InDoubt | None:
-    """What an answer means; None if it is for the caller. `told` returns a header of the answer."""
+    """The meaning of an answer; None if it is for the caller. `told` returns a header of the
+    answer.
+    """
     if status == MISDIRECTED:
         return Refused(told(OWNER_HEADER))
     if status == UNAVAILABLE and told(OUTCOME_HEADER) == UNKNOWN:
@@ -138,7 +140,7 @@ class Trying:
         self.deadline = deadline
         self._random = random
         self._address: str | None = None
-        """Where the request was sent, or the address found before the pause."""
+        """The address to which the request was sent, or that was found before the pause."""
         self._tried: tuple[str, ...] = ()
         """The addresses that were tried since the last pause."""
         self._pause = SHORTEST_PAUSE
@@ -153,7 +155,7 @@ class Trying:
     def after(
         self, attempted: Attempted, now: float, found: str | None, *, has_body: bool = True
     ) -> Step:
-        """What to do after an attempt without an answer. `has_body` says whether the request's body
+        """The step after an attempt without an answer. `has_body` says whether the request's body
         is still there to be sent again.
         """
         assert self._address is not None
@@ -173,7 +175,7 @@ class Trying:
         return self._wait(found)
 
     def resume(self, now: float, found: str | None) -> Step:
-        """What to do after a pause."""
+        """The step after a pause."""
         if now >= self.deadline:
             return Fail(self._too_late())
         if found != self._address:

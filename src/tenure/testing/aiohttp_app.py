@@ -23,11 +23,11 @@ from tenure.member.asgi import Message, Receive, Scope, Send, deny, text_of
 from tenure.testing.asgi_channel import ABNORMAL
 
 READ_BYTES = 1 << 16
-"""Of a body, before aiohttp asks its connection to wait."""
+"""The bytes of a body before aiohttp asks its connection to wait."""
 NO_CODE = 1005
 """A client may close without a code, and no side may send this one."""
 FINAL, SHORT, MEDIUM = 0x80, 126, 1 << 16
-"""Of a frame of a WebSocket: its first bit; and from which lengths on more bytes tell them."""
+"""The first bit of a WebSocket's frame; and the lengths from which on more bytes tell them."""
 SWITCHING_PROTOCOLS = 101
 OF_THE_BODY = ("Content-Type", "Content-Length")
 HANDSHAKE = {
@@ -90,7 +90,7 @@ async def serve_request(server: web.Server, scope: Scope, receive: Receive, send
 
 
 class AiohttpTransport(asyncio.Transport):
-    """What handlers see of a connection."""
+    """A connection, as handlers see it."""
 
     def __init__(self, peer: object) -> None:
         super().__init__({"peername": peer})
@@ -133,7 +133,7 @@ class MemoryConnection(web.RequestHandler):
         self._has_accepted = asyncio.Event()
 
     def request(self) -> web.Request:
-        """As a server makes it of what it has read."""
+        """The request, as a server makes it of what it has read."""
         scope = self._scope
         pairs = [(text_of(name).title(), text_of(value)) for name, value in scope["headers"]]
         headers: Any = web.StreamResponse().headers  # empty, and of the kind that requests have
@@ -222,12 +222,12 @@ class MemoryConnection(web.RequestHandler):
 
 
 class LeavingWriter(AbstractStreamWriter):
-    """What a response writes."""
+    """The writer of a response."""
 
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection
         self._denied: HttpAnswer | None = None
-        """With which a WebSocket is not accepted."""
+        """The answer with which a WebSocket is not accepted."""
 
     async def write_headers(self, status_line: str, headers: Any) -> None:  # noqa: ANN401
         """See aiohttp."""
@@ -270,7 +270,7 @@ class LeavingWriter(AbstractStreamWriter):
 
 
 class LeavingFrames:
-    """What a WebSocket writes: the part of aiohttp's writer that its response uses."""
+    """The frames that a WebSocket writes: the part of aiohttp's writer that its response uses."""
 
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection

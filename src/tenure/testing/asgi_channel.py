@@ -25,11 +25,11 @@ class LeavingWatch(Protocol):
     """A watcher of what leaves an application."""
 
     def leaves(self, message: Message) -> None:
-        """It sends this."""
+        """The application sends this message."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """It raised this, and a server would log it."""
+        """The application raised this error, and a server would log it."""
         ...
 
 
@@ -77,7 +77,7 @@ class ServedExchange:
             await self._end(500, 1000)
 
     async def _end(self, status: int, code: int) -> None:
-        """What a server does where the application has not said how it ends."""
+        """End the exchange as a server does if the application has not said how it ends."""
         if self.is_over:
             return
         if self.is_websocket:

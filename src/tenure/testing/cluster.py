@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 
 class OwnerOptions(TypedDict, total=False):
-    """What `InProcessCluster.owner` passes on to `Owner`."""
+    """The arguments that `InProcessCluster.owner` passes on to `Owner`."""
 
     kind: PoolKind
     name: str | None
@@ -89,7 +89,7 @@ class OwnerOptions(TypedDict, total=False):
 
 
 class LookupOptions(TypedDict, total=False):
-    """What `InProcessCluster.lookup` passes on to `Lookup`."""
+    """The arguments that `InProcessCluster.lookup` passes on to `Lookup`."""
 
     on_loss: Callback | None
     enter_timeout: float
@@ -265,8 +265,8 @@ class InProcessCluster:
             await come_to_rest()
 
     def turn_blocking(self, duration_seconds: float) -> None:
-        """As `turn`, for tests without an event loop. Callbacks run in threads of their own: wait
-        for what they do.
+        """Turn the clock as `turn` does, in tests without an event loop. Callbacks run in threads
+        of their own: wait for what they do.
         """
         turned = self._need_turned()
         until = turned.after(duration_seconds)
@@ -324,7 +324,7 @@ class InProcessCluster:
 
     @property
     def runner(self) -> SharedLoop:
-        """Where the engines run."""
+        """The loop in which the engines run."""
         return SharedLoop(self._loop)
 
     def transport(self, role: Role[M]) -> Transport[M]:

@@ -49,7 +49,7 @@ class Judge:
             self._templates = Templates(found)
 
     def watch(self, process: AppProcess) -> Watch:
-        """For what leaves this process."""
+        """The watch for what leaves this process."""
         return lambda scope: JudgedExchange(self, process, scope)
 
     def judge(self, process: AppProcess, scope: Scope, what: str) -> None:

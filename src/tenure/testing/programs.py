@@ -21,10 +21,10 @@ from tenure.testing.relays import MemoryListener, MemoryMembers
 from tenure.transport.channels import Channel
 
 AppSource: TypeAlias = str | Callable[[], App]
-"""Where an application is found, as "module:name"; or a function that makes it anew each time."""
+"""The place of an application, as "module:name"; or a function that makes it anew each time."""
 
 REQUESTS_SECONDS = 10.0
-"""For what was begun when a process is asked to end."""
+"""How long requests may take that were begun when a process is asked to end."""
 FIRST_PORT = 10_000
 INSTALLED = tuple(
     f"{place}/"
@@ -34,14 +34,14 @@ INSTALLED = tuple(
 
 
 class Program:
-    """What each process runs: the application, behind a shared port and the member's own."""
+    """The program of each process: the application, behind a shared port and the member's own."""
 
     def __init__(self, source: AppSource, judge: Judge) -> None:
         self.source = source
         self.name = source if isinstance(source, str) else source.__qualname__
         self._judge = judge
         self.public: dict[AppProcess, str] = {}
-        """Where the shared port leads: the processes that listen on it."""
+        """The processes that listen on the shared port."""
 
     async def run(self, process: AppProcess) -> None:
         """Serve until the process is asked to leave."""

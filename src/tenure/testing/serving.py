@@ -25,7 +25,7 @@ from tenure.testing.users import Answer, ServiceUsers, UserSocket
 
 T = TypeVar("T")
 WAIT_SECONDS = 120.0
-"""Of simulated time, for anything that a test waits for."""
+"""The simulated time for anything that a test waits for."""
 STEPS_AT_ONCE = 50
 """Before the test's own event loop has its turn."""
 
@@ -185,7 +185,7 @@ class SiteSocket:
 
     @property
     def close_code(self) -> int | None:
-        """With which it was closed; None while it is open."""
+        """The code with which it was closed; None while it is open."""
         return self._socket.close_code
 
     async def send(self, text: str) -> None:

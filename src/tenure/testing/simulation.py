@@ -33,9 +33,9 @@ from tenure.testing.users import Answer, ServiceUsers, UserSocket, gaps_between
 
 MINUTES_AN_HOUR = 60
 AFTER_SECONDS = 600.0
-"""Of simulated time, for a test to end when all is healed."""
+"""The simulated time for a test to end when all is healed."""
 BEGINS_SECONDS = 60
-"""For a service to begin, before its users do."""
+"""The time for a service to begin, before its users do."""
 STORY_LINES = 40
 
 Test = Callable[..., Coroutine[Any, Any, object]]
@@ -124,8 +124,8 @@ class WatchingSocket(UserSocket):
 
     @property
     def gaps_while_open(self) -> list[str]:
-        """What others at the same path received, between two frames that both received over one
-        connection each, and this one did not. Frames must differ from each other.
+        """The frames that others at the same path received, between two frames that both received
+        over one connection each, and this one did not. Frames must differ from each other.
         """
         place = self.path.partition("?")[0]
         others = [
@@ -245,7 +245,7 @@ def _run(world: AppWorld, program: Program, test: Test) -> None:
 
 
 def _waiting_at(coroutine: object) -> Iterator[str]:
-    """Where a coroutine waits, and what it waits for."""
+    """The places at which a coroutine waits, and what it waits for."""
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         yield f"{frame.f_code.co_filename}:{frame.f_lineno}"
         coroutine = getattr(coroutine, "cr_await", None)

@@ -16,12 +16,12 @@ from tenure.testing.relays import scope_of
 from tenure.transport.channels import Channel, ChannelLost
 
 ANSWER_SECONDS = 30.0
-"""Of simulated time, for which a user waits for an answer."""
+"""The simulated time for which a user waits for an answer."""
 PATIENCE_SECONDS = 60.0
-"""For which a user tries to be connected."""
+"""The time for which a user tries to be connected."""
 AGAIN_SECONDS = 0.5
 HANDSHAKE_SECONDS = 5.0
-"""For which a user waits until a WebSocket is accepted, before trying another process."""
+"""The time for which a user waits until a WebSocket is accepted, before trying another process."""
 
 
 class Answer(NamedTuple):
@@ -131,7 +131,7 @@ class UserSocket:
         self.connections: list[list[str]] = []
         """The frames received, for each connection that there was."""
         self.close_code: int | None = None
-        """With which the last connection was closed; None while one is open."""
+        """The code with which the last connection was closed; None while one is open."""
         self._channel: Channel | None = None
         self._arrived = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -240,7 +240,7 @@ def _repeated(frames: Sequence[str]) -> list[str]:
 
 
 def gaps_between(mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """What another received between two frames that both received, and this one did not."""
+    """The frames that another received between two that both received, and this one did not."""
     places = {text: place for place, text in enumerate(mine)}
     gaps: list[str] = []
     between: list[str] = []

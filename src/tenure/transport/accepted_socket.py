@@ -277,7 +277,7 @@ class NoHandshake(ValueError):
 
 
 class _HandedOver(web.StreamResponse):
-    """What aiohttp gets as the response, after which it leaves the connection alone."""
+    """The response that aiohttp gets, after which it leaves the connection alone."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Do nothing: the request was answered already."""

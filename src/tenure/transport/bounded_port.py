@@ -33,8 +33,8 @@ MOST_TOLD = 64
 """The most refused connections at one time: each takes one of our files while it reads."""
 RECEIVED_BYTES = 65_536
 LEAST_BYTES = 1024
-"""Of an incomplete request: a peer that sends fewer bytes of it in `stuck_seconds` only occupies a
-connection.
+"""The least bytes of an incomplete request: a peer that sends fewer of them in `stuck_seconds` only
+occupies a connection.
 """
 BACKLOG = 1024
 """The connections that the kernel keeps until they are taken. After a failover all clients come at
@@ -85,7 +85,7 @@ class TakenConnection:
         return True
 
     def stuck(self, transport: asyncio.Transport, unfinished: Unfinished) -> str:
-        """What the peer has failed to do since the last look; empty if all is well."""
+        """The failure of the peer since the last look; empty if all is well."""
         unread, self.unread = self.unread, transport.get_write_buffer_size()
         if self.unread and self.unread == unread:
             return "read nothing of its answer"
@@ -235,7 +235,7 @@ class BoundedPort(Generic[P]):
             self._newcomers.spoke(taken)
 
     def hand_over(self, protocol: P, to: P) -> None:
-        """From now on the connection is a WebSocket, and has the protocol `to`."""
+        """The connection is a WebSocket from now on, and has the protocol `to`."""
         self.spoke(protocol, is_socket=True)
         taken = self._taken.pop(protocol, None)
         if taken is not None:

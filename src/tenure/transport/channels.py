@@ -23,8 +23,7 @@ class Channel(Protocol):
     """One end of a channel, for one task that sends and one that receives, in one loop."""
 
     peer: str
-    """Where the other end is: the peer's host at the listening end, the URL at the connecting end.
-    """
+    """The other end: the peer's host at the listening end, the URL at the connecting end."""
 
     async def send(self, data: bytes) -> None:
         """Send a message."""

@@ -14,8 +14,8 @@ STUCK_SECONDS = 30.0
 """A peer that reads nothing of an answer for so long has died, or means harm."""
 
 BUFFER_BYTES = 32 << 10
-"""What the kernel keeps of a connection until it is read, and so the most of a flood that this side
-parses in one go. On a line of 50 ms it still lets a megabyte through in a second.
+"""The bytes that the kernel keeps of a connection until they are read, and so the most of a flood
+that this side parses in one go. On a line of 50 ms it still lets a megabyte through in a second.
 """
 
 

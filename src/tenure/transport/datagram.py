@@ -112,7 +112,7 @@ class DatagramSeal:
         return blake2b(body, key=self._key, digest_size=SEAL_BYTES).digest()
 
     def open(self, datagram: bytes) -> Sealed | None:
-        """What was sent; None if the datagram is dropped."""
+        """The content of a datagram; None if the datagram is dropped."""
         try:
             return self._open(datagram)
         except _DatagramDropped as error:

@@ -108,9 +108,11 @@ class ClusterBackend:
         self._request = random.getrandbits(REQUEST_BITS)
         self._node = random.choice(self._nodes)  # noqa: S311 - so that handles spread
         self._tries = time.time_ns() // 1_000
-        """To adopt a row. Another handle may have tried before, under the same lease."""
+        """The number of the try to adopt a row. Another handle may have tried before, under the
+        same lease.
+        """
         self._lost: dict[str, str] = {}
-        """By node: why the last connection to it broke."""
+        """The reason why the last connection to each node broke."""
         self._losses = 0
         """Since a node has answered; that was at `_heard_at`."""
         self._heard_at = 0.0

@@ -34,15 +34,17 @@ LOG_MARK = "tenure-log.json"
 
 
 class StoreMark(msgspec.Struct, frozen=True):
-    """What a directory says about itself."""
+    """The record in a directory about its store."""
 
     format: int
     identity: str
     """Drawn when the store was made. The directory of its log has the same."""
     log: str = ""
-    """Where the commit log is; empty where it is in the same directory."""
+    """The directory of the commit log; empty if it is the same one."""
     store: str = ""
-    """Where the store is whose log this is: a copy of a store's directory has its identity, too."""
+    """The directory of the store whose log this is: a copy of a store's directory has its identity,
+    too.
+    """
 
 
 @cache

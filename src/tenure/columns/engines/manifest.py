@@ -20,7 +20,7 @@ MARK = "tenure-manifest.json"
 
 
 class ManifestMark(msgspec.Struct, frozen=True):
-    """What was seen of a manifest."""
+    """The look of a manifest."""
 
     name: str
     bytes: int

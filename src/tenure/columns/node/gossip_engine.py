@@ -118,7 +118,7 @@ class GossipEngine:
         return tuple(self._down)
 
     def view(self) -> GossiperView:
-        """What is known now."""
+        """The gossiper, as it is now."""
         return self.machine.view(self._clock())
 
     def _perform(self, action: GossiperAction) -> None:

@@ -35,7 +35,7 @@ ID_BITS = 62
 
 
 class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a node is."""
+    """The identity of a node."""
 
     format: int = 1
     cluster: str
@@ -114,7 +114,7 @@ class NodeDirectory:
         self._write(TOPOLOGY, packed_topology(topology))
 
     def known(self) -> tuple[NodeDigest, ...]:
-        """What this node has heard of the promises of others."""
+        """The promises of other nodes that this one has heard of."""
         try:
             data = (self.path / KNOWN).read_bytes()
             return msgspec.msgpack.decode(data, type=tuple[NodeDigest, ...])

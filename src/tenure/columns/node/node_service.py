@@ -63,7 +63,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     data: Path
     managers: tuple[str, ...] = ()
     seeds: tuple[str, ...] = ()
-    """Where some nodes receive datagrams, "HOST:PORT"."""
+    """The addresses at which some nodes receive datagrams, "HOST:PORT"."""
     secret: Path
     """A file with a secret that all nodes of the cluster have, and nobody else."""
     tokens: Path | None = None

@@ -383,7 +383,7 @@ class StoreEngine:
         self.post(CompareAsked())
 
     def report(self) -> NodeReport:
-        """What the node does of its own accord."""
+        """The report of what the node does of its own accord."""
         return self.machine.report(self._clock())
 
     def learn(self, topology: Topology) -> None:

@@ -69,7 +69,7 @@ class EtcdStore:
     """The keys of one journal, and transactions on them."""
 
     def __init__(self, gateway: Gateway, prefix: str, *, makes: bool = True) -> None:
-        """With `makes` a missing journal is begun."""
+        """Begin a missing journal only with `makes`."""
         self.gateway = gateway
         self._makes = makes
         self.keys = Keys(prefix)
@@ -81,7 +81,9 @@ class EtcdStore:
         return (await self._known())[1]
 
     def forget_identity(self) -> None:
-        """It was made another journal: the next call asks which."""
+        """Forget the journal's identity, because it was made another journal: the next call asks
+        for it.
+        """
         self._identity = None
 
     async def write(
@@ -149,7 +151,7 @@ class EtcdStore:
         return exists(pieces.place + b"%08x" % 0)
 
     async def read_pieces(self, pieces: Pieces, revision: int) -> bytes:
-        """What was written in pieces. Raises JournalDamaged, RevisionCompacted."""
+        """The value that was written in pieces. Raises JournalDamaged, RevisionCompacted."""
         data = bytearray()
         place, end = pieces.place, after_prefix(pieces.place)
         for number in range(0, pieces.count, _PIECES_AT_ONCE):

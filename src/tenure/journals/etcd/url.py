@@ -28,7 +28,7 @@ class EtcdOptions(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: tuple[str, ...]
     """The members' client URLs, tried in this order; whichever answered last is asked first."""
     prefix: str = "/tenure/"
-    """What all keys of this journal begin with: another prefix is another journal."""
+    """The beginning of all keys of this journal: another prefix is another journal."""
     timeout: float = 0.5
     """How many seconds one member has to answer, before the next one is asked. A leader counts on
     its leadership for 1.5 s from a beat that it sent: there must be time for a second member."""

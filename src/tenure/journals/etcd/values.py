@@ -34,7 +34,7 @@ from tenure.protocol.log.journal import Mandate, Seat
 from tenure.wire.journal_codec import WAY_OUT
 
 FORMAT: Final = 1
-"""Of the keys and of what they hold; records and snapshots have a format of their own."""
+"""The format of the keys and their values; records and snapshots have a format of their own."""
 
 PIECE_BYTES: Final = 256 << 10
 """Etcd takes requests of up to 1.5 MiB, but a large one holds up those behind it, beats too."""
@@ -56,7 +56,7 @@ class JournalIdentity(msgspec.Struct, frozen=True):
 
 
 class Pieces(msgspec.Struct, frozen=True, array_like=True):
-    """Where a value that was written in pieces is."""
+    """The place of a value that was written in pieces."""
 
     place: bytes
     count: Number
@@ -71,7 +71,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AppendValue(msgspec.Struct, frozen=True, array_like=True):
-    """What one append wrote: `count` records, in `body` or, if they are large, in `pieces`."""
+    """The value of one append: `count` records, in `body` or, if they are large, in `pieces`."""
 
     leadership: Number
     count: Number
@@ -99,7 +99,7 @@ class Keys:
         self.snapshots = self.prefix + b"snapshots/"
 
     def record(self, lsn: int) -> bytes:
-        """Where the append is whose last record has this LSN."""
+        """The key of the append whose last record has this LSN."""
         return self.records + b"%016x" % lsn
 
     def seat_values(self, seat: Seat) -> dict[bytes, bytes]:
@@ -155,7 +155,7 @@ class Front:
 
     @property
     def head(self) -> Head:
-        """Where the snapshot is. Raises JournalDamaged."""
+        """The head of the snapshot. Raises JournalDamaged."""
         return opened(self._keys.head, self.raw_head, Head)
 
     def leads(self, mandate: Mandate) -> bool:

@@ -126,7 +126,7 @@ class TxnAnswer(msgspec.Struct, frozen=True):
     responses: tuple[OpAnswer, ...] = ()
 
     def found(self, index: int) -> RangeAnswer:
-        """What the operation of that index read."""
+        """The answer to the operation of that index."""
         return self.responses[index].response_range
 
 
@@ -168,7 +168,7 @@ class GatewayError(msgspec.Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """What etcd says."""
+        """The reason in etcd's words."""
         return self.message or self.error
 
 

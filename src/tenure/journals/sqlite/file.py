@@ -38,9 +38,9 @@ from tenure.protocol.log.journal import R, S
 from tenure.wire.journal_codec import JournalCodec
 
 APPLICATION_ID: Final = 0x6C686C64
-"""In the file's header: which program it belongs to."""
+"""The number in the file's header that tells to which program it belongs."""
 VERSION: Final = 1
-"""Of the tables; what is in them has a format of its own."""
+"""The version of the tables; their contents have a format of their own."""
 
 BUSY_SECONDS: Final = 1.0
 """How long to wait for another process's write: longer than a sync takes on a disk worth using,

@@ -39,7 +39,7 @@ class ProgramLinks(MemoryChannelNetwork):
         super().__init__()
         self.site = site
         self._queues: dict[ChannelEnd, deque[bytes | None]] = {}
-        """What is on its way to each end; None says that the other side has ended."""
+        """The data on its way to each end; None says that the other side has ended."""
 
     @property
     def _world(self) -> LinkSite:

@@ -16,9 +16,9 @@ from tenure.sim.kernel.process import SimProcess
 from tenure.sim.lease.beliefs import lease_of
 
 Main: TypeAlias = Callable[["AppProcess"], Coroutine[Any, Any, object]]
-"""What a process runs, from its beginning to its end."""
+"""The program of a process, from its beginning to its end."""
 MOST_CALLBACKS = 100_000
-"""Of one process at one instant."""
+"""The most callbacks of one process at one instant."""
 
 
 class AppProcess(ClientHost):
@@ -34,8 +34,9 @@ class AppProcess(ClientHost):
         self.leave: Callable[[], object] = self.kill
         self.is_leaving = False
         self.turns: dict[object, bool] = {}
-        """By task and key, each turn with owned state that is under way: whether its task has
-        answered for the key."""
+        """Each turn with owned state that is under way, by task and key: whether its task has
+        answered for the key.
+        """
         self._ran_at, self._runs = -1, 0
         self.loop.context.run(SURROUNDING.set, lambda: AppEnvironment(self))
         self.loop.unhandled = self._on_unhandled

@@ -33,13 +33,13 @@ WEAK: tuple[Level, ...] = ("one", "local_quorum")
 """Levels at which nobody else need see what was written, nor a reader what there is."""
 MOST_ATTEMPTS = 8
 MOST_WRITES = 12
-"""Of one owner."""
+"""The most writes of one owner."""
 Ended = Callable[[str], None]
 """Told in words what became of a write."""
 
 
 class ClientsOfRows(Protocol):
-    """What an attempt needs of the readers and writers in its world."""
+    """The part of a world's readers and writers that an attempt needs."""
 
     site: StoreSite
     random: Random
@@ -51,7 +51,7 @@ class ClientsOfRows(Protocol):
     added: dict[bytes, set[bytes]]
 
     def history(self, key: bytes) -> RowHistory:
-        """What was done with a row."""
+        """The history of a row."""
         ...
 
     def node(self) -> str:
@@ -59,7 +59,7 @@ class ClientsOfRows(Protocol):
         ...
 
     def level(self) -> Level:
-        """At which to write."""
+        """The level at which to write."""
         ...
 
     def value(self) -> bytes:
@@ -173,7 +173,7 @@ class RowAttempts:
 
 
 class Ownership:
-    """What one owner does with a row under one lease number, until a later one is there."""
+    """The acts of one owner with a row under one lease number, until a later one is there."""
 
     def __init__(
         self, workload: ClientsOfRows, client: ClientProcess, key: bytes, number: int

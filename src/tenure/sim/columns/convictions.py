@@ -20,9 +20,9 @@ class Convictions:
     def __init__(self, site: RingSite) -> None:
         self._site = site
         self._silent_since: dict[tuple[str, str], int] = {}
-        """Who is silent, and for whom."""
+        """Since when each node is silent for each other."""
         self._told: dict[int, tuple[NodeId, ...]] = {}
-        """What each process was told last."""
+        """The nodes that each process was told last."""
         site.at(site.now + LOOKED_APART_NS, self._look, None)
 
     def begin(self, process: NodeProcess) -> None:

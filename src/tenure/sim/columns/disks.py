@@ -33,9 +33,9 @@ class Disk:
         self.engine = SimEngine()
         self.is_full = False
         self.promises = 0
-        """Of a copy: how often the node's counter had been raised."""
+        """How often the node's counter had been raised when the copy was made."""
         self.known: tuple[NodeDigest, ...] = ()
-        """What the node heard of the counters of others."""
+        """The counters of others that the node had heard of."""
 
     def copy(self) -> "Disk":
         """A backup of what is durable."""

@@ -35,8 +35,8 @@ class Register:
         self.acknowledged = NOTHING_YET
         self.seen = NOTHING_YET
         self.settled: dict[int, bytes | None] = {}
-        """For each lease number, what the first reader after its adoption saw of former owners'
-        writes.
+        """For each lease number, the value of former owners' writes that the first reader after its
+        adoption saw.
         """
 
     @property

@@ -24,7 +24,9 @@ JUMP_US = 5_000_000
 MINUTE_US = 60_000_000
 YEAR_US = 365 * 86_400_000_000
 CLOCKS_APART = Fault("clocks 10 s apart")
-"""As long as the world lasts, each clock is as wrong as it may be, one way or the other."""
+"""A fault that lasts as long as the world: each clock is as wrong as it may be, one way or the
+other.
+"""
 
 
 class RingSite(StoreSite):
@@ -58,7 +60,7 @@ class RingSite(StoreSite):
 
     @abstractmethod
     def empty_disk(self, slot: str) -> None:
-        """From now on a node that starts at this slot is a new one, which waits to be added."""
+        """Let a node that starts at this slot be a new one from now on, which waits to be added."""
 
 
 class StoreStrikes(Strikes):

@@ -65,7 +65,7 @@ class StoreWorkload:
         self.rows = {b"k%d" % i: RowHistory(f"k{i}", NAMES) for i in range(keys)}
         self.sets = {b"set%d" % i: RowHistory(f"set{i}", []) for i in range(keys)}
         self.added: dict[bytes, set[bytes]] = {key: set() for key in self.sets}
-        """What was added to each set, and acknowledged."""
+        """The ids that were added to each set, and acknowledged."""
         self.owned = {b"o%d" % i: RowHistory(f"o{i}", OWNED_NAMES) for i in range(keys)}
         self._leases = 0
         self.apart_ns = patience_ns * self.random.choice((0.2, 0.6, 2.0))
@@ -114,7 +114,7 @@ class StoreWorkload:
         RowAttempts(self, client, (PLAIN, key), edits, ended).begin()
 
     def history(self, key: bytes) -> RowHistory:
-        """What was done with a row."""
+        """The history of a row."""
         return (self.rows | self.sets | self.owned)[key]
 
     def node(self) -> str:

@@ -109,7 +109,7 @@ class ColumnsWorld(World, RingSite):
         self._slots[disk.node] = slot
 
     def empty_disk(self, slot: str) -> None:
-        """From now on a node that starts at this slot is a new one, which waits to be added."""
+        """Let a node that starts at this slot be a new one from now on, which waits to be added."""
         number = len(self._slots)
         node = self.places.node(slot, f"a{number}")
         self._have_disk(slot, Disk(node, self.topology))

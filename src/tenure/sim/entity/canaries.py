@@ -25,11 +25,12 @@ class EntityCanary(RuleLeftOut):
     """A rule of entities left out."""
 
     mix: tuple[str, ...] | None = None
-    """What goes wrong while it is hunted, where all together hardly ever show it; then there is a
-    store, and users call often."""
+    """The faults while it is hunted, if all together hardly ever show it; then there is a store,
+    and users call often.
+    """
 
     def trial(self, trial: EntityTrial) -> EntityTrial:
-        """What is simulated."""
+        """The trial to simulate."""
         if self.mix is None:
             return trial
         return msgspec.structs.replace(trial, faults=self.mix, stored=True, calls_apart=0.02)

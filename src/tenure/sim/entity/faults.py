@@ -16,7 +16,7 @@ class EntityStrikes(AppStrikes):
 
 LINKS_BREAK = Fault("links break", terms_apart, EntityStrikes.links_break)
 LINK_BREAKS = Fault("link breaks")
-"""In the middle of a message."""
+"""A link breaks in the middle of a message."""
 FAULTS = FaultTable(
     (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *STORE_FAULTS),
     {

@@ -33,7 +33,7 @@ class Book(msgspec.Struct):
     """The alarms that have not rung."""
     now: float = 0.0
     said: dict[str, int] = {}
-    """For each client, by its name: the number of its last message."""
+    """The number of the last message of each client, by its name."""
 
 
 class Failure(Exception):

@@ -22,7 +22,7 @@ STORE_SLOW = Fault("store slow")
 STORE_FAILED = Fault("store failed")
 STORE_ANSWER_LOST = Fault("store answer lost")
 STORE_LATE = Fault("store late")
-"""It does what it was asked when whoever asked has given up, or is gone."""
+"""The store does what it was asked when the asker has given up, or is gone."""
 STORE_FAULTS = (STORE_SLOW, STORE_FAILED, STORE_ANSWER_LOST, STORE_LATE)
 LATENCY_NS = 2 * MILLISECOND_NS
 

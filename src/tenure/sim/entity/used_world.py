@@ -57,7 +57,7 @@ class UsedProcess(AppProcess):
         super().__init__(site, slot, clock, on_host, main)
         self.told = Told(1 << 62)
         self.users: Any = None
-        """Of `ProgramUsers`, once what they use is entered."""
+        """The state of `ProgramUsers`, once what they use is entered."""
         self.loop.context.run(SURROUNDING.set, lambda: UsedEnvironment(self))
 
     async def serve(self, users: ProgramUsers, left: asyncio.Event) -> None:

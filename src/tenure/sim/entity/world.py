@@ -23,7 +23,7 @@ TURN, WAIT = 20.0, 15.0
 
 
 async def program(process: Any) -> None:
-    """What each process runs."""
+    """The program of each process."""
     site: EntityWorld = process.site
     left = asyncio.Event()
     process.leave = left.set
@@ -66,7 +66,7 @@ class EntityWorld(UsedWorld, EntitySite):
         self.judge = EntityCheckers(self.keys, is_durable=is_durable, now=lambda: self.now)
 
     def when_well(self, left_ns: int) -> None:
-        """Nobody asks any more: everything comes to an end, and whoever looks sees all."""
+        """Let users ask no longer: everything comes to an end, and every reader sees all."""
         super().when_well(left_ns)
         self.is_quiet = True
         seconds = max(each.entities.station.caller.seconds for each in self.there())

@@ -41,7 +41,7 @@ class Said:
 
     def __init__(self) -> None:
         self.values: dict[int, StateEntry] = {}
-        """What it said, by version."""
+        """The node's values, by version."""
         self.current: list[StateEntry] = []
 
 
@@ -68,9 +68,9 @@ class GossipSite(Site):
     disks: dict[str, GossipDisk]
     """The nodes' disks, by slot."""
     convictions: dict[tuple[str, NodeId], int]
-    """Who convicts whom, and since when."""
+    """When each node began to convict each other."""
     histories: dict[tuple[NodeId, int], Said]
-    """What each node said, by node and generation."""
+    """The values that each node told, by node and generation."""
 
     def nodes(self) -> "list[GossipProcess]":
         """All nodes."""

@@ -19,14 +19,14 @@ class ServicesCanary(RuleLeftOut):
     """A rule of services left out."""
 
     mix: tuple[str, ...] | None = None
-    """What goes wrong while it is hunted, where all together hardly ever show it."""
+    """The faults while it is hunted, if all together hardly ever show it."""
     rate: float = 1.0
     """How often that strikes, beside what is drawn."""
     stored: bool | None = None
     """Whether documents have a store; None: drawn."""
 
     def trial(self, trial: ServicesTrial) -> ServicesTrial:
-        """What is simulated."""
+        """The trial to simulate."""
         if self.mix is None:
             return trial
         return msgspec.structs.replace(

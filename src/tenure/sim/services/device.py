@@ -49,14 +49,14 @@ class Device:
         """The name of its newest reader."""
         self.life = ""
         self.acknowledged = 0
-        """In the present life of the queue."""
+        """The entries that were acknowledged in the present life of the queue."""
         self._newest = 0
         self._owed: list[Publication] = []
         self._received: set[tuple[str, str, int]] = set()
         self._entries: dict[tuple[str, int], str] = {}
-        """What each entry of each life of the queue was."""
+        """The payload of each entry of each life of the queue."""
         self._payloads: dict[tuple[str, str, str], int] = {}
-        """In which entry of which life a payload of an epoch came."""
+        """The entry of each life in which a payload of an epoch came."""
         self._epochs: dict[str, str] = {}
         self._numbers: dict[tuple[str, str, str], tuple[int, int]] = {}
         """The newest entry of each epoch of each topic in each life of the queue, and the number
@@ -99,12 +99,12 @@ class Device:
     # --- what comes ---
 
     def attended(self) -> object:
-        """Somebody attends to it from now on; the former attendant is no longer heard."""
+        """Attend to the device from now on; the former attendant is no longer heard."""
         self.session, self.session_at = object(), self._now()
         return self.session
 
     def signed_on(self, reader: str, asked_at: int) -> None:
-        """Its attendant reads under this name."""
+        """Take the name under which the attendant reads."""
         self.reader = reader
         self._readers[reader] = asked_at, self._now()
         for old in list(self._readers)[:-MOST_READERS]:

@@ -21,10 +21,10 @@ SECTIONS = "a", "b", "c"
 
 
 class DocumentChange(NamedTuple):
-    """What an update does. Each value is written by one update only."""
+    """The changes of an update. Each value is written by one update only."""
 
     values: Mapping[str, str | None]
-    """By section; None where it is taken away."""
+    """The value of each section; None if it is taken away."""
     is_whole: bool
     """Whether the document has these sections only."""
 
@@ -52,7 +52,7 @@ def journal_and_place(version: str) -> tuple[str, VersionPlace]:
 
 
 def _life(version: str) -> tuple[str, int]:
-    """Of the document: it begins with a lease number."""
+    """The life of the document in a version: it begins with a lease number."""
     journal, place = journal_and_place(version)
     return journal, place.number
 
@@ -67,7 +67,7 @@ class DocumentHistory:
         self._newest_asked_at = 0
         self._changes: list[DocumentChange] = []
         self._refused: set[int] = set()
-        """Those that were not made, by their numbers."""
+        """The numbers of the updates that were not made."""
         self._tried_again: set[int] = set()
         self._made: dict[str, int] = {}
         """Which change made a version."""
@@ -76,12 +76,12 @@ class DocumentHistory:
         self._seen: dict[str, dict[str, str]] = {}
         """The sections of a version."""
         self._later: set[tuple[str, str]] = set()
-        """Of two journals, that the second is the later."""
+        """The pairs of journals of which the second is the later."""
         self.losses: list[Lost] = []
 
     def tried_again(self, number: int) -> None:
-        """Nobody knows whether the update was made, and it is tried again: where it was, and was
-        lost with the document, it is made twice.
+        """Try an update again that may have been made: where it was made, and lost with the
+        document, it is made twice.
         """
         self._tried_again.add(number)
 
@@ -182,7 +182,9 @@ class DocumentHistory:
         return place > its_place
 
     def _lose(self, asked: AskedAt, how: str, now: int) -> None:
-        """What was known when it was asked is lost. What others have written since need not be."""
+        """Forget what was known when the update was asked. What others have written since need not
+        be lost.
+        """
         if self._is_durable:
             raise Violation("what is stored is kept", f"{self.key} {how}")
         self.losses.append(Lost(self.key, asked.newest_asked_at, now))

@@ -9,7 +9,7 @@ QUEUE_SLOW = Fault("queue slow")
 QUEUE_REFUSES = Fault("queue refuses")
 QUEUE_ANSWER_LOST = Fault("queue answer lost")
 QUEUE_LATE = Fault("queue late")
-"""It takes a message when its sender has given up, and has sent others, or is gone."""
+"""A queue takes a message when its sender has given up, and has sent others, or is gone."""
 OF_QUEUES = QUEUE_SLOW, QUEUE_REFUSES, QUEUE_ANSWER_LOST, QUEUE_LATE
 FAULTS = FaultTable(
     (*OF_PROGRAMS.faults, LINKS_BREAK, LINK_BREAKS, *STORE_FAULTS, *OF_QUEUES),

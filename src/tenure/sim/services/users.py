@@ -73,7 +73,7 @@ class ServicesUsers:
             return
 
     async def _accepted(self, topic: str, payload: str, began_at: int) -> Publication | None:
-        """As the service's operation does it."""
+        """Publish as the service's operation does."""
         topics = self._process.topics
         data = json.dumps(payload).encode()
         accepted = await topics.once(payload)[topic].publish(data, payload)

@@ -94,7 +94,7 @@ class SimQueueWriter:
 
 
 async def program(process: Any) -> None:
-    """What each process runs."""
+    """The program of each process."""
     site: ServicesWorld = process.site
     left = asyncio.Event()
     process.leave = left.set
@@ -152,7 +152,7 @@ class ServicesWorld(UsedWorld):
         self.publications = PublicationLedger()
 
     def when_well(self, left_ns: int) -> None:
-        """Nobody asks any longer: messages under way arrive, and every device checks its state."""
+        """Let users ask no longer: messages under way arrive, and every device checks its state."""
         super().when_well(left_ns)
         self.is_quiet = True
         self.run_until(self.now + round(QUIET_SECONDS * SECOND_NS))

@@ -28,7 +28,7 @@ class Update(NamedTuple):
 
     @property
     def as_asked(self) -> Condition:
-        """As the service has it."""
+        """The condition as the service takes it."""
         if self.condition is None:
             return Condition()
         return Condition((self.condition,)) if self.condition else Condition(must_be_absent=True)

@@ -66,7 +66,7 @@ class Poll(Algorithm):
         self.tally.say(now, self.volume_of[file], EXCHANGE)
 
     def write(self, now: float, file: int) -> None:
-        """Nobody is told."""
+        """Write without telling anybody."""
         self.versions[file] += 1
 
     def end(self) -> None:
@@ -99,7 +99,7 @@ class ObjectLease(Algorithm):
         super().__init__(trace, tally)
         self.term = self.ack_wait = term
         self.leases: list[dict[int, LeaseRecord]] = [{} for _ in trace.volume_of]
-        """Of each file, the lease of each client."""
+        """The lease of each client, for each file."""
 
     def read(self, now: float, client: int, file: int) -> None:
         """Renew the lease if it has ended."""
@@ -158,7 +158,7 @@ class VolumeLease(ObjectLease):
         self.volume_term = volume_term
         self.ack_wait = min(volume_term, term)
         self.volumes: list[dict[int, LeaseRecord]] = [{} for _ in range(trace.volumes)]
-        """Of each volume, the lease of each client."""
+        """The lease of each client, for each volume."""
 
     def read(self, now: float, client: int, file: int) -> None:
         """Renew both leases if either has ended."""
@@ -207,16 +207,16 @@ class Delayed(VolumeLease):
         if best_effort:
             self.ack_wait, self.worst_stale = 0.0, min(volume_term, term)
         self.pending: list[dict[int, list[WaitingItem]]] = [{} for _ in range(trace.volumes)]
-        """What each inactive client is to be told."""
+        """The items that each inactive client is to be told."""
         self.held: list[dict[int, set[int]]] = [{} for _ in range(trace.volumes)]
         """Which files each client may have a lease on."""
 
     def forgotten_at(self, client: int, file: int) -> float:
-        """So long after the volume lease has ended."""
+        """When a client is forgotten: so long after its volume lease has ended."""
         return self.volumes[self.volume_of[file]].get(client, NOTHING).until + self.patience
 
     def read(self, now: float, client: int, file: int) -> None:
-        """As with volume leases; what waits is told first, or the client reconnects."""
+        """Read as with volume leases; what waits is told first, or the client reconnects."""
         volume = self.volume_of[file]
         record = self.volumes[volume].get(client)
         if record is not None and record.until <= now:

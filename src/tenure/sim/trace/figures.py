@@ -35,7 +35,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As the paper's legends have it: t stands for the variable."""
+        """The name in the paper's legends: t stands for the variable."""
         timeout = "t" if self.timeout is None else f"{self.timeout:g}"
         match self.kind:
             case "poll":
@@ -104,12 +104,12 @@ class Cost(msgspec.Struct, frozen=True):
 
     messages: int
     stale: float
-    """Of all reads."""
+    """The part of all reads that were stale."""
     state: float
     """Bytes at the busiest server."""
     tenth_state: float
     periods: tuple[tuple[int, int], ...]
-    """Of the busiest server: a load, and in how many seconds it was at least that high."""
+    """The loads of the busiest server: each, and in how many seconds it was at least that high."""
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class Figure(msgspec.Struct, frozen=True):
     read: Literal["messages", "state", "tenth_state", "periods"] = "messages"
 
     def runs(self) -> Iterator[Run]:
-        """What has to be replayed."""
+        """The runs that have to be replayed."""
         for setting in self.settings:
             for x in self.xs:
                 known = setting.timeout is not None and self.workload != "multiplied"
@@ -276,7 +276,7 @@ class Saving(msgspec.Struct, frozen=True):
 
 
 def savings(costs: dict[Run, Cost]) -> list[Saving]:
-    """For write delays of 10 and 100 s, at the best object timeout (5.1)."""
+    """The savings for write delays of 10 and 100 s, at the best object timeout (5.1)."""
 
     def fewest(kind: Kind, term: float) -> int:
         return min(

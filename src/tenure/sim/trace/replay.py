@@ -12,7 +12,7 @@ Make: TypeAlias = Callable[[Trace, Tally], Algorithm]
 
 
 def replay(trace: Trace, make: Make, watched: int = -1) -> Tally:
-    """What the algorithm costs on the trace; the load of the `watched` server by the second."""
+    """The cost of the algorithm on the trace; the load of the `watched` server by the second."""
     tally = Tally(trace.volumes, watched)
     algorithm = make(trace, tally)
     read, write = algorithm.read, algorithm.write

@@ -21,7 +21,7 @@ class Tally:
         self.watched = watched
         """The server whose load is counted by the second; -1 for none."""
         self.load: Counter[int] = Counter()
-        """Of the watched server: messages in each second that has any."""
+        """The messages of the watched server in each second that has any."""
 
     def say(self, now: float, volume: int, messages: int) -> None:
         """A server sends or receives messages."""
@@ -31,15 +31,15 @@ class Tally:
 
     @property
     def all_messages(self) -> int:
-        """Of all servers."""
+        """The messages of all servers."""
         return sum(self.messages)
 
     def state_bytes(self, volume: int, seconds: float) -> float:
-        """What a server remembers, on average over so many seconds."""
+        """The bytes that a server remembers, on average over so many seconds."""
         return RECORD_BYTES * self.record_seconds[volume] / seconds
 
     def periods(self) -> list[tuple[int, int]]:
-        """In how many seconds the watched server's load was at least so high, by load."""
+        """For each load, in how many seconds the watched server's was at least so high."""
         at_least: list[tuple[int, int]] = []
         seconds = 0
         by_load = Counter(self.load.values())

@@ -22,7 +22,7 @@ FILES = 68_665
 READS = 977_899
 WRITES = 209_461
 POPULAR_SHARE, POPULAR_WRITES = 0.10, 0.005
-"""Of all files, those read most; and how often a day each of them is written."""
+"""The share of the files that are read most; and how often a day each of them is written."""
 OTHER_GROUPS = ((0.03, 0.2), (0.10, 0.05), (0.77, 0.02))
 """The same for the rest, which are dealt into these groups at random."""
 DRAWN_AT_ONCE = 100_000
@@ -34,7 +34,7 @@ class Trace(NamedTuple):
     """Reads and writes in the order of their times, over files that are numbered."""
 
     volume_of: "array[int]"
-    """Of each file, the server that it lies on: a server is a volume."""
+    """The server on which each file lies: a server is a volume."""
     read_at: "array[float]"
     reader: "array[int]"
     read_file: "array[int]"
@@ -137,7 +137,7 @@ class Browsing:
     """
 
     VISITS = 4.0
-    """To servers, in one sitting, on average."""
+    """The visits to servers in one sitting, on average."""
     PAGES = 5.0
     """Looked at in one visit, on average."""
     INLINE = 4
@@ -159,12 +159,12 @@ class Browsing:
         self.first = [bisect_left(volume_of, server) for server in range(size.servers + 1)]
         self.popularity = list(accumulate(1.0 / (rank + 3) for rank in range(size.servers)))
         self.servers: list[list[int]] = [[] for _ in range(size.clients)]
-        """Those that each person knows, the first one first."""
+        """The servers that each person knows, the first one first."""
         self.pages: dict[tuple[int, int], list[int]] = {}
-        """Those that each person knows at a server."""
+        """The pages that each person knows at a server."""
 
     def reads(self) -> list[tuple[float, int, int]]:
-        """As many as asked for, and each file at least once: when, who, what."""
+        """As many reads as asked for, and of each file at least one: when, by whom, of what."""
         found: list[tuple[float, int, int]] = []
         while len(found) < self.size.reads:
             missing = self.size.reads - len(found)

@@ -124,7 +124,7 @@ class VolumeOwner(OwnerProcess, AnyServer):
         return [key for key in keys if self.volume.context.served[key] is not None]
 
     def before_load(self, key: Key, fence: Fence) -> None:
-        """What is read first of a range whose state died with its owner is that it is lost."""
+        """Lose the state of a key that died with its owner, before it is read."""
         store = self.site.store
         if not self._lost[key] or fence[1] != self._lost[key] or not store.takes(fence, key):
             return
@@ -133,7 +133,7 @@ class VolumeOwner(OwnerProcess, AnyServer):
         self.site.judge.on_stored(key)
 
     def before_store(self, key: Key) -> None:
-        """What is written is there again, and nothing of it is read as lost."""
+        """Keep what is written from being lost before a later read."""
         self._lost.assign(KeyRange(key, key + b"\0"), 0)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:

@@ -30,7 +30,7 @@ MOST_USED_KEYS = 8
 
 
 class Judging(Protocol):
-    """What judges events."""
+    """The judge of a world's events."""
 
     def on_heard(self, server: "AnyServer", client: int) -> None:
         """A message of a client has reached its server."""

@@ -81,9 +81,9 @@ class Beside(NamedTuple):
 
     entries: tuple[int, ...]
     values: tuple[int, ...]
-    """For each object the number of the last write that the store has."""
+    """The number of the last write of each object that the store has."""
     floors: tuple[int, ...]
-    """For each object the last version that was certainly there: written or read."""
+    """The last version of each object that was certainly there: written or read."""
     reads: tuple[PendingRead, ...]
     fence: int
     disk: VolumeMemory

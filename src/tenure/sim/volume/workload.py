@@ -12,7 +12,7 @@ from tenure.sim.volume.trial import VolumeTrial
 READERS = 2
 """Threads that read in each client."""
 AUDITED_WORLDS = 4
-"""In one world of so many, hits are audited as well."""
+"""The number of worlds of which one audits its hits as well."""
 AUDITED_HITS = 0.2
 
 
@@ -42,15 +42,15 @@ class CacheWorkload:
         """Drawn from apart, so that worlds without audits stay what they were."""
         self.counts: Counter[str] = Counter()
         self.read_since: dict[str, int] = {}
-        """By client: how many reads it got since all healed."""
+        """How many reads each client got since all healed."""
         self.written_since: dict[Key, None] = {}
-        """What was written since then."""
+        """The keys that were written since then."""
         choice = self.random.choice
         self.reads_apart = trial.drawn("reads_apart", choice((0.02, 0.1, 0.3, 1.0)))
         self.writes_apart = trial.drawn("writes_apart", choice((0.1, 0.3, 1.0)))
         self.own_writes_apart = trial.drawn("own_writes_apart", choice((0.3, 1.0, 3.0)))
         self.is_quiet = False
-        """Nobody writes."""
+        """Whether nobody writes."""
         self._tickets = 0
         self._values = 0
         self._writes: dict[tuple[int, int], dict[Key, AppliedWrite]] = {}
@@ -190,7 +190,7 @@ class CacheWorkload:
         return value
 
     def value_of(self, server: AnyServer, body: server_events.RunBody, key: Key) -> bytes:
-        """What a body stores."""
+        """The value that a body stores."""
         if not body.ticket:
             return body.value
         return self._writes[server.uid, body.ticket][key].value
@@ -208,7 +208,7 @@ class CacheWorkload:
                     self.judge.on_write_done(key, write.value, write.began, None)
 
     def on_write_failed(self, server: AnyServer, failed: server_events.FailWrite) -> None:
-        """It will not run."""
+        """A write will not run."""
         self.counts[f"writes {failed.why}"] += 1
         self._writes.pop((server.uid, failed.ticket), None)
 

@@ -35,13 +35,13 @@ from tenure.sim.volume.trial import VolumeTrial
 from tenure.sim.volume.workload import CacheWorkload
 
 STEADY_TERMS = 4
-"""For how long a cache is watched that is in use while nothing goes wrong (C7)."""
+"""How many terms a cache is watched that is in use while nothing goes wrong (C7)."""
 WARM_TURNS = 10
 """One term: until the first renewal since it was in use, which lists what ends soon."""
 
 
 def drawn_terms(trial: VolumeTrial, random: Random, term_ns: int, lease_terms: float) -> Terms:
-    """What leases of a seed's volumes are like."""
+    """Draw the terms of a seed's volumes."""
     return msgspec.structs.replace(
         trial.terms,
         term_ns=term_ns,
@@ -83,7 +83,7 @@ class VolumeWorld(World, VolumeSite):
         self.strikes = VolumeStrikes(self, self.network, self.clocks)
 
     def _draw(self) -> None:
-        """What this seed's world is like."""
+        """Draw what this seed's world is like."""
         random, drawn, term = self.random, self.trial.drawn, self.trial.terms.term_ns
         lease_terms = drawn("lease_terms", random.choice((0.5, 2, 20, 20)))
         self.terms = drawn_terms(self.trial, random, term, lease_terms)
@@ -202,12 +202,12 @@ class VolumeWorld(World, VolumeSite):
         return restarted
 
     def on_started(self, process: SimProcess) -> None:
-        """It has an application."""
+        """Let a new process have an application."""
         assert isinstance(process, CacheProcess | ServerProcess)
         self.applications.start(process)
 
     def on_step(self, process: SimProcess) -> None:
-        """Its machine has taken an event."""
+        """A process's machine has taken an event."""
         self.judge.on_step(process)
 
     def stop_a_reader(self) -> None:

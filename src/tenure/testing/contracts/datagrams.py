@@ -53,7 +53,7 @@ class Hearing:
         self._heard.put_nowait((sender, sealed))
 
     async def next(self) -> tuple[str, Sealed]:
-        """What comes next."""
+        """The next datagram."""
         return await asyncio.wait_for(self._heard.get(), PATIENCE_SECONDS)
 
     async def dropped(self, why: str, count: int = 1) -> None:

@@ -21,7 +21,7 @@ OTHER = "a.c"
 
 
 class EnginePlace(Protocol):
-    """Where an engine keeps its entries."""
+    """The place in which an engine keeps its entries."""
 
     def open(self) -> StorageEngine:
         """An engine of this place; no other is open."""

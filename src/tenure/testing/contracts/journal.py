@@ -55,7 +55,7 @@ def taken_by(manager: str, seen: Seat) -> Seat:
 
 @contextmanager
 def damage() -> Iterator[None]:
-    """What is within raises JournalDamaged."""
+    """The body raises JournalDamaged."""
     try:
         yield
     except JournalDamaged:

@@ -42,7 +42,7 @@ SIZES = (1, 2, 3, 7, 20)
 
 
 def candidates(count: int, first: int = 1) -> list[Candidate]:
-    """So many, told apart by name and number, in two zones."""
+    """So many candidates, told apart by name and number, in two zones."""
     numbers = range(first, first + count)
     return [Candidate(i, f"owner-{i}", labels={"zone": "ab"[i % 2]}) for i in numbers]
 
@@ -126,7 +126,7 @@ def adversarial(present: RangeMap[Right], dice: Random) -> Loads:
 
 
 def uses(members: Sequence[Candidate], plan: Plan, loads: Loads) -> list[float]:
-    """What each carries for its capacity, as a part of an even share."""
+    """The load of each for its capacity, as a part of an even share."""
     weights = carried(plan.owners, loads)
     share = sum(weights.values()) / sum(member.capacity for member in members)
     return [weights.get(member.incarnation, 0.0) / member.capacity / share for member in members]
@@ -146,13 +146,13 @@ class PolicyContract:
     """Tests that a policy must pass; see the module's docstring."""
 
     bursts_move_at_most = 0.25
-    """Of the key space, in half an hour of bursts; more of a policy that has no budget."""
+    """The part of the key space in half an hour of bursts; more of a policy that has no budget."""
 
     hostile_loads_move_at_most = 0.1
-    """Of the key space, in nine minutes; more of a policy that has no budget."""
+    """The part of the key space in nine minutes; more of a policy that has no budget."""
 
     drift_moves_at_most = 0.2
-    """Of the key space, in an hour in which hot keys come and go; as before."""
+    """The part of the key space in an hour in which hot keys come and go; as before."""
 
     drift_grows_at_most = 1.1
     """How much longer the table is on the second such day than on the first."""

@@ -52,7 +52,7 @@ ATTESTED = Attested(
 
 
 class Arrived(NamedTuple):
-    """What a manager received, and over which of its connections, counted from 0."""
+    """The message that a manager received, and the number of its connection, counted from 0."""
 
     connection: int
     message: ToManager
@@ -91,7 +91,7 @@ class Peer(Protocol):
 
 
 class TransportWorld(Protocol):
-    """Where the transports under test are, and managers for them."""
+    """The world of the transports under test, and of managers for them."""
 
     def transport(self, role: Role[Any]) -> Transport[Any]:
         """A new transport."""
@@ -127,7 +127,7 @@ class Client:
         self.is_sending = False
 
     async def next(self) -> tuple[str, FromManager | str]:
-        """What came next: a manager's message, or the reason why its connection is gone."""
+        """The next event: a manager's message, or the reason why its connection is gone."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self._events.get()
 

@@ -52,7 +52,7 @@ RECONNECT_SECONDS = 2.0
 _NUMBERED_WIDELY = 3
 """The first version of the protocol with more than 128 requests at a connection."""
 Level = Consistency | Literal["serial"]
-"""At "serial" a read sees, and completes, what a condition has decided."""
+"""A level. At "serial" a read sees, and completes, what a condition has decided."""
 _LEVELS: Mapping[Level, int] = {
     "one": ConsistencyLevel.ONE,
     "quorum": ConsistencyLevel.QUORUM,

@@ -131,7 +131,7 @@ class RowReading:
     async def _by_names(
         self, family: FamilyShape, super_column: bytes | None, names: list[bytes]
     ) -> dict[bytes, FoundCell]:
-        """Those of these columns that have values: in one request, if the server supports that."""
+        """The columns among these that have values: in one request, if the server supports that."""
         if not names:
             return {}
         if self._driver.speaks_in_full:

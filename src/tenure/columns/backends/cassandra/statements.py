@@ -136,7 +136,7 @@ class Promise(NamedTuple):
 
 
 class RowFence(NamedTuple):
-    """What a row knows of its owner: the last promise, and the turn of the last write under it."""
+    """A row's knowledge of its owner: the last promise, and the turn of the last write under it."""
 
     promise: Promise
     turn: int
