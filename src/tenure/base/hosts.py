@@ -33,7 +33,9 @@ def is_loopback(host: str) -> bool:
 
 
 def check_trusted(insecure: str, *, is_trusted: bool) -> None:
-    """Raise ConfigurationError if something is `insecure`, unless everybody there is trusted."""
+    """Raise ConfigurationError if something is `insecure`, unless everybody who can reach `host` is
+    trusted.
+    """
     if not is_trusted:
         raise ConfigurationError(
             f"{insecure}, listen on 127.0.0.1, or say with --insecure that everybody on that "

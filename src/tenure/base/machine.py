@@ -1,9 +1,9 @@
 """The shape of everything that decides.
 
-A machine is passive: it is handed the time and an event, and returns what should be done, in
-order, and when it wants to be woken at the latest. It never reads a clock, sends, writes or waits.
-So one driver can run it against sockets and another, in the simulator, against a thousand
-simulated hours; and a test is a list of events.
+A machine is passive: it is handed the time and an event, and returns what should be done, in order,
+and when it must be woken at the latest. It never reads a clock, sends, writes or waits. So one
+driver can run it against sockets and another, in the simulator, against a thousand simulated hours;
+and a test is a list of events.
 
 - `handle` first does all that is due at `now`, then looks at the event (rule P6): an answer that
   arrives after the lease ran out must not be taken before it is seen to have run out.
@@ -22,7 +22,7 @@ A = TypeVar("A")
 
 
 class Output(NamedTuple, Generic[A]):
-    """What a machine wants done, in order, and when to advance it at the latest."""
+    """The actions that a machine wants carried out, in order, and when it must be advanced."""
 
     actions: list[A]
     wake_at: Instant

@@ -24,7 +24,7 @@ def shown(value: object) -> str:
 
 
 def wrong_with_name(name: object) -> str | None:
-    """Why `name` cannot be a name, and what to do; None if it can."""
+    """The reason why `name` cannot be a name, and what to do; None if it can."""
     if not isinstance(name, str):
         return f"it is a {type(name).__name__}; pass a str"
     if not 1 <= len(name) <= NAME_CHARACTERS:
@@ -36,7 +36,7 @@ def wrong_with_name(name: object) -> str | None:
 
 
 def wrong_with_text(text: str) -> str | None:
-    """Why `text` cannot be sent to others and shown, and what to do; None if it can."""
+    """The reason why `text` cannot be sent to others and shown, and what to do; None if it can."""
     found = _UNSAYABLE.search(text)
     if found is None:
         return None

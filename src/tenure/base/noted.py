@@ -1,8 +1,8 @@
-"""What a machine tells its watchers: counters, the log, and subscribers.
+"""The notes that a machine makes for its watchers: counters, the log, and subscribers.
 
 A kind is one of a closed set for each protocol, with the words under which it is counted and the
-level of its line. So nobody has to guess from words how loud something is, and nothing can hang on
-the spelling of a phrase.
+level of its line. So nobody has to guess the level of an event from its words, and no code can
+depend on how a phrase is spelled.
 """
 
 from enum import Enum, IntEnum
@@ -17,7 +17,7 @@ NOTED = "tenure_noted"
 class Level(IntEnum):
     """The level of a line, by the numbers of the standard library's `logging`.
 
-    What happens at every rebalance is for debugging. What an operator may have to act on is a
+    Events of every rebalance are for debugging. An event on which an operator may have to act is a
     warning.
     """
 
@@ -33,8 +33,8 @@ class NotedKind(Enum):
     phrase: str
     level: Level
     repeats: bool
-    """Whether it comes again and again until something changes: its line is loud once for each
-    detail.
+    """Whether the event comes again and again until something changes. Its line is then loud only
+    once for each detail.
     """
 
     def __new__(cls, phrase: str, level: Level, repeats: bool = False) -> Self:  # noqa: FBT001, FBT002 - a member has its arguments by position
@@ -53,7 +53,9 @@ class Noted(msgspec.Struct, frozen=True):
     pool: str = ""
     detail: str = ""
     cause: str = ""
-    """The stories that it is part of: the same id stands in the log of everybody concerned."""
+    """The ids of the stories that it is part of: the same id stands in the logs of all who are
+    concerned.
+    """
 
     @property
     def text(self) -> str:

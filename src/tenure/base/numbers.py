@@ -9,4 +9,4 @@ Nonce: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 """A lease number, incarnation, leadership, sequence number or LSN; 0 is before all of them."""
 JournalId: TypeAlias = Nonce
-"""Which history numbers and LSNs belong to; drawn when a journal is created (rule P22)."""
+"""The history to which numbers and LSNs belong; drawn when a journal is created (rule P22)."""

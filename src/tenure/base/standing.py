@@ -1,10 +1,10 @@
-"""How a key stands: for those elsewhere who rely on the key's state."""
+"""The standing of a key, for processes elsewhere that rely on the key's state."""
 
 import msgspec
 
 
 class KeyStanding(msgspec.Struct, frozen=True, array_like=True):
-    """Under which lease a key is, and since when its state is unbroken, as far as a lookup knows.
+    """The lease of a key, and since when its state is unbroken, as far as a lookup knows.
 
     Keep one, and compare it with a later one: state that was made in between does not count as lost
     by mistake, and no loss is missed, however long nobody looked.
@@ -15,5 +15,5 @@ class KeyStanding(msgspec.Struct, frozen=True, array_like=True):
     since: int
 
     def has_lost(self, before: "KeyStanding") -> bool:
-        """Whether state that was there, or made, under `before` is gone."""
+        """Whether state that existed, or was made, under `before` is gone."""
         return before.journal != self.journal or self.since > before.number

@@ -1,1 +1,1 @@
-"""Who should have what: policies behind one interface. They only propose."""
+"""Policies, behind one interface: they propose which owner should have which range, no more."""

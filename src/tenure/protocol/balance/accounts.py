@@ -1,4 +1,4 @@
-"""Who carries how much: the owners, ranked from most to least."""
+"""The loads of the owners, ranked from most to least."""
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
@@ -7,7 +7,9 @@ from tenure.protocol.balance.pieces import Piece
 from tenure.protocol.balance.policy import Candidate
 
 LEAST_CAPACITY, MOST_CAPACITY = 1e-6, 1e6
-"""Beside 1, which is usual. Owners may say any number above 0; beyond these, sums lose the rest."""
+"""The limits of a capacity, of which 1 is the usual one. Owners may state any number above 0;
+beyond these, sums would lose the smaller terms.
+"""
 
 
 class Account:
@@ -40,11 +42,13 @@ class Account:
         self.weight = 0.0
         self.space = 0.0
         self.margin = 0.0
-        """Half of what is given at once: without it, an owner too small for anything looks idle."""
+        """Half of what is given at a time: without this, an owner that is too small for anything
+        looks idle.
+        """
         self.devoted_to: Piece | None = None
         """A key so hot that the owner should have nothing else."""
         self.waits = False
-        """Whether the owner came a moment ago: see `arrivals`."""
+        """Whether the owner came a moment ago and waits to be filled: see `arrivals`."""
         self.turns = False
         """Whether its load has begun to change: for now it neither gives nor takes."""
 
@@ -60,11 +64,11 @@ class Account:
 
     @property
     def fill(self) -> float:
-        """The load for each unit with a little more of it: takers are ranked by this."""
+        """The load for each unit of capacity, with the margin added: takers are ranked by this."""
         return (self.weight + self.margin) / self.capacity
 
     def use_with(self, more: float) -> float:
-        """The load for each unit of its capacity, if it were given so much more."""
+        """The load for each unit of its capacity, if it were given `more` load."""
         return (self.weight + more) / self.capacity
 
 
@@ -83,7 +87,7 @@ class Ranking:
             heappush(heap, (account.fill, account.incarnation, account))
 
     def least(self, zone: str | None = None) -> Account | None:
-        """The owner that carries least and is open to more, of all or of one zone."""
+        """The owner that carries least and is open to more, of all owners or of one zone."""
         heap = self._heaps.get(zone, [])
         while heap:
             fill, _, account = heap[0]
@@ -112,7 +116,7 @@ class Accounts:
         self.least_capacity = min((each.capacity for each in self.all), default=0.0)
         is_even = all(each.capacity == self.least_capacity for each in self.all)
         self.uneven = [] if is_even else self.all
-        """All of them, where some are stronger than others."""
+        """All accounts, if some owners are stronger than others; otherwise empty."""
         self.open = Ranking(())
         """The accounts that may give and take."""
         self._most: list[tuple[float, int]] = []
@@ -150,7 +154,7 @@ class Accounts:
             heappush(self._most, (-account.use, account.incarnation))
 
     def most(self) -> Account | None:
-        """The owner that carries most, of those that were not set aside."""
+        """The owner that carries most, among those that were not set aside."""
         while self._most:
             use, incarnation = self._most[0]
             account = self.by_incarnation[incarnation]

@@ -21,15 +21,17 @@ NOBODY_CAME: Mapping[int, Instant] = MappingProxyType({})
 
 
 class Arrivals(NamedTuple):
-    """The newcomers that a round remembers."""
+    """The new owners that a round remembers."""
 
     began_at: Instant | None = None
-    """When nobody had anything, and all was dealt."""
+    """When all ranges were dealt at once, because no owner had any."""
     came_at: Mapping[int, Instant] = NOBODY_CAME
-    """When each incarnation came that was not filled up yet."""
+    """When each new owner came that has not been filled up yet, by incarnation."""
 
     def seen(self, now: Instant, there: Iterable[int], having: set[int]) -> "Arrivals":
-        """The arrivals to remember from now on: an owner that is there and has nothing has come."""
+        """The arrivals to remember from now on: an owner that is present and has nothing counts as
+        new.
+        """
         came_at = {
             each: self.came_at.get(each, now)
             for each in there
@@ -38,13 +40,13 @@ class Arrivals(NamedTuple):
         return Arrivals(self.began_at if having else now, came_at)
 
     def ready_at(self, incarnation: int, settling_ns: int) -> Instant:
-        """When it is to be filled up, if it came."""
+        """When the owner is to be filled up; long ago, if it is not new."""
         came_at = self.came_at.get(incarnation, LONG_AGO)
         if self.began_at is not None and came_at - self.began_at < settling_ns:
             return LONG_AGO
         return Instant(came_at + settling_ns)
 
     def without(self, incarnation: int) -> "Arrivals":
-        """The arrivals without an owner that was filled up."""
+        """The arrivals without this owner, which was filled up."""
         rest = {each: at for each, at in self.came_at.items() if each != incarnation}
         return self._replace(came_at=rest)

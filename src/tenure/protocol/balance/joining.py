@@ -1,4 +1,4 @@
-"""Having fewer ranges again: pieces that the weighted policy cuts are joined later.
+"""Joining ranges again: the pieces that the weighted policy has cut become fewer later.
 
 A key that moved alone goes back to its neighbours when it has been cold for a while. If there are
 too many ranges, the smallest are joined to their neighbours. Either makes one range in the plan. In
@@ -22,7 +22,9 @@ class Joining(Round):
     """The last phase of a round."""
 
     def join(self) -> None:
-        """Cold keys that stand alone go back; where there is too much of them, ranges too."""
+        """Give cold keys that stand alone back to their neighbours, and join ranges if there are
+        too many.
+        """
         self.pieces.sort(key=lambda piece: piece.start)
         cold = 0.0 if self.situation.loads is None else self.tuning.cold * self.share
         now, since = self.situation.now, dict[Key, Instant]()
@@ -40,7 +42,7 @@ class Joining(Round):
             self._gather(at_most)
 
     def _join_small(self, too_many: int) -> None:
-        """The smallest ranges go to their neighbours, where there are too many ranges."""
+        """Give the smallest ranges to their neighbours if there are too many ranges."""
         if too_many <= 0:
             return
         small = sorted(
@@ -56,10 +58,10 @@ class Joining(Round):
                 too_many -= 1
 
     def _gather(self, at_most: int) -> None:
-        """What one owner has in many entries moves, where there are too many of them.
+        """Move ranges that one owner has in several entries, if there are too many entries.
 
-        What is handed over stays as old as it is, so it would not become one. What is on its way
-        does anyway.
+        A range that is handed over with its state stays as old as it is, so its entries would not
+        become one; such moves are not made. Ranges that moved a moment ago are left alone.
         """
         runs, entries = list[tuple[float, int, int, list[Piece]]](), 0
         for owner, group in groupby(self.pieces, key=attrgetter("owner")):
@@ -105,7 +107,9 @@ class Joining(Round):
         return 1 + sum(a != b for a, b in pairwise(owners))
 
     def _go_to_neighbour(self, i: int, reason: str) -> bool:
-        """Give a piece to the owner beside it, of two to the one whose state is as old."""
+        """Give a piece to the owner of a neighbouring piece, preferably of one whose state is as
+        old.
+        """
         piece = self.pieces[i]
         beside = [self.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(self.pieces)]
         beside.sort(key=lambda other: self.since(other) != self.since(piece))
@@ -123,5 +127,7 @@ class Joining(Round):
         return False
 
     def since(self, piece: Piece) -> int:
-        """Since which number its state is unbroken: ranges become one only where this agrees."""
+        """The number since which the piece's state is unbroken: ranges become one only if they
+        agree in it.
+        """
         return self.situation.present[piece.start].since

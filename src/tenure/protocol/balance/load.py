@@ -1,8 +1,8 @@
-"""How much is asked of which keys: the load, as a policy sees it.
+"""The load, as a policy sees it: how often each key is requested.
 
-A rate is known for each range that an owner reported, and for each of the hottest keys in it. What
-is left of a range's rate without these is taken to be spread evenly over its keys. In a hashed pool
-that is nearly true: only single keys are uneven after hashing, and the hottest of them are known.
+A rate is known for each range that an owner reported, and for each of the hottest keys in it. The
+rest of the range's rate is taken to be spread evenly over its keys. In a hashed pool that is nearly
+true: only single keys are uneven after hashing, and the hottest of them are known.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from tenure.base.ranges import KeyRange
 
 SPACE = 1 << 64
 """The length of the key space. A key's place in it is its first 8 bytes, which in a hashed pool is
-all of it; in an ordered pool it is only a guess of what lies between two keys."""
+all of it; in an ordered pool it is only a guess of how many keys lie between two others."""
 
 
 def place(key: Key | None) -> int:
-    """The place of `key` in the key space; the end of it for the end of a range that has none."""
+    """The place of `key` in the key space; for the end None of a range, the end of the space."""
     if key is None:
         return SPACE
     if len(key) == HASHED_KEY_BYTES:
@@ -28,13 +28,15 @@ def place(key: Key | None) -> int:
 
 
 def places(keys: Sequence[Key]) -> list[int]:
-    """The places of all these keys: as `place` says, but soon told of a hundred thousand."""
+    """The places of all these keys: the same as `place` gives, but fast for a hundred thousand
+    keys.
+    """
     number = int.from_bytes
     return [number(key, "big") if len(key) == HASHED_KEY_BYTES else place(key) for key in keys]
 
 
 def key_of(at: int) -> Key:
-    """The lowest key of 8 bytes that stands there."""
+    """The lowest key of 8 bytes at that place."""
     return at.to_bytes(HASHED_KEY_BYTES, "big")
 
 
@@ -56,20 +58,20 @@ class Loads(NamedTuple):
 
 
 RANGES_PER_REPORT = 1 << 12
-"""The most ranges of whose load an owner tells: sixty-four times the paper's virtual nodes. They
-are told beside all that is held, and must not crowd that out of a request.
+"""The most ranges whose load an owner reports: sixty-four times the paper's virtual nodes. The
+report travels in the request that lists all leases, and must not crowd them out.
 """
 HIGHEST_RATE = 1e18
-"""A second. A sum of all the rates that there may be is still a number, and not infinite."""
+"""The highest rate, in requests a second: the sum of all rates that may exist is still finite."""
 
 
 def is_rate(rate: float) -> bool:
-    """Whether it can be one: not below 0, nor so high that sums of it are no numbers."""
+    """Whether the value can be a rate: at least 0, and not so high that sums would be infinite."""
     return 0 <= rate <= HIGHEST_RATE
 
 
 def sound(loads: Loads | None) -> Loads | None:
-    """The loads without values that cannot be a rate: these count as nothing."""
+    """The loads without values that cannot be rates: such values count as nothing."""
     if loads is None or (
         all(map(is_rate, loads.rates)) and all(is_rate(rate) for _, rate in loads.hottest)
     ):
@@ -80,18 +82,18 @@ def sound(loads: Loads | None) -> Loads | None:
 
 
 SMOOTHING_NS = 6 * SECOND_NS
-"""Over how long rates are smoothed: two reports at the default interval of renewing. Less, and the
-noise of counting moves ranges; more, and a new hot spot is believed too late."""
+"""The time over which rates are smoothed: two reports at the default interval of renewing. With
+less, the noise of counting moves ranges; with more, a new hot spot is believed too late."""
 
 DEVIATIONS = 3
-"""The deviations of a count that are taken for chance: less than 2 owners in 1,000 are beyond. With
-one, a pool of 10 with 5 checks a second each moves its whole key space in an hour; with three, 0.3
-%.
+"""How many standard deviations of a count are taken for chance: fewer than 2 owners in 1,000 lie
+beyond. With one, a pool of 10 owners with 5 checks a second each moves its whole key space in an
+hour; with three, 0.3 %.
 """
 
 
 def chance(rate: float) -> float:
-    """How far a smoothed rate may be from what is asked for, by chance.
+    """How far a smoothed rate may be from the true rate, by chance.
 
     A rate smoothed over a time is worth the counts of twice that time.
     """

@@ -1,8 +1,9 @@
-"""The manager's picture of the load, from what owners report: rates that are smoothed by time.
+"""The manager's picture of the load, made from the owners' reports: rates that are smoothed over
+time.
 
-Every report says what was counted in a span of time. It is blended into the known rate, and the
-longer the span, the more it counts: after the same time at the same rate the picture is the same,
-however many reports arrived. So an owner that renews more often does not gain weight by that.
+Every report has the counts of a span of time. It is blended into the known rate, and the longer the
+span, the more it counts: after the same time at the same rate the picture is the same, however many
+reports arrived. So an owner that renews more often does not gain weight by that.
 
 The picture is one of keys, not of owners. A range that has moved keeps the rate that it had at its
 last owner, and the next report goes on from there. If a range is cut, each piece has its part of
@@ -21,7 +22,8 @@ from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads, place
 
 FORGET = 1e-3
-"""A hot key is forgotten below this part of the rate of what its owner reported: it is not hot."""
+"""A hot key is forgotten below this part of the rate that its owner reported: it is no longer hot.
+"""
 
 FORGET_BELOW = 1e-3
 """A key is also forgotten below this rate, whatever was reported: without requests, no key is hot.
@@ -41,13 +43,13 @@ class Measurement(NamedTuple):
 
     span_ns: int
     ranges: Sequence[RangeRate]
-    """All that it held, in order."""
+    """All ranges that it held, in order."""
     hottest: Sequence[tuple[Key, float]] = ()
     """The hottest keys of these ranges; a key that is not named was not hot."""
 
 
 class LoadPicture:
-    """Rates of all ranges of a pool, and of its hottest keys."""
+    """The rates of all ranges of a pool, and of its hottest keys."""
 
     def __init__(self) -> None:
         self._starts: list[Key] = [LOWEST]
@@ -56,7 +58,7 @@ class LoadPicture:
         """The hot keys, sorted."""
         self._hot: dict[Key, float] = {}
         self.is_at_rest = True
-        """Whether no owner has ever told of a request."""
+        """Whether no owner has ever reported a request."""
 
     def take(self, report: Measurement) -> None:
         """Blend a report in."""
@@ -97,7 +99,9 @@ class LoadPicture:
         self._keys[first:last] = kept
 
     def _isolate(self, start: Key, end: Key | None) -> int:
-        """The index of the very range, which is cut out, or joined, where it is not there."""
+        """The index of exactly this range, which is cut out, or joined from parts, if it is not
+        there.
+        """
         starts, rates = self._starts, self._rates
         first = bisect_right(starts, start) - 1
         last = first + 1
@@ -132,12 +136,12 @@ class LoadPicture:
         self._rates.insert(i + 1, above * scale + even * (1.0 - part))
 
     def loads(self, at: Instant) -> Loads:
-        """The picture as a policy takes it."""
+        """The picture in the form that a policy takes."""
         hottest = [(key, self._hot[key]) for key in self._keys]
         return Loads(at, self._starts.copy(), self._rates.copy(), hottest)
 
     def invariants(self) -> None:
-        """Sorted, and nothing below nothing."""
+        """Everything is sorted, and no rate is negative."""
         assert self._starts[0] == LOWEST
         assert all(a < b for a, b in pairwise(self._starts))
         assert all(a < b for a, b in pairwise(self._keys))

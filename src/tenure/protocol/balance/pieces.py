@@ -39,7 +39,7 @@ class Piece:
         self.points: Sequence[Point] = ()
         self.weight = even
         self.rests = False
-        """Moved a moment ago, or pinned: it stays where it is."""
+        """Whether the piece moved a moment ago, or is pinned: it stays where it is."""
         self.why: Why | None = None
 
     @property
@@ -58,12 +58,14 @@ class Piece:
         return (self.until - self.at) / SPACE
 
     def add(self, point: Point) -> None:
-        """A hot key in it, to be added in the order of keys."""
+        """Add a hot key of the piece. Keys are added in their order."""
         self.points = (*self.points, point)
         self.weight += point[1]
 
     def cut(self, key: Key) -> "Piece | None":
-        """Keep what is below `key`, return the rest; None where one of the two would be empty."""
+        """Keep the keys below `key`, and return the rest; None if one of the two parts would be
+        empty.
+        """
         if key <= self.start or (self.end is not None and key >= self.end):
             return None
         begin, until, at = self.at, self.until, place(key)
@@ -78,7 +80,7 @@ class Piece:
         return rest
 
     def key_at(self, wanted: float) -> Key:
-        """The highest key, roughly, below which no more than `wanted` weighs."""
+        """The highest key, roughly, below which at most `wanted` of the weight lies."""
         at, end = self.at, self.until
         density = self.even / (end - at) if end > at else 0.0
         for key, rate in self.points:
@@ -95,7 +97,8 @@ class Piece:
 def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piece]:
     """The whole space in pieces, one for each range of `owners`, weighed by `loads`.
 
-    An idle key space weighs `idle`, evenly: it is all that weighs where nothing is known.
+    The key space itself weighs `idle`, spread evenly: where no load is known, nothing else has
+    weight.
     """
     starts = owners.starts()
     ends: list[Key | None] = [*starts[1:], None]
@@ -113,7 +116,7 @@ def cut_by(owners: RangeMap[int], loads: Loads | None, idle: float) -> list[Piec
 
 
 def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
-    """The load of each owner that has anything."""
+    """The load of each owner that has a range."""
     starts, told = owners.starts(), _Weights(loads, 0.0)
     below = [*told.below(starts, places(starts)), told.total]
     weights = dict.fromkeys(owners.values(), 0.0)
@@ -125,7 +128,7 @@ def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
 
 
 class _Weights:
-    """The weight that is spread evenly, below any key, and the points."""
+    """The weight below any key: the part that is spread evenly, and the points."""
 
     def __init__(self, loads: Loads | None, idle: float) -> None:
         self.idle = idle
@@ -154,7 +157,7 @@ class _Weights:
 def _points(
     hottest: Sequence[Point], starts: list[Key], places: list[int], rates: list[float]
 ) -> list[Point]:
-    """The hot keys, none hotter than its range; and ranges of one key. Takes them off `rates`."""
+    """The hot keys, none hotter than its range, and ranges of one key; taken off `rates`."""
     inside: dict[int, list[Point]] = {}
     for key, rate in hottest:
         inside.setdefault(bisect_right(starts, key) - 1, []).append((key, rate))
@@ -175,5 +178,5 @@ def _points(
 
 
 def first_within(pieces: Sequence[Piece], key: Key) -> int:
-    """The index of the piece that `key` is in; pieces are in order."""
+    """The index of the piece that contains `key`; the pieces are in order."""
     return bisect_left(pieces, True, key=lambda piece: piece.end is None or piece.end > key)  # noqa: FBT003

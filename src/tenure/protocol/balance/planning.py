@@ -1,8 +1,8 @@
 """Asking a policy outside the leader's steps: a copy of the situation, and the result.
 
-A policy takes half a second for 1,000 owners, and a leader that is busy for so long renews nobody
-and misses its beat. So the policy gets a copy of all that it reads, and `Planning.carry_out` may
-run once, in any thread, at any later time.
+A policy takes half a second for 1,000 owners. A leader that is busy for so long renews no leases
+and misses its beat. So the policy gets a copy of everything that it reads, and `Planning.carry_out`
+may run once, in any thread, at any later time.
 
 A policy that raises loses its round, and nothing else. The exception is a value here.
 """
@@ -30,7 +30,7 @@ from tenure.protocol.lease.table import Right, owners_of
 
 
 class Planned(NamedTuple):
-    """A policy's plan, and what follows from it."""
+    """A policy's plan, and its consequences."""
 
     plan: Plan
     by_owner: Mapping[int, Sequence[KeyRange]]
@@ -110,8 +110,8 @@ class Planning:
 
 
 def refuse_nonsense(situation: Situation, plan: Plan) -> None:
-    """Raise ValueError for a plan that would take ranges from their owners for nobody, or would
-    have the leader plan again without an end.
+    """Raise ValueError for a plan that would take ranges from owners and give them to nobody, or
+    would make the leader plan again without end.
     """
     known = {NOBODY, *(each.incarnation for each in situation.candidates)}
     stranger = next((each for each in plan.owners.values() if each not in known), NOBODY)
@@ -122,8 +122,8 @@ def refuse_nonsense(situation: Situation, plan: Plan) -> None:
 
 
 def thinned(present: RangeMap[Right], plan: Plan) -> Plan:
-    """The plan; or only as many of its cuts as the table has room for, chosen as by lot, because
-    each n-th might be one owner's alone.
+    """The plan, or only as many of its cuts as the table has room for. The cuts are chosen as if by
+    lot, because every n-th of them might belong to one owner.
     """
     starts = present.starts()
     room = RANGES_PER_PLAN - len(starts)
@@ -141,7 +141,7 @@ def thinned(present: RangeMap[Right], plan: Plan) -> Plan:
 
 
 def without_those(plan: Plan, gone: set[int]) -> Plan:
-    """The plan, but for what it gives to incarnations that went while it was made: to nobody."""
+    """The plan without incarnations that left while it was made: their ranges go to nobody."""
     owners = plan.owners
     values = [NOBODY if owner in gone else owner for owner in owners.values()]
     return plan._replace(owners=RangeMap.at_starts(owners.starts(), values))

@@ -33,21 +33,21 @@ class Candidate(NamedTuple):
     capacity: float = 1.0
     labels: Mapping[str, str] = NOTHING
     cordoned: bool = False
-    """Whether the owner keeps what it has, and is given nothing new but what is pinned to it."""
+    """Whether the owner keeps what it has, and is given nothing new except what is pinned to it."""
     hands_over: bool = False
     """Whether the owner gives and takes ranges with their state, which then stays as old as it was.
     """
 
 
 class Pin(NamedTuple):
-    """A key that someone wants at the owner of that name, as long as it is a candidate."""
+    """A key that an operator wants at the owner of that name, while the owner is a candidate."""
 
     key: Key
     name: str
 
 
 class Situation(NamedTuple):
-    """All that a policy may look at."""
+    """Everything that a policy may look at."""
 
     candidates: Sequence[Candidate]
     present: RangeMap[Right]
@@ -55,23 +55,25 @@ class Situation(NamedTuple):
     loads: Loads | None = None
     pins: Sequence[Pin] = ()
     frozen: bool = False
-    """Nothing is balanced: only what has no owner is given one, and pins are obeyed."""
+    """Whether nothing is balanced: only ranges without an owner are given one, and pins are obeyed.
+    """
     memory: object = None
-    """The memory in the policy's last plan. That of another policy counts as none."""
+    """The memory in the policy's last plan. The memory of another policy counts as none."""
     leavers: Sequence[Candidate] = ()
-    """Members that may no longer have anything: for reasons, and for ranges that were near to them.
+    """Members that may no longer have anything. They give a plan its reasons, and their zones say
+    who should have their ranges.
     """
 
 
 class Why(NamedTuple):
-    """The phase of a policy that decided, and its reason in words."""
+    """The phase of a policy that decided on a move, and its reason in words."""
 
     phase: str
     reason: str
 
 
 class HeldBack(NamedTuple):
-    """A move that the policy wanted, and why it was not made."""
+    """A move that the policy wanted, and the reason why it was not made."""
 
     what: str
     why: str
@@ -81,14 +83,17 @@ class Plan(NamedTuple):
     """The owner that each range should have, and why."""
 
     owners: RangeMap[int]
-    """NOBODY everywhere without candidates; where all are cordoned, what none of them has."""
+    """The incarnation that should have each range. NOBODY everywhere if there are no candidates;
+    NOBODY for ranges without an owner if all candidates are cordoned.
+    """
     why: RangeMap[Why | None]
     """The reason for each range that is not where it should be. None if the policy never moved it.
     """
     held_back: Sequence[HeldBack] = ()
     memory: object = None
     again_at: Instant = FAR_FUTURE
-    """When to ask again, later than now, though nothing else has happened."""
+    """The time at which to ask the policy again although nothing else has happened; later than now.
+    """
 
 
 def nothing_to_plan() -> Plan:
@@ -102,7 +107,7 @@ def open_to_more(situation: Situation) -> list[Candidate]:
 
 
 class Policy(Protocol):
-    """Which incarnation should have each range."""
+    """A function that decides which incarnation should have each range."""
 
     def __call__(self, situation: Situation) -> Plan:
         """Plan for the situation: the same plan for the same situation, wherever it runs."""
@@ -110,13 +115,13 @@ class Policy(Protocol):
 
 
 ENOUGH = 10
-"""Times to ask a policy again where nothing else happens: none wants it as often."""
+"""How often a policy is asked again while nothing else happens: none wants it as often."""
 
 
 def in_time(policy: Policy, situation: Situation, first: Plan | None = None) -> Plan:
-    """The plan when the policy has been asked again, as often as it wants to be.
+    """The plan after the policy has been asked again as often as it wants to be.
 
-    After the `first`, where that is known already.
+    It begins with the plan `first`, if that is known already.
     """
     plan = policy(situation) if first is None else first
     for _ in range(ENOUGH):
@@ -136,9 +141,9 @@ class PlannedMove(NamedTuple):
 
 
 def changes(present: RangeMap[Right], plan: Plan) -> Iterator[PlannedMove]:
-    """What differs between the table and the plan, in the order of keys.
+    """The differences between the table and the plan, in the order of keys.
 
-    Mostly next to nothing does: so the two are gone through side by side, and a range is made only
+    Mostly there are next to none. So the two are traversed side by side, and a range is made only
     where they differ.
     """
     starts: list[Key | None] = [*present.starts(), None]
@@ -162,9 +167,9 @@ def changes(present: RangeMap[Right], plan: Plan) -> Iterator[PlannedMove]:
 
 
 def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
-    """`owners`, but for what is frozen, pinned, or at an owner that is cordoned.
+    """`owners`, except for ranges that are frozen, pinned, or at a cordoned owner.
 
-    For policies that only compute a map, of those that are open to more.
+    It serves policies that only compute a map of the candidates that are open to more.
     """
     there = {candidate.name: candidate.incarnation for candidate in situation.candidates}
     stays = {each.incarnation for each in situation.candidates if situation.frozen or each.cordoned}
@@ -183,8 +188,8 @@ def obeying(situation: Situation, owners: RangeMap[int]) -> RangeMap[int]:
 
 
 def forbidden(situation: Situation) -> list[HeldBack]:
-    """The things that no policy does there, and would do otherwise: balance a frozen pool, pin a
-    key to no owner.
+    """The moves that the operator's commands forbid and a policy would make otherwise: balancing a
+    frozen pool, and pinning a key to an owner that is not there.
     """
     there = {candidate.name for candidate in situation.candidates}
     astray = [pin for pin in situation.pins if pin.name not in there]

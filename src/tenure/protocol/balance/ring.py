@@ -2,17 +2,17 @@
 
 Every owner stands at 64 points of the key space, drawn by hashing its name; it has the keys from
 each of its points up to the next point of anyone (Centrifuge 2.1.2). An owner that comes takes 1/n
-of the keys, from all others alike, and one that goes leaves as many to them. As long as no loads
-are known, the ring depends on names alone: the same members give the same ring, whatever happened
-before.
+of the keys, from all others alike, and one that leaves gives as many back to them. As long as no
+loads are known, the ring depends on names alone: the same members give the same ring, whatever
+happened before.
 
 If loads are known, the numbers of points follow them: an owner that carries more than 10 % above
 the mean loses a point, and the one that carries least gets one more (Centrifuge 2.1.2); one that
 carries more than 10 % below gets one too (PRS 4.5). If few requests were counted, the difference
 must be larger, or points would move by chance. The owner of the point before a lost one takes over
-its keys, and a new point falls anywhere. So even many moves balance little, and a hot key is only
-passed on to somebody else. The number of points that each owner has is the policy's memory; a new
-leader sees it in the table.
+its keys, and a new point may fall anywhere. So even many moves balance little, and a hot key is
+only passed on to somebody else. The number of points that each owner has is the policy's memory; a
+new leader sees it in the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,18 +46,22 @@ MOST = 256
 """The most virtual nodes that one owner may come to have: four times as many, and an 8 KB message.
 """
 BAND = 0.1
-"""The papers' figure: so far from the mean, a virtual node is added or taken."""
+"""The papers' figure: an owner this far from the mean gains or loses a virtual node."""
 PAUSE_NS = seconds(20)
-"""Between two changes. Three times as long as loads are smoothed: what the last one did is seen."""
+"""The time between two changes: three times as long as loads are smoothed, so that the effect of
+the last change is seen.
+"""
 MOSTLY = 0.5
-"""The part of the key space that must be where a ring would have it: then the table is a ring, some
-of it on its way.
+"""The part of the key space that must be where a ring would have it: then the table counts as a
+ring, of which some ranges are on their way.
 """
 WHY = Why("ring", "where the owners' points of the ring are")
 
 
 class RingMemory(NamedTuple):
-    """How many points each name has, if it has not the usual number; and since when."""
+    """How many points each owner has, by name, if not the usual number; and when that
+    last changed.
+    """
 
     counts: Mapping[str, int]
     changed_at: Instant
@@ -75,7 +79,7 @@ class Ring:
         self.virtual_nodes = virtual_nodes
 
     def __call__(self, situation: Situation) -> Plan:
-        """Plan for the situation; the present tells how many points everybody has."""
+        """Plan for the situation; the present table tells how many points every owner has."""
         if not situation.candidates:
             return nothing_to_plan()
         memory, held_back = self._follow_loads(situation)
@@ -95,13 +99,13 @@ class Ring:
         owners = [standing[point] for point in starts]
         if starts[0] != LOWEST:
             starts.insert(0, LOWEST)
-            owners.insert(0, owners[-1])  # the ring closes: below the first point is after the last
+            owners.insert(0, owners[-1])  # the ring closes below its first point
         return RangeMap.at_starts(starts, owners)
 
     # --- following loads ---
 
     def _follow_loads(self, situation: Situation) -> tuple[RingMemory, list[HeldBack]]:
-        """How many points everybody has from now on, and why no more of them has changed."""
+        """How many points every owner has from now on, and why no more of them have changed."""
         last = situation.memory if isinstance(situation.memory, RingMemory) else None
         if last is None:
             return RingMemory(self._counts_of(situation), situation.now), []
@@ -118,7 +122,9 @@ class Ring:
     def _adjusted(
         self, before: Mapping[str, int], weights: Mapping[str, float]
     ) -> tuple[dict[str, int], list[HeldBack]]:
-        """A point less for who carries too much, one more for who carries least or too little."""
+        """A point less for an owner that carries too much, one more for an owner that carries least
+        or too little.
+        """
         counts = dict(before)
         mean = sum(weights.values()) / len(weights)
         band = max(mean * BAND, chance(mean))
@@ -147,8 +153,8 @@ class Ring:
         return counts, held_back
 
     def _counts_of(self, situation: Situation) -> dict[str, int]:
-        """The count of points of each owner in the table, if that is a ring; another policy's table
-        tells nothing about points.
+        """The count of points of each owner in the table, if the table is a ring; the table of
+        another policy tells nothing about points.
         """
         counts = self._seen(situation.candidates, situation.present)
         ring = self._ring(open_to_more(situation), counts)
@@ -161,7 +167,7 @@ class Ring:
         return counts if agrees > MOSTLY else {}
 
     def _seen(self, candidates: Sequence[Candidate], present: RangeMap[Right]) -> dict[str, int]:
-        """How many points everybody has, by the ranges that begin at them.
+        """How many points every owner has, judged by the ranges that begin at them.
 
         A point beside another of the same owner begins no range, and makes no difference either.
         """
@@ -184,7 +190,7 @@ class Ring:
 
 
 def _by_name(situation: Situation) -> dict[str, float]:
-    """The load of each owner by the table, for each unit of capacity, by name."""
+    """The load of each owner in the table, for each unit of its capacity, by name."""
     weights = carried(owners_of(situation.present), sound(situation.loads))
     return {
         each.name: weights.get(each.incarnation, 0.0) / each.capacity

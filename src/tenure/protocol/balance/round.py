@@ -1,7 +1,7 @@
 """A round of the weighted policy: the data that it works on, and the parts of its phases.
 
 It begins with the plan of the last round, in which ranges that are still on their way have already
-arrived. So a range is not planned for one owner after another while its recall takes its time.
+arrived. So a range is not planned for one owner after another while its recall is under way.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,23 +49,23 @@ class RoundMemory(NamedTuple):
     owners: RangeMap[int]
     at: Instant
     members: Sequence[tuple[int, float]]
-    """The owners, and their capacities."""
+    """The owners' incarnations and capacities."""
     placed_at: Instant
-    """When those changed last."""
+    """When the members last changed."""
     budget: float
     lasting: float
     joining: float
     moves: tuple[RecentMove, ...]
-    """The moves that cool down or are on their way, the oldest first."""
+    """The moves that cool down or are under way, the oldest first."""
     arrivals: Arrivals
     hot: Mapping[Key, float] | None
-    """The hot keys as they were told; None where nothing was."""
+    """The hot keys with the rates that were reported; None if no load was reported."""
     trends: Mapping[Key, Trend]
-    """The trends of the keys whose rate had changed since the round before."""
+    """The trends of the keys whose rates had changed since the round before."""
     turned: tuple[int, ...]
     """Owners in whose load a trend was seen for the first time."""
     peak: float
-    """The highest even share of late; it fades."""
+    """The highest even share of recent rounds; it fades."""
     low_since: Mapping[int, Instant]
     """Owners that carry too little, and since when."""
     cold_since: Mapping[Key, Instant]
@@ -73,7 +73,7 @@ class RoundMemory(NamedTuple):
 
 
 class Round:
-    """One round: the pieces, who has them, and what it takes to move one."""
+    """One round: the pieces, their owners, and the cost of moving a piece."""
 
     def __init__(self, situation: Situation, tuning: Tuning) -> None:
         self.situation = situation = situation._replace(loads=sound(situation.loads))
@@ -93,31 +93,33 @@ class Round:
         self.share = self.weight / self.capacity
         """The load that a unit of capacity should carry."""
         self.ranges = min(tuning.ranges, max(1, tuning.table * 2 // 3 // len(self.accounts.all)))
-        """The ranges of each owner, at first: so many that the table has room for half as many
-        again.
+        """The number of ranges of each owner, at first: the table has room for half as
+        many again.
         """
         self.grain = self.weight / len(self.accounts.all) / self.ranges
-        """The weight of the pieces that are dealt, roughly."""
+        """The rough weight of the pieces that are dealt."""
         even = 1.0 / (len(self.accounts.all) * self.ranges)
         self.fragment = even / 2
-        """Half a grain of space: what one more range costs."""
+        """Half a grain of space: the cost of one more range."""
         self.key_cost = even * tuning.key_cost
         for account in self.accounts.all:
             account.margin = self.grain / 2
         self.noise = self.noise_of(self.capacity / len(self.accounts.all))
-        """How far a usual owner may be from its share by chance, as a part of it."""
+        """How far a usual owner may be from its share by chance, as a part of its share."""
         self.trends: Mapping[Key, Trend] = {}
         self.turned: tuple[int, ...] = ()
         """Owners in whose load a trend is seen for the first time."""
         self.turning: list[int] = []
-        """Those that wait for it; with them those of the last round, where there are any."""
+        """Owners that wait because of a new trend; with them the owners of the last round's new
+        trends.
+        """
         self.hot = self._follow_trend(last)
         self.peak = self.share
         if last is not None and situation.loads is not None:
             faded = exp(-(situation.now - last.at) / tuning.peak_ns)
             self.peak = max(self.peak, min(last.peak * faded, 2 * self.share))
         self.bearable = tuning.high * self.peak / (self.share or 1.0)
-        """Above this, as a part of its share, an owner is relieved."""
+        """An owner that carries more than this, as a part of its share, is relieved."""
         self._keep_still()
 
     def _remember(self, last: RoundMemory | None) -> None:
@@ -144,17 +146,17 @@ class Round:
             self.moves = [move for move in last.moves if self._is_fresh(move, last.owners)]
 
     def _is_fresh(self, move: RecentMove, owners: RangeMap[int]) -> bool:
-        """Whether it still cools down, or is on its way."""
+        """Whether the move still cools down, or is under way."""
         if move.cools and self.situation.now - move.at < self.tuning.cooldown_ns:
             return True
         start = move.range.start
         return self.situation.present[start].owner != owners[start]
 
     def _baseline(self, last: RoundMemory | None) -> RangeMap[int]:
-        """Who should have what by the last plan, or has it; NOBODY where that one is gone.
+        """The owner of each range by the last plan, or in the table; NOBODY if that owner is gone.
 
-        What was on its way to one that is gone or cordoned now, or in a pool that is frozen now,
-        stays where it is.
+        A range stays where it is if it is on its way to an owner that is now gone or cordoned, or
+        if its pool is now frozen.
         """
         known, present = self.accounts.by_incarnation, self.situation.present
         planned = owners_of(present) if last is None else last.owners
@@ -170,7 +172,9 @@ class Round:
         return owners
 
     def _follow_trend(self, last: RoundMemory | None) -> Mapping[Key, float] | None:
-        """Take hot keys for what they are heading for; returned is what they were told as."""
+        """Weigh hot keys by the rates that they are heading for, and return the rates that were
+        reported.
+        """
         if self.situation.loads is None:
             return None
         hot = hot_keys(self.pieces, self.tuning.cold * self.share)
@@ -199,22 +203,24 @@ class Round:
                 self.pieces[i].rests = True
                 i += 1
 
-    # --- what phases are made of ---
+    # --- the parts of phases ---
 
     @property
     def slack(self) -> float:
-        """The slack by which takers are compared: one is as good as another that carries no more
-        than this less.
+        """The slack by which takers are compared: a taker is as good as another that carries less
+        by no more than this.
         """
         return (self.tuning.high - 1.0) * self.share
 
     def noise_of(self, capacity: float) -> float:
-        """How far an owner of that capacity may be from its share by chance, as a part of it."""
+        """How far an owner of that capacity may be from its share by chance, as a part of its
+        share.
+        """
         mean = self.share * capacity
         return chance(mean) / mean if self.situation.loads is not None else 0.0
 
     def room(self, account: Account) -> float:
-        """The load that the account has room for, up to its even share."""
+        """The load that the account has room for, up to an even share."""
         return self.share * account.capacity - account.weight
 
     def of_share(self, account: Account) -> str:
@@ -222,7 +228,9 @@ class Round:
         return f"{account.use / self.share:.2f} of its share"
 
     def may_move(self, piece: Piece, giver: Account) -> bool:
-        """Whether cooldown and budget allow it; what they do not is told."""
+        """Whether cooldown and budget allow the move. A move that they forbid is noted as held
+        back.
+        """
         if piece.rests:
             self.hold_back(f"relieving {giver.name}", "cooldown")
         elif self.cost(piece) > self.left:
@@ -236,7 +244,7 @@ class Round:
         return False
 
     def may_cut(self, giver: Account) -> bool:
-        """Whether budget and table allow it to move one more key alone."""
+        """Whether budget and table allow one more key to move alone."""
         relieving = f"relieving {giver.name}, at {self.of_share(giver)}, with a hot key"
         if self.key_cost > self.left:
             self.hold_back(relieving, "over the churn budget")
@@ -264,20 +272,21 @@ class Round:
         return min(self.budget, self.lasting)
 
     def move(self, piece: Piece, taker: Account, phase: str, reason: str) -> None:
-        """Move it for balance: it then cools down."""
+        """Move the piece for the sake of balance: it then cools down."""
         self.accounts.move(piece, taker)
         piece.why = Why(phase, reason)
         piece.rests = True
 
     def hold_back(self, what: str, why: str) -> None:
-        """Say what was not done."""
+        """Note a move that was not made, and why."""
         self.held_back[HeldBack(what, why)] = None
 
     def detach(self, giver: Account, wanted: float, *, grain: bool = False) -> Piece | None:
-        """The piece of about `wanted` or less that is best to move: the most for the least churn.
+        """The piece of about `wanted` or less that is best to move: the one with the most load for
+        the least churn.
 
-        A hot key alone moves no space, but makes two ranges more, so it counts as a fragment of
-        space; a range that weighs too much is cut.
+        A hot key alone moves no space, but makes two more ranges, so it counts as a fragment of
+        space. A range that weighs too much is cut.
         """
         alone = self.tuning.alone * self.share * giver.capacity
         most = wanted * 1.1
@@ -299,7 +308,7 @@ class Round:
         return self._cut_off(giver, wanted) or (best[1] if best else None)
 
     def _cut_off(self, giver: Account, wanted: float) -> Piece | None:
-        """The beginning of the giver's heaviest piece, of about `wanted`."""
+        """The beginning of the giver's heaviest piece, weighing about `wanted`."""
         pieces = sorted(giver.pieces, key=lambda piece: -piece.even)
         for piece in pieces[:4]:
             if not piece.rests and piece.weight > wanted:
@@ -310,7 +319,7 @@ class Round:
         return None
 
     def _shorten(self, piece: Piece) -> None:
-        """Leave as much of the piece as the budget allows; the rest becomes another."""
+        """Shorten the piece to what the budget allows; the rest becomes another piece."""
         rest = piece.cut(key_of(piece.at + int(self.left * SPACE)))
         if rest is not None:
             self._add(rest)
@@ -331,11 +340,13 @@ class Round:
             self.accounts.by_incarnation[piece.owner].pieces.append(piece)
 
     def piece_at(self, account: Account, key: Key) -> Piece:
-        """The piece of the account that the key is in: what it was in may have been cut."""
+        """The piece of the account that contains the key: the piece that contained it may have been
+        cut.
+        """
         return next(each for each in account.pieces if key in each.range)
 
     def in_grains(self, piece: Piece) -> list[Piece]:
-        """The piece, cut into parts of about a grain each if it is much heavier."""
+        """The piece, cut into parts of about a grain each if it is much heavier than a grain."""
         count = ceil(piece.weight / self.grain - 0.5)
         parts = [piece]
         wanted = piece.weight / max(count, 1)
@@ -355,7 +366,7 @@ class Round:
         made = tuple(self._made())
         if not made and not self.held_back:
             self.hold_back("balance", self.why_nothing())
-        again = {move.range for move in made}  # what nobody can have is told in each round
+        again = {move.range for move in made}  # ranges that nobody can have
         moves = (*(move for move in self.moves if move.range not in again), *made)
         why: RangeMap[Why | None] = RangeMap(None)
         for move in moves:
@@ -380,7 +391,7 @@ class Round:
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 
     def why_nothing(self) -> str:
-        """Why nothing moves, and nothing that would is held back."""
+        """The reason, in words, why nothing moves although no move is held back."""
         if self.situation.loads is None:
             return "no load is known: not every owner has reported yet"
         most = max(self.accounts.all, key=lambda account: account.use)

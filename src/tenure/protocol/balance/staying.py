@@ -1,7 +1,7 @@
 """The simplest rule: everything stays where it was planned, and ranges without an owner get one.
 
 A pool whose policy raises or hangs goes on by this rule. It needs no loads and no memory, runs in
-one pass, and moves only the ranges of owners that are gone or may no longer have any.
+one pass, and moves only ranges of owners that are gone or may no longer have any.
 """
 
 from heapq import heapify, heapreplace
@@ -28,7 +28,9 @@ class Staying:
         self.last = last
 
     def __call__(self, situation: Situation) -> Plan:
-        """The last plan; what it gives to nobody goes to who has least for its capacity."""
+        """The last plan; a range that it gives to nobody goes to the owner with least for its
+        capacity.
+        """
         there = {each.incarnation for each in situation.candidates}
         planned = list(self.last)
         having = dict.fromkeys(there, 0.0)

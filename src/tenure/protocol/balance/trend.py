@@ -1,4 +1,4 @@
-"""Where hot keys are heading.
+"""Trends: the rates that hot keys are heading for.
 
 A smoothed rate lags behind. If a key becomes hot from one moment to the next, the picture has two
 fifths of its rate after a report; if one cools down, the picture still has three fifths. A policy
@@ -32,7 +32,7 @@ LEAST_WEIGHT = 0.3
 
 
 def hot_keys(pieces: Sequence[Piece], least: float) -> dict[Key, float]:
-    """The keys of at least this rate: what the next round compares with."""
+    """The keys of at least this rate: the next round compares its keys with them."""
     return {key: rate for piece in pieces for key, rate in piece.points if rate >= least}
 
 
@@ -52,9 +52,10 @@ def foresee(
     span_ns: int,
     noise: float,
 ) -> dict[Key, Trend]:
-    """Let keys whose rates have changed by more than `noise` since `before` weigh what they will.
+    """Let keys whose rates have changed by more than `noise` since `before` weigh what they are
+    heading for.
 
-    These are returned; in `trends` are those of the round before.
+    Returns these trends; `trends` has those of the round before.
     """
     weight = max(1.0 - exp(-span_ns / SMOOTHING_NS), LEAST_WEIGHT)
     found = {}
@@ -75,7 +76,7 @@ def foresee(
 def _trend(
     owner: int, before: float, rate: float, last: Trend | None, weight: float, noise: float
 ) -> Trend | None:
-    if rate == before and last is not None:  # nothing was told of it
+    if rate == before and last is not None:  # No load was reported for it.
         return last._replace(owner=owner)
     if abs(rate - before) <= noise:
         return None

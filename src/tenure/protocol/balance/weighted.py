@@ -1,13 +1,14 @@
-"""Balance by what ranges weigh: the policy for hashed pools that has an eye on load.
+"""Balance by the weight of ranges: the policy for hashed pools that follows the load.
 
 Consistent hashing gives every owner an even part of the keys, but not of the load: with a skew like
 that of names on the web, a few keys get more requests than all other keys of their owner together.
-This policy starts from who has what, and evens out the load with as few changes as possible:
+This policy starts from the present owners, and evens out the load with as few changes as possible:
 
 1. *pin*: pinned keys go to their owners.
 2. *house*: ranges without an owner go to owners that came a moment ago, or to those that carry
    least.
-3. *devote*: a key that fills an owner alone gets one that gives everything else away.
+3. *devote*: a key that fills an owner alone gets an owner to itself, which gives everything else
+away.
 4. *welcome*: a new owner is given an even share, a little from many others; but not at once, since
    in a rolling restart some ranges soon lose their owner: see `arrivals`.
 5. *level*: while an owner carries too much, or far too little, the piece that helps most for the
@@ -63,19 +64,19 @@ class _Phases(Joining):
             self.turn()
             self.devote()
             self.welcome()
-            if self.situation.loads is not None:  # otherwise all would be levelled by space alone
+            if self.situation.loads is not None:  # otherwise only space would count
                 self.level()
             self.join()
         return self.plan()
 
     def pin(self) -> None:
-        """Pinned keys go to their owners, and stay."""
+        """Move pinned keys to their owners, and keep them there."""
         in_order = list(self.pieces)
         for key, name in sorted(self.situation.pins, reverse=True):
             account = self.accounts.by_name.get(name)
             if account is None:
                 continue
-            # A piece that was cut has kept its place, and what is below the last key.
+            # A piece that was cut has kept its place and the keys below the cut.
             piece = self.single_out(in_order[first_within(in_order, key)], key)
             piece.rests = True
             if piece.owner != account.incarnation:
@@ -96,7 +97,7 @@ class _Phases(Joining):
                 account.pieces.append(piece)
                 account.weight += piece.weight
                 account.space += piece.space
-                if piece.why is None:  # a pin is not what it came for
+                if piece.why is None:  # the pinned key is not what the new owner came for
                     having.add(piece.owner)
         self.accounts.rank()
         there = self.accounts.by_incarnation
@@ -108,13 +109,16 @@ class _Phases(Joining):
             self._settle(part, newcomers)
 
     def _settle(self, part: Piece, newcomers: Ranking) -> None:
-        """Give what nobody has to who came a moment ago, or carries least; near to who had it."""
+        """Give a range without an owner to an owner that came a moment ago, or carries least;
+        preferably in the zone of its former owner.
+        """
         leaver = self.leavers.get(self.situation.present[part.start].owner)
         zone = leaver.zone if leaver else None
         before = f"{leaver.name} goes" if leaver else "nobody had it"
         newcomer = newcomers.nearest(zone, self.slack)
         if newcomer is not None and newcomer.use < (2 - self.tuning.low) * self.share:
-            # To a fifth above its share: what goes to others moves again when they leave.
+            # New owners take up to a fifth above a share: what others were given would move again
+            # when they leave.
             self.accounts.put(part, newcomer)
             newcomers.add(newcomer)
             part.why = Why("house", f"{before}; its owner came a moment ago")
@@ -146,7 +150,7 @@ class _Phases(Joining):
         """
         waiting = self.waiting()
         if all(account in waiting for account in self.accounts.all if account.is_open):
-            return  # all of them came, and all that there is was dealt to them
+            return  # all owners are new, and everything was dealt to them
         for account, ready_at in waiting.items():
             account.waits = True
             self.again_at = min(self.again_at, ready_at)
@@ -155,18 +159,20 @@ class _Phases(Joining):
         self.accounts.rank()
 
     def turn(self) -> None:
-        """Leave the owners whose load has begun to change as they are, for this round."""
+        """Leave owners whose load has begun to change as they are, for this round."""
         for incarnation in self.turning:
             self.accounts.by_incarnation[incarnation].turns = True
         self.accounts.rank()
 
     def devote(self) -> None:
-        """Keys that fill an owner alone get one each, which gives everything else away."""
+        """Give each key that fills an owner alone an owner to itself, which gives everything else
+        away.
+        """
         hot = [
             (point[1], point[0], self.accounts.by_incarnation[piece.owner])
             for piece in self.pieces
             for point in piece.points
-            if point[1] > self.tuning.alone * self.share  # less is even, once hotter ones are out
+            if point[1] > self.tuning.alone * self.share  # less is even, once hotter keys are out
         ]
         hosts = []
         weight, capacity = self.weight, self.capacity
@@ -178,7 +184,7 @@ class _Phases(Joining):
             if host is None or rate * capacity < weight * host.capacity:
                 continue
             if capacity <= host.capacity:
-                break  # the last one has all the rest
+                break  # the last owner has all the rest
             weight -= rate
             capacity -= host.capacity
             if home is not host and not self.may_cut(home):
@@ -194,9 +200,10 @@ class _Phases(Joining):
             self._strip(account)
 
     def host_of(self, piece: Piece, rate: float) -> Account | None:
-        """Who should have the hot key in `piece` alone: its owner, or one with much less space.
+        """The owner that should have the hot key in `piece` alone: its present one, or one with
+        much less space.
 
-        Where the key is too much for its owner, a stronger one, whatever it has.
+        If the key is too much for its owner, that is a stronger owner, whatever that one has.
         """
         home = self.accounts.by_incarnation[piece.owner]
         if home.cordoned or home.turns or home.waits:
@@ -213,12 +220,12 @@ class _Phases(Joining):
             if not is_stronger and (account.space >= best[1] or 2 * account.weight > rate):
                 continue
             beside = sum(each.weight for each in account.pieces if each.rests)
-            if beside <= (self.tuning.high - 1.0) * rate:  # it stays
+            if beside <= (self.tuning.high - 1.0) * rate:  # pieces that rest stay there
                 found, best = account, (account.capacity, account.space)
         return found
 
     def _strip(self, account: Account) -> None:
-        """Everything but its key goes to others: other hot keys first, since they move no state."""
+        """Move everything but its key to others: other hot keys first, since they move no state."""
         for _, key, _ in self._lumps(account):
             self.single_out(self.piece_at(account, key), key)
         rest = [piece for piece in account.pieces if piece is not account.devoted_to]
@@ -231,10 +238,10 @@ class _Phases(Joining):
                     self.move(part, taker, "devote", f"{account.name} is for a hot key alone")
 
     def welcome(self) -> None:
-        """Who came is given an even share, whatever the budget: that is what it came for.
+        """Give new owners an even share, whatever the budget: that is what they came for.
 
-        If it took what others left, that may be nearly as much: then only who carries too much
-        gives it the rest.
+        An owner that took ranges of others that left may have nearly as much already: then only
+        owners that carry too much give it the rest.
         """
         for newcomer in [self.accounts.by_incarnation[each] for each in self.arrivals.came_at]:
             if not newcomer.is_open:
@@ -286,7 +293,7 @@ class _Phases(Joining):
         return {one for one, at in self.low_since.items() if now - at >= self.tuning.low_ns}
 
     def _is_too_much(self, giver: Account) -> bool:
-        """Whether it carries more than it should, and more than it may by chance."""
+        """Whether the owner carries more than it should, and more than chance explains."""
         if giver.use <= self.share * self.bearable:
             return False
         noise = 1.0 + self.noise_of(giver.capacity)
@@ -297,7 +304,7 @@ class _Phases(Joining):
         return True
 
     def _relieve(self, giver: Account, least: Account) -> bool:
-        """Move one piece off the giver; whether there was one that could be moved."""
+        """Move one piece off the giver. Returns whether a piece could be moved."""
         surplus, room = -self.room(giver), self.room(least)
         if self._move_hot_key(giver, least):
             return True
@@ -318,7 +325,9 @@ class _Phases(Joining):
         return True
 
     def _taker_of(self, piece: Piece, giver: Account) -> Account | None:
-        """The taker: near to the giver, if that is as good, and below it then."""
+        """The taker: one in the giver's zone, if it is as good as any, and only if it then carries
+        less than the giver.
+        """
         near = self.accounts.open.nearest(giver.zone, self.slack)
         if near is None or near is giver or near.use_with(piece.weight) >= giver.use:
             others = [each for each in self.accounts.all if each.is_open and each is not giver]
@@ -327,10 +336,11 @@ class _Phases(Joining):
         return near if is_below else None
 
     def _move_hot_key(self, giver: Account, taker: Account) -> bool:
-        """Move the hot key that leaves the two nearest to even, if there is one worth it.
+        """Move the hot key that leaves the two owners nearest to even, if there is one worth
+        moving.
 
-        What the taker has too much then, or the giver too little, ranges have to mend. It is worth
-        it where that is less than half of what ranges would have to do without.
+        Ranges then have to mend what the taker has too much, or the giver too little. The move is
+        worth it if that is less than half of what ranges would have to do without it.
         """
         surplus = giver.use - self.share
         strength = max(giver.capacity, taker.capacity)
@@ -361,7 +371,9 @@ class _Phases(Joining):
         return True
 
     def _swap(self, giver: Account, surplus: float) -> bool:
-        """Move a hot key that nobody has room for to someone who can make room; whether one was."""
+        """Swap a hot key that nobody has room for with an owner that can make room. Returns whether
+        one moved.
+        """
         relieving = f"relieving {giver.name}, at {self.of_share(giver)}"
         lumps = self._lumps(giver)
         enough = [lump for lump in lumps if lump[0] >= surplus / 2 and not lump[2].rests]
@@ -369,7 +381,7 @@ class _Phases(Joining):
             self.hold_back(relieving, "its ranges cool down, are pinned or cannot be cut")
             return False
         rate, key, piece = min(enough, key=lambda lump: lump[:2])
-        is_only_one = lumps == enough[:1]  # it would be as much for anybody but a stronger one
+        is_only_one = lumps == enough[:1]  # only a stronger owner has room for it
         found: tuple[float, int] | None = None
         for taker in self.accounts.all:
             if taker is giver or not taker.is_open:

@@ -1,1 +1,1 @@
-"""What one entity is, and what may happen to it: turns, repeats, alarms, frames of sockets."""
+"""One entity and everything that may happen to it: turns, repeats, alarms, frames of sockets."""

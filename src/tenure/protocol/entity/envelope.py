@@ -15,13 +15,15 @@ Frame: TypeAlias = str | bytes
 
 MOST_ANSWERS = 64
 ANSWER_SECONDS = 600.0
-"""How many answers of a key are kept at least, and for how long: a caller tries again for less."""
+"""How many answers of a key are kept at least, and for how long: callers give up repeating a call
+sooner.
+"""
 ANSWERS_BYTES = 1 << 20
-"""All answers of a key. The newest is kept in any case."""
+"""The most bytes of all answers of a key. The newest answer is kept in any case."""
 UNREAD_BYTES = 1 << 18
 """The most bytes on their way to one socket. A client that does not read them is closed."""
 SLOW_CLIENT = 1013
-"""The code with which it is: try again later."""
+"""The code with which a socket is closed whose client is too slow: try again later."""
 
 
 class KeptAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -29,7 +31,7 @@ class KeptAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     at: float
     data: bytes | None
-    """None while the call has committed a part, and has not come to its end."""
+    """None if the call has committed a part of its work, and has not ended."""
 
     @property
     def size(self) -> int:
@@ -49,7 +51,7 @@ class SetAlarm(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     due: float
     next_at: float
-    """When it rings, which is later than when it was due where its handler has failed."""
+    """When the alarm rings; later than it was due if its handler has failed."""
     attempts: int = 0
 
 
@@ -69,14 +71,14 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
     """The code with which it is to be closed after these; 0 while it is open."""
 
     def after(self, received: int) -> tuple[Frame, ...] | None:
-        """The frames after the one of this number; None if they are not known."""
+        """The frames after the one with this number; None if they are no longer kept."""
         missing = self.sent - received
         if not 0 <= missing <= len(self.unread):
             return None
         return self.unread[len(self.unread) - missing :]
 
     def confirmed(self, received: int) -> "SocketEntry":
-        """The edge has everything up to `received`."""
+        """The socket, if its edge has everything up to `received`."""
         rest = self.after(received)
         return self if rest is None else msgspec.structs.replace(self, unread=rest)
 
@@ -134,8 +136,9 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     answers_bytes: int = 0
     """The bytes that the answers take."""
     step: int = 0
-    """One more each time it is stored or loaded. A store keeps it only over the one before, so that
-    if it does late what its caller has given up, that no longer changes anything."""
+    """A number that rises by one each time the envelope is stored or loaded. A store keeps an
+    envelope only over the one before it, so a late write that its caller has given up changes
+    nothing."""
 
     def answer_to(self, call: bytes) -> KeptAnswer | None:
         """The answer to the call of this id."""
@@ -146,7 +149,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         return None
 
     def counts(self, number: int, since: int, journal: int) -> bool:
-        """Whether it is of an unbroken time up to the lease of this number."""
+        """Whether the envelope is of an unbroken time up to the lease of this number."""
         return self.journal == journal and since <= self.number <= number
 
     def next_alarm(self) -> float | None:
@@ -166,8 +169,8 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         latest: float,
         answer: tuple[bytes, KeptAnswer] | None,
     ) -> "tuple[Envelope, list[Push]]":
-        """This with the changes, kept under `lease` (number and journal); and what goes out.
-        `answer` is the id of a call, and its answer.
+        """This envelope with the changes, kept under `lease` (number and journal); and the frames
+        to send. `answer` is the id of a call, and its answer.
         """
         sockets, pushes = self._sockets_after(changes) if changes else (self.sockets, [])
         alarms = self.alarms
@@ -203,7 +206,9 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         return sockets, [Push(*to, tuple(those)) for to, those in groups.items()]
 
     def confirmed(self, received: Mapping[bytes, int]) -> "Envelope":
-        """The edges have all frames up to these numbers; what was closed and read is forgotten."""
+        """The envelope, if the edges have all frames up to these numbers; sockets that were closed
+        and read are forgotten.
+        """
         sockets = dict(self.sockets)
         for socket, number in received.items():
             entry = sockets.get(socket)

@@ -3,7 +3,7 @@
 Each call comes with its chain: the turns that wait for it. A call into a turn of its own chain
 would wait for itself, and is refused at once. No process alone can see that two chains wait for
 each other. They end when one of the calls has waited too long; its error says which call has the
-turn, since when, and what that one waits for.
+turn, since when, and for what that call waits.
 """
 
 from collections import deque
@@ -16,11 +16,11 @@ Place: TypeAlias = tuple[str, str | int]
 
 
 class EntityCall(msgspec.Struct, array_like=True, eq=False):
-    """A call to one entity. Two calls that say the same are still two."""
+    """A call to one entity. Two calls with equal contents are still two calls."""
 
     key: str | int
     id: bytes
-    """The same when it is repeated."""
+    """The call's id: the same when the call is repeated."""
     method: str
     data: bytes
     """The call's arguments."""
@@ -60,7 +60,7 @@ class KeyLine:
         return len(self._waiting) + (self.running is not None)
 
     def ask(self, now: float, call: EntityCall) -> Begin | Wait | TooMany:
-        """A turn for `call`."""
+        """Ask for a turn for `call`."""
         if self.running is None:
             self._begin(now, call)
             return BEGIN
@@ -70,12 +70,12 @@ class KeyLine:
         return WAIT
 
     def leave(self, call: EntityCall) -> None:
-        """Let a call that has no turn stop waiting."""
+        """End the wait of a call that has no turn."""
         if call in self._waiting:
             self._waiting.remove(call)
 
     def end(self, now: float) -> EntityCall | None:
-        """The turn is over; the call that has it now."""
+        """End the turn, and return the call that has the next one."""
         self.running = self.waits_for = None
         if not self._waiting:
             return None
@@ -102,7 +102,7 @@ class KeyLine:
 
 
 def cycle(chain: tuple[Place, ...], to: Place) -> str | None:
-    """The circle that a call to `to` would close, in words; None where it closes none."""
+    """The circle that a call to `to` would close, in words; None if it closes none."""
     if to not in chain:
         return None
     return shown((*chain[chain.index(to) :], to))

@@ -1,4 +1,4 @@
-"""What the members of a pool of entities say to each other, over one connection for each pair.
+"""The messages between members of a pool of entities, over one connection for each pair.
 
 Either side asks: a caller asks the owner of a key, and an owner asks the process that has its
 sockets.
@@ -11,9 +11,9 @@ import msgspec
 from tenure.protocol.entity.key_line import EntityCall
 
 ARGUMENT_BYTES = 1 << 20
-"""The arguments of a call, and its answer."""
+"""The most bytes of the arguments of a call, and of its answer."""
 MOST_CHAIN = 64
-"""Calls into calls. Whatever is deeper goes round in a circle of ever new keys."""
+"""How deep calls into calls may be. A deeper chain goes round in a circle of ever new keys."""
 
 
 class EntityAsk(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -61,7 +61,7 @@ class SocketOpened(msgspec.Struct, array_like=True):
 
 
 class SocketFrame(msgspec.Struct, array_like=True):
-    """A client has sent something, which has this number."""
+    """A client has sent a frame, which has this number."""
 
     id: bytes
     number: int
@@ -75,7 +75,7 @@ class SocketGone(msgspec.Struct, array_like=True):
 
 
 class SocketResume(msgspec.Struct, array_like=True):
-    """The edge has everything up to this number, and wants what follows."""
+    """The edge has everything up to this number, and wants the frames that follow."""
 
     id: bytes
     received: int

@@ -2,7 +2,7 @@
 
 The entity numbers what it sends, and this end takes each number once and in order, whichever owner
 it came from. If one is missing, this end asks the present owner for the frames after the last. If
-that owner does not have them, something is lost, and the socket is closed: it never continues
+that owner does not have them, frames are lost, and the socket is closed: it never continues
 silently.
 """
 
@@ -22,7 +22,7 @@ class SocketEnd:
         self.asked = 0
         """The number of the last frame from the client."""
         self.lease = 0, 0
-        """The newest under which anything came: its journal, and its number."""
+        """The newest lease under which anything came: its journal and its number."""
         self._past: set[int] = set()
         """Journals that a later one has followed. Numbers of two of them cannot be compared, and no
         lease of the earlier is left when the first of the later is given."""
@@ -30,7 +30,7 @@ class SocketEnd:
     def take(
         self, lease: tuple[int, int], first: int, frames: tuple[Frame, ...]
     ) -> tuple[Frame, ...] | Missing:
-        """The frames among these that are new, if `first` is the number of the first of them."""
+        """The frames among these that are new; `first` is the number of the first of them."""
         journal, number = lease
         if journal in self._past or (journal == self.lease[0] and number < self.lease[1]):
             return ()  # an owner that has lost the key meanwhile

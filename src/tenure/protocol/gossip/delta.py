@@ -1,4 +1,4 @@
-"""Deltas: what one node knows better than another, cut to the datagram.
+"""Deltas: the values that one node knows better than another, cut to fit a datagram.
 
 Heartbeats come first, because a failure detector without them convicts the living. Values follow in
 the order of their versions, so that a node that gets some of them knows where to go on. The order
@@ -16,10 +16,10 @@ from tenure.protocol.gossip.state import NodeState
 
 
 def knows_better(state: NodeState, theirs: NodeDigest) -> bool:
-    """Whether there is anything to tell somebody who knows the node as `theirs` says."""
+    """Whether there is anything to tell a peer that knows the node as `theirs` says."""
     head = state.head
     if head.promises > theirs.promises:
-        return True  # also of an earlier life: whoever hears it sees that the node went back (R26)
+        return True  # of an earlier life too: it shows that the node went back (R26)
     if head.generation != theirs.generation:
         return head.generation > theirs.generation
     return head.heartbeat > theirs.heartbeat or head.version > theirs.version
@@ -33,7 +33,9 @@ def knows_less(state: NodeState, theirs: NodeDigest) -> bool:
 def cut_deltas(
     behind: Iterable[tuple[NodeState, NodeDigest]], random: Random, room: int = PARTS_BYTES
 ) -> tuple[NodeDelta, ...]:
-    """The values of these nodes that a peer lacks that knows as much of each as its digest says."""
+    """The values of these nodes that a peer lacks, whose knowledge of each node is given by its
+    digest.
+    """
     shuffled = list(behind)
     random.shuffle(shuffled)
     begun: list[tuple[NodeState, NodeDelta]] = []

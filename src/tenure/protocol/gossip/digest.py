@@ -1,4 +1,4 @@
-"""Digests: how much of each node is known, cut to the datagram."""
+"""Digests: how much of each node is known, cut to fit a datagram."""
 
 from collections.abc import Iterable
 from random import Random
@@ -10,8 +10,8 @@ from tenure.protocol.gossip.messages import NodeDigest, size_of
 def cut_digests(
     digests: Iterable[NodeDigest], random: Random, room: int = PARTS_BYTES
 ) -> tuple[NodeDigest, ...]:
-    """As many digests as fit. If there is no room for all, each message has others, so that none is
-    left out for long.
+    """As many digests as fit. If there is no room for all, each message has others, so that no node
+    is left out for long.
     """
     shuffled = list(digests)
     random.shuffle(shuffled)

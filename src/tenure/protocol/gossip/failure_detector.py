@@ -22,19 +22,19 @@ _LN_10 = math.log(10)
 
 
 class ArrivalWindow:
-    """When something was heard of one node: the last distances, and the last instant."""
+    """The times at which one node was heard: the last distances, and the last instant."""
 
     def __init__(self, began: Instant, expected_ns: int | None = None, size: int = WINDOW) -> None:
         self.last = began
         self._size = size
         self._distances: deque[int] = deque() if expected_ns is None else deque([expected_ns])
-        """The distances between arrivals. The expected one counts as one of them until the window
-        is full.
+        """The distances between arrivals. The expected distance counts as one of them until the
+        window is full.
         """
         self._sum_ns = expected_ns or 0
 
     def arrive(self, now: Instant) -> None:
-        """There is news of the node."""
+        """Take note that the node was heard."""
         self._distances.append(now - self.last)
         self._sum_ns += now - self.last
         if len(self._distances) > self._size:
@@ -43,7 +43,7 @@ class ArrivalWindow:
 
     @property
     def mean_ns(self) -> float:
-        """The mean distance; there must have been two arrivals, or something expected."""
+        """The mean distance; there must have been two arrivals, or an expected distance."""
         return self._sum_ns / len(self._distances)
 
     def phi(self, now: Instant) -> float:
@@ -51,7 +51,7 @@ class ArrivalWindow:
         return (now - self.last) / (self.mean_ns * _LN_10)
 
     def reaches(self, phi: float) -> Instant:
-        """When it will be that suspect, if nothing is heard."""
+        """When the node will be that suspect, if it is not heard."""
         return Instant(self.last + math.ceil(phi * self.mean_ns * _LN_10))
 
 
@@ -66,14 +66,14 @@ class FailureDetector:
         self._convicted: set[int] = set()
 
     def begin(self, node: int, now: Instant) -> None:
-        """Watch a node, as if it had just been heard; nothing if it is watched."""
+        """Watch a node, as if it had just been heard; do nothing if it is watched already."""
         if node not in self._windows:
             self._windows[node] = ArrivalWindow(now, self._expected_ns, self._size)
 
     def arrive(self, node: int, now: Instant, *, is_rhythm: bool = True) -> bool:
-        """There is news of a node; whether it was convicted until now.
+        """Take note that a node was heard. Returns whether it was convicted until now.
 
-        How long a node was dead, or not yet there, says nothing of how often it is heard.
+        How long a node was dead, or not yet there, says nothing about how often it is heard.
         """
         window = self._windows[node]
         if is_rhythm and node not in self._convicted:
@@ -90,12 +90,14 @@ class FailureDetector:
         self._convicted.discard(node)
 
     def on_own_pause(self, pause_ns: int) -> None:
-        """This process stood still for so long: nobody else is to blame for that."""
+        """Take note that this process stood still for so long: no other node is to blame for that
+        silence.
+        """
         for window in self._windows.values():
             window.last = Instant(window.last + pause_ns)
 
     def convict(self, now: Instant) -> list[int]:
-        """The nodes that are convicted from now on."""
+        """The nodes that are newly convicted."""
         found = [
             node
             for node, window in self._windows.items()
@@ -105,7 +107,7 @@ class FailureDetector:
         return found
 
     def next_at(self) -> Instant | None:
-        """When the next one will be convicted, if nothing is heard."""
+        """When the next node will be convicted, if none is heard."""
         instants = [
             window.reaches(self._threshold)
             for node, window in self._windows.items()
@@ -118,13 +120,13 @@ class FailureDetector:
         return node in self._convicted
 
     def phi(self, node: int, now: Instant) -> float:
-        """How suspect a node is that is watched."""
+        """How suspect a watched node is."""
         return self._windows[node].phi(now)
 
     def watched(self) -> list[int]:
-        """All that are watched, in the order in which they were met."""
+        """All watched nodes, in the order in which they were met."""
         return list(self._windows)
 
     def invariants(self) -> None:
-        """Only those that are watched are convicted."""
+        """Only watched nodes are convicted."""
         assert self._convicted <= self._windows.keys()

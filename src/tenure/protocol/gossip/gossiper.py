@@ -1,8 +1,10 @@
-"""The gossiper: each round, it talks with three others, and both sides take what is news (R29).
+"""The gossiper: each round, it talks with three others, and both sides take what is new to them
+(R29).
 
 A round has three messages. The first is a digest of all that its sender knows. The receiver answers
-with what it knows better, and with a digest of what it knows less well; the sender then sends that.
-Digests contain heartbeats, so a digest alone is a sign of life of every node in it.
+with the values that it knows better, and with a digest of those that it knows less well; the sender
+then sends these. Digests contain heartbeats, so a digest alone is a sign of life of every node in
+it.
 
 A gossiper draws its partners among the nodes that are not convicted. Sometimes it asks a convicted
 node or a seed as well: otherwise the two halves of a divided network would never hear of each other
@@ -14,13 +16,14 @@ node that hears of a later life with a lower counter, in whichever order, refuse
 so with a counter that no node can reach. So all nodes come to refuse it, also those that were down
 meanwhile, and it hears so itself.
 
-A new life first says the counter that it found. Another node *vouches* for it by saying that it
+A new life first tells the counter that it found. Another node *vouches* for it by saying that it
 knows this life. The new life takes part when a majority of the ring, itself among it, vouches for
 it, and only the convicted do not. Then it raises its counter. No manager is needed for that. Until
-then it asks all silent nodes, several times in a round, because its node is missed meanwhile; its
-heartbeat stays the same, so that the others do not take this for the rhythm of its rounds. If the
-datagrams of two nodes do not reach each other, a third node tells each that the other is alive, and
-neither is convicted. So a new life waits for no node longer than for the dead.
+then it asks all silent nodes, several times in a round, because the others miss its node meanwhile.
+Its heartbeat stays the same, so that they do not take these messages for the rhythm of its rounds.
+If the datagrams of two nodes do not reach each other, a third node tells each that the other is
+alive, and
+neither is convicted. So a new life waits for no node longer than for a dead one.
 """
 
 from collections.abc import Iterable
@@ -75,9 +78,9 @@ from tenure.protocol.gossip.state import NodeState
 ADDRESS = "address"
 """The name of the value that a node tells first."""
 PAUSE_ROUNDS = 2
-"""A process that is woken later than this has stood still itself."""
+"""A process that is woken later than this many rounds has stood still itself."""
 ASKS_A_ROUND = 5
-"""How often a life asks to be vouched for."""
+"""How often in a round a new life asks to be vouched for."""
 WAITED_ROUNDS = 12
 """The most rounds to wait for a node that may know better: a dead one is convicted by then."""
 ASKED_AT_ONCE = 8
@@ -104,13 +107,13 @@ class Gossiper:
         self._ring: frozenset[NodeId] = frozenset()
         self._addresses: dict[NodeId, str] = {}
         self._addresses_told: dict[NodeId, str] = {}
-        """The addresses that the topology told."""
+        """The addresses that the topology has told."""
         self._clocks_ahead_us: dict[NodeId, int] = {}
         self._next_round: Instant | None = None
         self._asks_at = FAR_FUTURE
-        """When it asks to be vouched for next."""
+        """When this life next asks to be vouched for."""
         self._waits_until = FAR_FUTURE
-        """Then a majority is enough."""
+        """The time after which a majority is enough."""
         self._stepped_at = Instant(0)
         self._keeps_promises = False
         self._actions: list[GossiperAction] = []
@@ -158,11 +161,11 @@ class Gossiper:
         return Output(actions, wake_at if convicts_at is None else min(wake_at, convicts_at))
 
     def has_enough_vouching(self) -> bool:
-        """Whether this life may take part.
+        """Whether enough nodes vouch for this life, so that it may take part.
 
         Any two majorities have a node in common. So if a majority has kept how far this node was,
-        one of them has been asked. Whoever is up is waited for as well: it may know better. If it
-        is heard only by way of others, they hear what it knows, too.
+        one of them has been asked. Every node that is up is waited for as well: it may know better.
+        A node that is heard only by way of others hears what they know, too.
         """
         vouching = self._ring & (self.vouching | {self.config.node})
         silent = sorted(self._ring - vouching - self.gone_back)
@@ -172,7 +175,7 @@ class Gossiper:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it says nothing more: its own disk went back."""
+        """Whether this node says nothing more, because its own disk went back."""
         return self.config.node in self.gone_back
 
     # --- time ---
@@ -243,7 +246,9 @@ class Gossiper:
         self._send(address, GossipSyn(own.node, self.config.address, is_whole, digests))
 
     def _partners(self) -> list[str]:
-        """Addresses: some of the living, and perhaps a convicted node and a seed."""
+        """The addresses to write to: some of the living nodes, and perhaps a convicted node and a
+        seed.
+        """
         random, seeds = self._random, self.config.seeds
         reachable = [node for node in self._addresses if node not in self.gone_back]
         living = [node for node in reachable if not self.detector.is_convicted(node)]
@@ -277,7 +282,7 @@ class Gossiper:
         for member in members:
             if self._meet(now, member.node) is None:
                 continue
-            # What the node itself says counts, until the topology says something new.
+            # The address that the node itself tells counts, until the topology tells a new one.
             if self._addresses_told.get(member.node) != member.address:
                 self._addresses[member.node] = member.address
             self._addresses_told[member.node] = member.address
@@ -349,7 +354,7 @@ class Gossiper:
             self._send(heard.address, GossipAck(self.config.node, deltas, wanted))
 
     def _wants(self, digest: NodeDigest) -> NodeState | None:
-        """The node, if what it tells is taken."""
+        """The node of a delta, if its values are to be taken."""
         return None if digest.node in self.gone_back else self.states.get(digest.node)
 
     def _deltas_for(self, theirs: Iterable[NodeDigest], room: int) -> tuple[NodeDelta, ...]:
@@ -399,8 +404,8 @@ class Gossiper:
                 self._note(GossiperKind.ACQUITTED, self._name_of(node))
 
     def _give_up(self, state: NodeState, head: NodeDigest) -> None:
-        """Refuse a node. All others will, and this one in a later life, however much it promises
-        from now on.
+        """Refuse a node. All others will refuse it, and this node will in its later lives, however
+        much the refused node promises from now on.
         """
         state.begin_anew(msgspec.structs.replace(head, promises=REFUSED))
         self._keeps_promises = True
@@ -415,13 +420,14 @@ class Gossiper:
             self._actions.append(TellWentBack(own.node))
             self._note(GossiperKind.OWN_DISK_WENT_BACK, f"its counter is {own.promises}")
         elif head.age > own.age:
-            # The clock that generations are drawn from went back. What this life says must count.
+            # The clock that generations are drawn from went back. The words of this life must count
+            # nevertheless.
             self.own.head = msgspec.structs.replace(own, generation=head.generation + 1)
             self.vouching.clear()
             self._note(GossiperKind.SAME_ID, f"generation {head.generation}")
 
     def _meet(self, now: Instant, node: NodeId) -> NodeState | None:
-        """The state of a node, which may be a new one; None if there are too many."""
+        """The state of a node, which may be new; None if there are too many nodes."""
         if node == self.config.node or node in self.removed:
             return None
         if node not in self.states:
@@ -465,7 +471,7 @@ class Gossiper:
         )
 
     def invariants(self) -> None:
-        """All that is known of others is watched, and none of them was removed."""
+        """All nodes of which something is known are watched, and none of them was removed."""
         assert self.config.node not in self.states
         assert not self.removed & self.states.keys()
         assert set(self.detector.watched()) == self.states.keys()

@@ -1,4 +1,4 @@
-"""What a gossiper is told, and what it wants done."""
+"""The events that a gossiper is told, and the actions that it wants carried out."""
 
 from typing import TypeAlias
 
@@ -16,11 +16,11 @@ class GossiperConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     node: NodeId
     generation: Number
-    """Higher than in any earlier life."""
+    """The number of this life: higher than in any earlier life."""
     address: str
     """The address at which others reach the node."""
     promises: Number = 0
-    """How often its counter was raised, as its disk says."""
+    """How often the counter of the node was raised, according to its disk."""
     seeds: tuple[str, ...] = ()
     """Addresses to begin at."""
     known: tuple[NodeDigest, ...] = ()

@@ -3,8 +3,8 @@
 from typing import Final
 
 DATAGRAM_BYTES: Final = 1_200
-"""Passes every network whole: IPv6 carries 1,280 bytes, of which headers take some. A datagram that
-is cut into pieces is lost with any of them.
+"""The most bytes of a datagram. It passes every network whole: IPv6 carries 1,280 bytes, of which
+headers take some. A datagram that is cut into pieces is lost with any of them.
 """
 ENVELOPE_BYTES: Final = 64
 """The bytes that a transport adds: the sender, the start of its life, a number, and a seal."""
@@ -21,7 +21,7 @@ VALUE_BYTES: Final = 256
 KEY_CHARACTERS: Final = 64
 """The most characters in the name of a value."""
 KEYS: Final = 4_096
-"""That a node may tell: some for each of its ranges."""
+"""The most values that a node may tell: some for each of its ranges."""
 NODES: Final = 1_024
 """The most nodes that are known. Anybody with the cluster's secret could name others without end.
 """

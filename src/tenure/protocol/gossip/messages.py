@@ -1,7 +1,8 @@
-"""What nodes gossip: a digest, then what the other knows better, then the same in return.
+"""The messages of gossip: a digest, then the values that the other node knows better, then the same
+in return.
 
 One message is one datagram, so it may be lost, come twice, or late. Each says what it is relative
-to, so all of that is harmless: the receiver skips what it already knows, and does not take a delta
+to, so all of that is harmless: the receiver skips values that it already knows, and refuses a delta
 that would leave a gap.
 """
 
@@ -13,12 +14,12 @@ from tenure.base.numbers import Nonce, Number
 from tenure.protocol.gossip.limits import KEY_CHARACTERS, VALUE_BYTES
 
 NodeId: TypeAlias = Nonce
-"""Which node: drawn when its directory is made."""
+"""The identity of a node, drawn when its directory is made."""
 
 
 REFUSED: Final = (1 << 63) - 1
-"""The number in the place of promises that says: the node's disk went back, and the node is refused
-until it is replaced.
+"""The number in the place of promises that says that the node's disk went back, and that the node
+is refused until it is replaced.
 """
 
 
@@ -27,17 +28,19 @@ class NodeDigest(msgspec.Struct, frozen=True, array_like=True):
 
     node: NodeId
     generation: Number
-    """Which life of the node: a restarted node has a higher one, and tells all anew."""
+    """The number of the node's life: a restarted node has a higher one, and tells all its values
+    anew.
+    """
     heartbeat: Number
-    """Rounds that it has made in this life."""
+    """The rounds that the node has made in this life."""
     version: Number
     """The version of the newest value that is known of the node; all values up to it are known."""
     promises: Number = 0
-    """How often its counter was raised, in all its lives: never less than before (R26)."""
+    """How often the node's counter was raised, in all its lives; it never falls (R26)."""
 
     @property
     def age(self) -> tuple[int, int]:
-        """The sort key by which a node's digests follow each other in its own order."""
+        """The sort key that puts the digests of one node in the node's own order."""
         return self.generation, self.heartbeat
 
 

@@ -1,4 +1,4 @@
-"""What a gossiper tells of itself."""
+"""The kinds of notes that a gossiper makes."""
 
 from enum import unique
 
@@ -7,7 +7,7 @@ from tenure.base.noted import Level, NotedKind
 
 @unique
 class GossiperKind(NotedKind):
-    """All of a gossiper's."""
+    """All kinds of a gossiper's notes."""
 
     MET = "node met", Level.DEBUG
     CONVICTED = "node convicted", Level.WARNING

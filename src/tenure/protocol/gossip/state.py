@@ -1,4 +1,4 @@
-"""What is known of each node: its values in the order in which it told them.
+"""The state of each node, as far as it is known: its values in the order in which it told them.
 
 Every value has a version of its node's own count. Whoever knows a node up to a version knows every
 value up to it, so one number says what is missing (Scuttlebutt).
@@ -40,7 +40,7 @@ class NodeState:
         return {key: entry.value for key, entry in self._entries.items()}
 
     def see(self, head: NodeDigest) -> bool:
-        """Take what a digest tells of the node itself; whether it is news.
+        """Take what a digest tells of the node itself. Returns whether it is new.
 
         A new life tells all its values anew.
         """
@@ -53,12 +53,12 @@ class NodeState:
         return True
 
     def begin_anew(self, head: NodeDigest) -> None:
-        """Know the node as far as its digest tells, and none of its values."""
+        """Begin with a new life: know what its digest tells, and none of its values."""
         self._entries.clear()
         self.head = msgspec.structs.replace(head, version=0)
 
     def take(self, delta: NodeDelta) -> list[StateEntry]:
-        """Take values, but none that would leave a gap; those that are new."""
+        """Take values, except any that would leave a gap. Returns those that are new."""
         head = self.head
         if delta.head.generation != head.generation or delta.after > head.version:
             return []

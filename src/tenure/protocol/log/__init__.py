@@ -1,1 +1,1 @@
-"""Who leads, and the log that the leader writes and all others follow, for any protocol."""
+"""Leadership, and the log that the leader writes and all others follow, for any protocol."""

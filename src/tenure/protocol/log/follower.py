@@ -24,13 +24,13 @@ class History(Protocol[R_contra]):
     """The sum of a protocol's records."""
 
     lsn: int
-    """That of the last record."""
+    """The LSN of the last record."""
 
     def apply(self, record: R_contra) -> None:
-        """Make `record` so; it has the next LSN."""
+        """Apply `record`, which has the next LSN."""
 
     def invariants(self) -> None:
-        """Assert what must always hold."""
+        """Assert the invariants of the history."""
 
 
 H = TypeVar("H", bound=History[Any])
@@ -49,11 +49,11 @@ class Follower(Generic[R, S, H]):
 
     @property
     def lsn(self) -> int:
-        """Up to which it has read."""
+        """The LSN up to which the follower has read."""
         return self.history.lsn if self.history else 0
 
     def look(self) -> list[Load]:
-        """Ask, standing by, for what is new, unless that is on its way."""
+        """Ask for new records as a standby, unless such a question is under way."""
         return [] if self._under_way else [self.read(NOBODY)]
 
     def read(self, leadership: int) -> Load:
@@ -62,12 +62,14 @@ class Follower(Generic[R, S, H]):
         return self._under_way
 
     def has_gone_back(self, event: Loaded[R, S] | Followed[R]) -> bool:
-        """Whether the leader is told less than was read before it led: an old copy (P22)."""
+        """Whether the leader is told less than it had read before it led: the journal is an old
+        copy (P22).
+        """
         is_newest = self._is_under_way(event) and event.leadership != NOBODY
         return is_newest and event.journal == self.journal and event.lsn < self.lsn
 
     def on_read(self, event: Loaded[R, S] | Followed[R]) -> bool:
-        """Take what the journal told; whether it was what it was last asked."""
+        """Take the journal's answer. Returns whether it answers the last question."""
         if not self._is_under_way(event):
             return False
         self._under_way = None
@@ -91,7 +93,7 @@ class Follower(Generic[R, S, H]):
         return (event.journal, event.after_lsn) == (asked.journal, asked.after_lsn)
 
     def on_failed(self, load: Load) -> bool:
-        """Ask again at the next look; whether it was what was last asked."""
+        """Ask again at the next look. Returns whether the last question is the one that failed."""
         if load != self._under_way:
             return False
         self._under_way = None

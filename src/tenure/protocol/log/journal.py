@@ -1,7 +1,7 @@
 """The requests of the manager machine to a journal, and the answers.
 
 The journal is the manager's durable, ordered log, and the place where managers compete to lead. The
-deciding code knows only these structs of it: a request is an action, its result an event.
+deciding code knows the journal only by these structs: a request is an action, its result an event.
 
 Whatever a leader writes is guarded by its mandate, and an append also by the LSN before it. So an
 append can be repeated after an `Unknown` (rule P18): a journal that finds the very records there
@@ -16,9 +16,9 @@ import msgspec
 from tenure.base.numbers import JournalId, Number
 
 R = TypeVar("R")
-"""Whatever records the protocol's journal holds."""
+"""The records that the protocol's journal holds."""
 S = TypeVar("S")
-"""The state that such records come to, and that a snapshot keeps."""
+"""The state that the records add up to, and that a snapshot keeps."""
 
 
 class Seat(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Seat(msgspec.Struct, frozen=True):
 
     leadership: Number = 0
     beat: Number = 0
-    """Grows while the leader lives; a standby watches it (P23)."""
+    """A number that grows while the leader lives; a standby watches it (P23)."""
     manager: str = ""
     """The leader's URL; empty where nobody leads, at the very start or after a resignation."""
     watch_ns: Number = 0
@@ -34,7 +34,8 @@ class Seat(msgspec.Struct, frozen=True):
 
 
 class Mandate(msgspec.Struct, frozen=True):
-    """What a leader shows with each write: where it leads, and under which number.
+    """A leader's proof of its right to write, shown with each write: its journal, and its
+    leadership.
 
     The number alone would not suffice: leaderships are numbered within a journal, so if a journal
     replaces another, two leaders can have the same number.
@@ -48,7 +49,7 @@ class Mandate(msgspec.Struct, frozen=True):
 
 
 class ReadSeat(msgspec.Struct, frozen=True):
-    """Read who leads. Answered by SeatRead or JournalFailed."""
+    """Read the seat. Answered by SeatRead or JournalFailed."""
 
 
 class Campaign(msgspec.Struct, frozen=True):
@@ -59,14 +60,14 @@ class Campaign(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """Set the seat's beat, if still leading by the mandate. Answered by Beaten."""
+    """Set the seat's beat, if the manager still leads by the mandate. Answered by Beaten."""
 
     mandate: Mandate
     beat: Number
 
 
 class Resign(msgspec.Struct, frozen=True):
-    """Leave the seat: its manager becomes "", and a standby need not wait. Not answered."""
+    """Give up the seat: its manager becomes "", and a standby need not wait. Not answered."""
 
     mandate: Mandate
 
@@ -77,14 +78,16 @@ class Load(msgspec.Struct, frozen=True):
     """
 
     leadership: Number
-    """0 where a standby reads, to keep up."""
+    """0 if a standby reads, to keep up."""
     journal: JournalId = 0
-    """0 where nothing is known yet."""
+    """0 if nothing is known yet."""
     after_lsn: Number = 0
 
 
 class Append(msgspec.Struct, Generic[R], frozen=True):
-    """Add `records` after `after_lsn`, all or none, if still leading by the mandate: Appended."""
+    """Add `records` after `after_lsn`, all or none, if the manager still leads by the mandate.
+    Answered by Appended.
+    """
 
     mandate: Mandate
     after_lsn: Number
@@ -92,7 +95,7 @@ class Append(msgspec.Struct, Generic[R], frozen=True):
 
 
 class Compact(msgspec.Struct, Generic[S], frozen=True):
-    """Replace all records up to `lsn` by `state`, if still leading. Not answered."""
+    """Replace all records up to `lsn` by `state`, if the manager still leads. Not answered."""
 
     mandate: Mandate
     lsn: Number
@@ -117,7 +120,7 @@ class Campaigned(msgspec.Struct, frozen=True):
 
     leadership: Number
     mandate: Mandate | None
-    """None where it was lost."""
+    """None if the campaign was lost."""
 
 
 class Beaten(msgspec.Struct, frozen=True):
@@ -129,7 +132,7 @@ class Beaten(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, Generic[R, S], frozen=True):
-    """All that was committed."""
+    """Everything that was committed: a state, and the records after it."""
 
     leadership: Number
     journal: JournalId
@@ -144,7 +147,7 @@ class Loaded(msgspec.Struct, Generic[R, S], frozen=True):
 
 
 class Followed(msgspec.Struct, Generic[R], frozen=True):
-    """All that was committed after `after_lsn`."""
+    """Everything that was committed after `after_lsn`."""
 
     leadership: Number
     journal: JournalId
@@ -158,17 +161,17 @@ class Followed(msgspec.Struct, Generic[R], frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The records are durable; `lsn` is that of the last."""
+    """The records are durable; `lsn` is the LSN of the last one."""
 
     lsn: Number
 
 
 class Deposed(msgspec.Struct, frozen=True):
-    """Nothing was written: another leads."""
+    """Nothing was written, because another manager leads."""
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """Whether it was written is not known: no answer came."""
+    """Nobody knows whether the records were written: no answer came."""
 
     why: str = ""
 

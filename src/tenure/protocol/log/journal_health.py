@@ -41,7 +41,9 @@ class JournalHealth:
         self._failing: dict[type, None] = {}
 
     def hear(self, event: LogEvent[Any, Any]) -> list[Noted]:
-        """The notes to make because of `event`: at the first failure, and when all is well."""
+        """The notes to make because of `event`: one at the first failure, and one when all is well
+        again.
+        """
         match event:
             case JournalFailed(action=action, why=why):
                 return self._fails(type(action), Noted(LogKind.JOURNAL_FAILED, detail=why))

@@ -1,13 +1,13 @@
-"""Which manager leads: a seat in the journal, taken and kept by compare-and-set (P19, P20, P23).
+"""Leadership: a seat in the journal, taken and kept by compare-and-set (P19, P20, P23).
 
 A standby watches the seat's beat. If it sees no beat for as long as the leader may count on, on any
 clock within the bound, it campaigns: it takes the seat under the next leadership, if the seat is
 still as the standby saw it. A leader counts on its leadership from when it *sent* its last
 confirmed beat, so it falls silent before anybody can have taken over by waiting.
 
-Safety rests neither on there being one leader at a time (the leadership's number guards every
-append), nor on the journal's sense of time. A leadership that is revoked early costs a failover,
-and the successor waits out what its predecessor may yet promise (P19).
+Safety does not depend on there being one leader at a time, because the number of the leadership
+guards every append, nor on the journal's sense of time. A leadership that is revoked early costs a
+failover, and the successor waits until no promise of its predecessor can still hold (P19).
 """
 
 from typing import Literal, Protocol, TypeAlias
@@ -57,7 +57,7 @@ class Leadership:
         self.phase: Phase = "standby"
         self.seat = Seat()
         self.leadership = 0
-        """The one that is held, or campaigned for."""
+        """The leadership that this manager holds, or campaigns for."""
         self.mandate = Mandate()
         """The mandate under which this process leads, if it does."""
         self.proven_until = LONG_AGO
@@ -66,31 +66,33 @@ class Leadership:
         self._doubted_at: Instant | None = None
         """When a peer was met that has seen more than this journal tells: the next beat decides."""
         self._highest_seen = 0
-        """The highest leadership that the seat ever was of: it never goes back (P22)."""
+        """The highest leadership that was seen in the seat: it never goes back (P22)."""
         self._seen_since = LONG_AGO
         self.asked_at = LONG_AGO
         """When the request to the journal that is under way was sent."""
         self._under_way: SeatAction | None = None
-        """Only its answer counts from `asked_at`; to another's, nothing is owed."""
+        """The request under way: only its answer counts from `asked_at`, and answers to others are
+        ignored.
+        """
         self._next_at = LONG_AGO
 
     def is_proven_at(self, now: Instant) -> bool:
-        """Whether this manager leads, and nobody can have taken over by waiting."""
+        """Whether this manager leads, and no other can have taken over by waiting."""
         return self.phase == "leading" and now < self.proven_until
 
     @property
     def leader(self) -> str | None:
-        """The URL of whoever leads, as far as known."""
+        """The URL of the manager that leads, as far as known."""
         return self.seat.manager or None
 
     @property
     def wake_at(self) -> Instant:
-        """When to look or to beat next."""
+        """When to look at the seat, or to beat, next."""
         done = self._under_way is not None or self.phase == "resigned"
         return FAR_FUTURE if done else self._next_at
 
     def advance(self, now: Instant) -> list[SeatAction]:
-        """Look at the seat, or beat, where it is time."""
+        """Look at the seat, or beat, if it is time."""
         self.is_proven = self._doubted_at is None and self.is_proven_at(now)
         if now < self.wake_at or self.wake_at == FAR_FUTURE:
             return []
@@ -107,7 +109,7 @@ class Leadership:
     # --- standing by ---
 
     def on_seat_read(self, now: Instant, event: SeatRead) -> list[SeatAction]:
-        """Watch the beat; campaign where it has stopped, or nobody leads."""
+        """Watch the beat; campaign if it has stopped, or if nobody leads."""
         if not isinstance(self._under_way, ReadSeat):
             return []
         self._under_way = None
@@ -127,7 +129,7 @@ class Leadership:
     def has_gone_back(self, seat: Seat) -> bool:
         """Whether the journal is an old copy of the one that this manager knows (P22).
 
-        To lead on it would be to use a leadership's number for a second time.
+        Leading on it would use the number of a leadership for a second time.
         """
         return seat.leadership < self._highest_seen
 
@@ -139,9 +141,9 @@ class Leadership:
         return now >= self._seen_since + self.seat.watch_ns
 
     def on_campaigned(self, event: Campaigned) -> bool:
-        """Take the seat where the campaign was won; whether it was.
+        """Take the seat if the campaign was won. Returns whether it was.
 
-        What is won counts from when the campaign was sent.
+        The leadership counts from the time at which the campaign was sent.
         """
         asked = self._under_way
         if not isinstance(asked, Campaign) or asked.taken.leadership != event.leadership:
@@ -163,7 +165,7 @@ class Leadership:
     # --- leading ---
 
     def on_beaten(self, event: Beaten) -> bool:
-        """Count on the leadership anew, from when the beat was sent; False if it is lost."""
+        """Count on the leadership anew, from when the beat was sent; return False if it is lost."""
         is_ours = event.leadership == self.mandate.leadership
         if not is_ours or self._under_way != Beat(self.mandate, event.beat):
             return True
@@ -178,19 +180,21 @@ class Leadership:
         return True
 
     def doubt(self, now: Instant) -> None:
-        """Another may lead already, or the journal went back: say nothing until that is known."""
+        """Say nothing until it is known whether another manager leads already, or the journal went
+        back.
+        """
         self._doubted_at = now
 
     @property
     def has_gone_back_since(self) -> bool:
-        """Whether a beat that was sent after the doubt was confirmed: nobody else leads, so it is
-        the journal that went back.
+        """Whether a beat that was sent after the doubt was confirmed: then nobody else leads, so
+        the journal went back.
         """
         sent_at = self.proven_until - self.timing.leadership_ns
         return self._doubted_at is not None and sent_at > self._doubted_at
 
     def on_failed(self, event: JournalFailed) -> None:
-        """Ask again later. Whether a campaign that failed was won, the seat will tell."""
+        """Ask again later. The seat will tell whether a failed campaign was won nevertheless."""
         if event.action != self._under_way:
             return
         self._under_way = None
@@ -200,7 +204,7 @@ class Leadership:
             self._next_at = Instant(self.asked_at + self.timing.beat_ns)
 
     def become_standby(self) -> None:
-        """Another leads, or may: watch from now on, with nothing known."""
+        """Watch from now on, with nothing known, because another manager leads or may lead."""
         self.phase = "standby"
         self.seat = Seat()
         self._seen_since = LONG_AGO
@@ -218,11 +222,11 @@ class Leadership:
         return [Resign(self.mandate)] if was_leading else []
 
     def let_go(self) -> list[SeatAction]:
-        """Stop leading under this leadership; the next may be this manager's, too."""
+        """Stop leading under this leadership; this manager may win the next one, too."""
         was_leading = self.phase == "leading"
         self.become_standby()
         return [Resign(self.mandate)] if was_leading else []
 
     def invariants(self) -> None:
-        """Only a leader counts on anything."""
+        """Only a leader has a time until which it counts on its leadership."""
         assert self.phase == "leading" or self.proven_until == LONG_AGO

@@ -1,4 +1,4 @@
-"""What a leader has decided and the journal has not yet confirmed (rule P18).
+"""The ledger: decisions of a leader that the journal has not yet confirmed (rule P18).
 
 A decision is applied at once, so that the next one builds on it, but no later message leaves before
 the journal has the decision: messages wait here behind the record that was the last when they were
@@ -33,21 +33,21 @@ class Ledger(Generic[R, A]):
         self._waiting: deque[tuple[int, A]] = deque()
 
     def write(self, record: R) -> int:
-        """Take a record; its LSN."""
+        """Take a record, and return its LSN."""
         self._unsent.append(record)
         self.written += 1
         self.unsettled += 1
         return self.written
 
     def hold_back(self, action: A) -> None:
-        """Keep `action` until all that is written is committed. Where nothing is unsettled, it may
-        go at once.
+        """Keep `action` until all that is written is committed. If nothing is unsettled, the caller
+        may carry it out at once.
         """
         assert self.unsettled
         self._waiting.append((self.written, action))
 
     def next_append(self) -> Append[R] | None:
-        """The append to make now, if there is one and none is under way."""
+        """The append to make now, if there are records for one and none is under way."""
         if self._under_way or not self._unsent:
             return None
         count = min(len(self._unsent), RECORDS_PER_APPEND)
@@ -61,11 +61,11 @@ class Ledger(Generic[R, A]):
 
     @property
     def is_appending(self) -> bool:
-        """Whether an append is under way, or its fate unknown."""
+        """Whether an append is under way, or its fate is unknown."""
         return bool(self._under_way)
 
     def on_committed(self, lsn: int) -> list[A]:
-        """The append under way is durable; what may leave now."""
+        """Settle the append under way, and return the actions that may leave now."""
         assert lsn == self.committed + len(self._under_way), (lsn, self.committed)
         self.committed = lsn
         self.unsettled -= len(self._under_way)
@@ -76,7 +76,7 @@ class Ledger(Generic[R, A]):
         return released
 
     def invariants(self) -> None:
-        """Nothing waits for what is committed; every written record is somewhere."""
+        """No action waits for a committed record, and every written record is kept somewhere."""
         in_hand = len(self._under_way) + len(self._unsent)
         assert self.written - self.committed == in_hand, (self.written, self.committed, in_hand)
         assert self.unsettled == in_hand

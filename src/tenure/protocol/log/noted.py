@@ -1,4 +1,4 @@
-"""What a manager of any protocol notes about its leadership and its journal."""
+"""The notes of a manager, of any protocol, about its leadership and its journal."""
 
 from enum import unique
 
@@ -7,7 +7,7 @@ from tenure.base.noted import Level, NotedKind
 
 @unique
 class LogKind(NotedKind):
-    """All of it."""
+    """All kinds of these notes."""
 
     WON = "won leadership", Level.INFO
     LEADING = "leading", Level.INFO
