@@ -1,8 +1,8 @@
-"""What the manager machine answers to people and tools: the JSON API is these structs, encoded.
+"""The answers of the manager machine to people and tools: the JSON API is these structs, encoded.
 
 JSON has no bytes, so a key is spelled: in hexadecimal, and as text where it is printable UTF-8 and
 the pool is ordered. (In a hashed pool it is a hash; that eight of its bytes look like text is
-chance.) An owner is its incarnation, None where nobody has the range.
+chance.) An owner is its incarnation; None if nobody has the range.
 
 Other languages read this: fields keep their names, and new ones are added at the end.
 """
@@ -20,7 +20,7 @@ Connection: TypeAlias = int
 
 
 class SpelledKey(msgspec.Struct, frozen=True):
-    """A key: its bytes, and its text where it has one."""
+    """A key: its bytes, and its text if it has one."""
 
     hex: str
     text: str | None = None
@@ -38,7 +38,7 @@ def spelled(key: Key, kind: PoolKind) -> SpelledKey:
 
 
 def spelled_end(end: Key | None, kind: PoolKind) -> SpelledKey | None:
-    """The end of a range; None where it has none."""
+    """The end of a range; None if it has none."""
     return None if end is None else spelled(end, kind)
 
 
@@ -64,7 +64,7 @@ class Pools(msgspec.Struct, frozen=True):
 
 
 class PoolMade(msgspec.Struct, frozen=True):
-    """The pool is there; `created` says whether it was not before."""
+    """The pool exists; `created` says whether it is new."""
 
     name: str
     kind: PoolKind
@@ -102,7 +102,7 @@ class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     same_address: str = ""
     """Another living owner that announces the same address; empty if no owner does."""
     volume: VolumeReport | None = None
-    """The caches that read what it owns; None where it takes none."""
+    """The caches that read the owner's keys; None if it takes no caches."""
     entities: EntityReport | None = None
     """The entities that it runs."""
 
@@ -119,7 +119,7 @@ class Owners(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NamedOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """Which owner an incarnation is."""
+    """The name of an owner beside its incarnation."""
 
     incarnation: int
     name: str
@@ -137,7 +137,7 @@ class TableRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole table (`snapshot`), or what changed in it after the LSN that was asked for.
+    """The whole table (`snapshot`), or the changes in it after the LSN in the question.
 
     `journal` says which history the LSN is of (P22); text, since JSON's numbers are short.
     """
@@ -152,7 +152,7 @@ class TableAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True):
-    """The range around a key, and who has it."""
+    """The range around a key, and its owner."""
 
     pool: str
     key: SpelledKey
@@ -182,16 +182,16 @@ class SteeringSummary(msgspec.Struct, frozen=True, kw_only=True):
     pins: tuple[PinnedKey, ...]
     frozen: bool
     policy: str
-    """The policy that was chosen; empty where none was."""
+    """The policy that was chosen; empty if none was."""
 
 
 class Flow(msgspec.Struct, frozen=True):
     """Ranges that go from one owner to another."""
 
     giver: str | None
-    """None: nobody has them."""
+    """The giver; None if nobody has the ranges."""
     taker: str | None
-    """None: nobody is to have them."""
+    """The taker; None if nobody is to have the ranges."""
     ranges: int
     share: float
     """The part of the key space, from 0 to 1."""
@@ -205,20 +205,20 @@ class Steered(msgspec.Struct, frozen=True, kw_only=True):
 
     pool: str
     changed: bool
-    """False where it was so already."""
+    """False if it was so already."""
     dry_run: bool
     flows: tuple[Flow, ...]
     """The ranges that move because of it, and would not without it."""
     steering: SteeringSummary
-    """All that holds now, or would."""
+    """The steering that holds now, or would hold."""
     ranges: int = 0
     """The ranges that the named owner has at the moment."""
     hold_seconds: float = 0.0
-    """After an eviction, how soon the ranges are free."""
+    """After an eviction, how many seconds until the ranges are free."""
 
 
 class HeldBackMove(msgspec.Struct, frozen=True):
-    """A move that the policy would make, and why it does not."""
+    """A move that the policy would make, and the reason why it does not."""
 
     what: str
     why: str
@@ -248,34 +248,34 @@ class PastMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyExplained(Location, frozen=True, kw_only=True):
-    """Which owner has a key, and how it came there."""
+    """The owner of a key, and how the key came there."""
 
     joined_seconds_ago: float | None
-    """When the owner joined; None where that was before the leader remembers anything."""
+    """How long ago the owner joined; None if that was before the leader remembers anything."""
     planned: str | None
     """The owner that should have it by the present plan."""
     pinned_to: str | None
     moves: tuple[PastMove, ...]
-    """The latest first."""
+    """The key's moves, the latest first."""
     remembered_seconds: float
-    """How far back the leader remembers all moves; earlier ones, it does not know."""
+    """How far back the leader remembers all moves; it does not know earlier ones."""
     stuck: tuple[str, ...] = ()
     """Owners that had the key and whose applications do not let go of it."""
     trouble: str = ""
-    """Why the pool is not planned by its policy, where it is not."""
+    """The reason why the pool is not planned by its policy; empty if it is."""
 
 
-# --- where there is no answer -------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------
 
 
 class NotLeading(msgspec.Struct, frozen=True):
-    """Ask the leader, where one is known."""
+    """The manager does not lead; `leader` is the one to ask, if it is known."""
 
     leader: str | None
 
 
 class Impossible(msgspec.Struct, frozen=True):
-    """The question cannot be answered: what is wrong with it, and the way out."""
+    """The question cannot be answered: the reason, and the way out."""
 
     why: str
     missing: bool = False

@@ -1,4 +1,4 @@
-"""When a witness may say that a process is gone (rule P14): decided from what a look at it showed.
+"""Attestation: when a witness may say that a process is gone (rule P14), decided from a look at it.
 
 A false word here gives keys to two owners, so a witness must have seen one of three things. No
 process has the pid; or the process that has it began at another time; or the process ended and
@@ -16,7 +16,7 @@ from tenure.protocol.lease.messages import Process
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one look at a pid. None stands for what could not be read."""
+    """The findings of one look at a pid. None stands for a value that could not be read."""
 
     seen_from: Process | None
     """The process that looked, as it sees itself at this moment."""
@@ -28,7 +28,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     has_other_threads: bool | None = None
 
     def shows_gone(self, suspect: Process) -> bool:
-        """Whether `suspect`, whose pid was looked at from beside it, is gone for certain."""
+        """Whether `suspect`, at whose pid a process of the same place looked, is certainly gone."""
         if self.is_there is False:
             return True
         if self.start_time is None:

@@ -23,7 +23,7 @@ class ManagerLost(msgspec.Struct, frozen=True):
 
 
 class ManagersNamed(msgspec.Struct, frozen=True):
-    """These are the managers from here on."""
+    """The managers to use from here on."""
 
     managers: tuple[str, ...]
 

@@ -2,14 +2,14 @@
 
 A request lists all that its owner holds, because an owner returns a range by not listing it (P5).
 Mostly the list is the same as the table's, and nothing changes; then its fingerprint is enough. The
-manager compares it with that of the table's own list. If both agree, the request has said just what
-the list would have said; if they differ, it has said nothing. Neither side has to remember any list
-that was sent: a new leader makes the fingerprint from the journal's table.
+manager compares it with that of the table's own list. If they are equal, the request has said just
+what the list would have said; if they differ, it has said nothing. Neither side has to remember any
+list that was sent: a new leader makes the fingerprint from the journal's table.
 
 Two lists must not have one fingerprint, or a manager would renew ranges that the owner does not
 hold, and nobody would serve them. With 128 bits this does not happen by chance. Somebody who
-chooses the bounds of ranges and computes for long enough could bring it about; so the hash has a
-key, the nonces of both sides, which are drawn for this incarnation and this leadership. An owner
+chooses the bounds of ranges and computes for long enough could bring it about. So the hash has a
+key: the nonces of both sides, which are drawn for this incarnation and this leadership. An owner
 that lies about its fingerprint claims what the table gives it anyway: it could as well lie with a
 list.
 """

@@ -1,4 +1,5 @@
-"""The journal's records, applied: every pool's table, and all else that must outlive a manager.
+"""The journal's records, applied: every pool's table, and everything else that must outlive a
+manager.
 
 That includes clusters, whose records `protocol.topology` applies: one journal, one leader, one LSN.
 """
@@ -19,8 +20,8 @@ from tenure.protocol.lease.table import FIRST_NUMBER, Counters, LeaseTable
 from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
 
 DELETED_KEPT = 1_000
-"""Pools that were deleted, with their numbers. Of more, only the highest numbers are kept: pools
-whose names are drawn would otherwise fill the journal."""
+"""How many deleted pools are remembered, with their numbers: those with the highest numbers. Pools
+whose names are drawn at random would otherwise fill the journal."""
 
 
 class LeaseHistory:
@@ -34,9 +35,9 @@ class LeaseHistory:
         self.secret = state.secret
         """The secret with which receipts are sealed; empty if no leader has drawn one."""
         self.older = state.older
-        """Another journal, of which clients were heard; 0 for none."""
+        """Another journal, whose history clients have brought; 0 for none."""
         self.first = Counters(state.next_number, state.next_incarnation)
-        """The numbers with which a pool begins that is not known here: higher than any that is
+        """The first numbers of a pool that is not known here: higher than any that was
         forgotten.
         """
         self.tables = {pool.pool: LeaseTable.from_state(pool) for pool in state.pools}
@@ -77,7 +78,7 @@ class LeaseHistory:
         return Counters(former.next_number, former.next_incarnation) if former else self.first
 
     def _forget_deleted(self) -> None:
-        """If there are too many, forget the pool with the lowest numbers."""
+        """Forget the pool with the lowest numbers if there are too many."""
         deleted = [table for table in self.tables.values() if table.is_deleted]
         if len(deleted) > DELETED_KEPT:
             lowest = min(deleted, key=lambda table: (table.next_number, table.pool))
@@ -89,7 +90,7 @@ class LeaseHistory:
 
     @property
     def has_granted(self) -> bool:
-        """Whether any number but the first was given out in it, or in what it was restored from."""
+        """Whether this journal, or the one from which it was restored, has granted any number."""
         numbers = (table.next_number for table in self.tables.values())
         return self.first.number > FIRST_NUMBER or max(numbers, default=0) > FIRST_NUMBER + 1
 

@@ -12,32 +12,35 @@ RANGES_PER_TABLE = 1 << 17
 """The paper's 2,000 owners with 64 virtual nodes each are 128,000 ranges."""
 
 RANGES_PER_PLAN = RANGES_PER_TABLE * 15 // 16
-"""Of the table and a plan laid over it: the rest is for what changes while a plan is made."""
+"""The most ranges of the table and a plan laid over it: the rest is for changes while a plan is
+made.
+"""
 
 BOUND_BYTES_PER_TABLE = 4 << 20
-"""Of the bounds of an ordered pool's ranges. An owner that has all of them lists each bound twice,
-and that request must stay below `wire.limits.REQUEST_BYTES`."""
+"""The most bytes of the bounds of an ordered pool's ranges. An owner that has all of them lists
+each bound twice, and that request must stay below `wire.limits.REQUEST_BYTES`."""
 
 POOLS_PER_MANAGER = 1 << 12
-"""Each is looked at whenever anything becomes due, and one owner may ask for as many as it likes
-where pools are made by their first owner."""
+"""The most pools: each is looked at whenever anything becomes due, and one owner may ask for as
+many as it likes if pools are made by their first owner."""
 
 OWNERS_PER_POOL = 1 << 15
-"""Sixteen times the paper's 2,000, for pools of small processes."""
+"""The most owners of a pool: sixteen times the paper's 2,000, for pools of small processes."""
 
 OWNER_CHARACTERS_PER_POOL = 8 << 20
-"""Of names, labels and addresses of any kind. A snapshot for a lookup repeats all but labels: 256
-for each owner of a full pool, and 32 MiB where each character takes four bytes."""
+"""The most characters of names, labels and addresses of any kind. A snapshot for a lookup repeats
+all but the labels: 256 characters for each owner of a full pool, and 32 MiB if each character takes
+four bytes."""
 
 SPLIT_POINTS_PER_POOL = 1 << 16
-"""Half of all ranges: the rest is for what moves later."""
+"""The most split points: half of all ranges, since the rest is for later moves."""
 
 PINNED_KEY_BYTES = KEY_BYTES - 1
 """The range of one key ends at the key that follows it, which is a byte longer."""
 
 
 def wrong_with_points(split_points: Sequence[Key]) -> str | None:
-    """Why a pool cannot be cut at these; None if it can."""
+    """The reason why a pool cannot be cut at these points; None if it can."""
     if len(split_points) > SPLIT_POINTS_PER_POOL:
         return f"{len(split_points)} split points; at most {SPLIT_POINTS_PER_POOL} are allowed"
     if sum(map(len, split_points)) > BOUND_BYTES_PER_TABLE // 2:

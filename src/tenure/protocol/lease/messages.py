@@ -1,11 +1,11 @@
-"""What owners, lookups and managers say to each other.
+"""The messages between owners, lookups and managers.
 
 Owners ask and the manager answers (rule P1): it never sends a set of leases unasked, only a `Poke`,
 an empty hint to ask now. So two messages can never cross in flight and contradict each other, the
 race of Centrifuge 2.3.2 that its manager-sent messages need drops and random backoffs for.
 
-Every message is numbered and sealed with both sides' nonces (rule P2). The owner takes only the
-answer to its newest request; the manager takes requests in rising order and only with its own
+Every message has a number, and is sealed with both sides' nonces (rule P2). The owner takes only
+the answer to its newest request; the manager takes requests in rising order and only with its own
 present nonce. A request lists everything its owner holds, an answer everything it may hold (P4,
 P5): what is not listed is not held.
 
@@ -32,17 +32,21 @@ Name: TypeAlias = Annotated[
 characters.
 """
 Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
-"""Whatever clients of the pool understand; the longest URL that is safe in practice."""
+"""An address in any form that clients of the pool understand; as long as the longest URL that is
+safe in practice.
+"""
 TEXT_CHARACTERS = 2000
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 """A text for people to read."""
 EndKey: TypeAlias = Key | None
 ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
-"""How far the journal went, sealed by a leader: a client keeps the latest, and shows it (P22)."""
+"""How far the journal went, sealed by a leader: a client keeps the latest receipt, and shows it
+(P22).
+"""
 Fingerprint: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """The fingerprint of all that an owner holds, by range and number: see `fingerprints`."""
 BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-"""Drawn by the kernel at each start of a machine; a UUID in text."""
+"""The boot id, which the kernel draws at each start of a machine; a UUID in text."""
 Mark = Literal["renewed", "granted", "recalled"]
 RefusalReason = Literal["past", "name_held", "no_pool", "pool_kind"]
 
@@ -92,20 +96,22 @@ class Copy(RangeItem, frozen=True, kw_only=True):
 
     number: Number
     taker: Number = 0
-    """The incarnation that has all of it and may be granted the range; 0 while it is given over."""
+    """The incarnation that has all of it and may be granted the range; 0 while it is being handed
+    over.
+    """
 
 
 class HandOff(RangeItem, frozen=True, kw_only=True):
     """A range that its owner is asked to hand over, with its state, while it goes on serving it."""
 
     number: Number
-    """Under which it is served now."""
+    """The number under which it is served now."""
     taker: Number
     """The incarnation that is to have it."""
     address: Address
     """The address at which the taker takes state."""
     secret: Nonce = 0
-    """Drawn for this order, and told to the two owners alone: the source shows it to the taker. 0
+    """The secret of this order, told to the two owners alone: the source shows it to the taker. 0
     from a manager that draws none."""
 
 
@@ -113,11 +119,11 @@ class Expected(RangeItem, frozen=True, kw_only=True):
     """A range whose owner was ordered to hand its state over to the owner that gets this."""
 
     number: Number
-    """Under which it is served now."""
+    """The number under which it is served now."""
     source: Number
     """The incarnation that serves it."""
     secret: Nonce
-    """An owner that knows the secret was ordered to hand over."""
+    """The secret of the order: an owner that knows it was ordered to hand over."""
 
 
 class Entry(RangeItem, frozen=True, kw_only=True):
@@ -126,13 +132,13 @@ class Entry(RangeItem, frozen=True, kw_only=True):
     """
 
     owner: Number
-    """The owner's incarnation; 0 where nobody has it."""
+    """The owner's incarnation; 0 if nobody has the range."""
     number: Number
     since: Number
 
 
 class OwnerInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """Which owner an incarnation is."""
+    """The name of an owner, its incarnation and its addresses."""
 
     incarnation: Number
     name: Name
@@ -167,13 +173,13 @@ class Hello(Message, frozen=True, kw_only=True):
 
     pool: Name
     token: Nonce
-    """Drawn for each Hello and repeated by its answer, so that an answer cannot be an old one. A
-    Hello that is sent again before an answer can have come has the same."""
+    """A number that is drawn for each Hello and repeated by its answer, so that an answer cannot be
+    an old one. A Hello that is sent again before an answer can have come has the same number."""
     journal: JournalId = 0
-    """Whose history the owner has met; 0 for none. A manager of a new journal learns from it that
-    there was another one (P22)."""
+    """The journal whose history the owner has met; 0 for none. A manager of a new journal learns
+    from it that there was another one (P22)."""
     name: Text = ""
-    """The owner's, for the manager's log."""
+    """The owner's name, for the manager's log."""
     receipt: ReceiptBytes = b""
     """The receipt of the last answer that its owner took: a leader on an old copy learns from it,
     as its leadership may be one that the owner does not follow.
@@ -196,11 +202,11 @@ class Join(Message, frozen=True, kw_only=True):
     capacity: float = 1.0
     labels: dict[str, str] = {}
     process: Process | None = None
-    """The owner's; None where it cannot say, and then nobody can attest its death."""
+    """The owner's process; None if it cannot tell, and then nobody can attest its death."""
     hand_off: Address | None = None
     """The address at which the owner takes the state of ranges from others; None if it cannot."""
     reads_ns: Number = 0
-    """The longest volume lease that it will ever give to a cache; 0 where it gives none (V11)."""
+    """The longest volume lease that it will ever give to a cache; 0 if it gives none (V11)."""
     cache: Address | None = None
     """The address at which the owner takes caches; None if it takes none."""
 
@@ -209,7 +215,7 @@ class RangeLoad(RangeItem, frozen=True, kw_only=True):
     """The requests for one range."""
 
     rate: float
-    """A second: checks, or whatever the owner records."""
+    """The rate in requests a second: checks, or whatever the owner records."""
 
 
 class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
@@ -245,7 +251,9 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     leaving: bool = False
     copies: tuple[Copy, ...] = ()
     load: LoadReport | None = None
-    """Once every renewal's time; policies are told, leases do not depend on it."""
+    """The load, once in every renewal's time; policies are told it, and leases do not
+    depend on it.
+    """
     receipt: ReceiptBytes = b""
     """The receipt of the last answer that its owner took."""
     letting_go: tuple[Held, ...] = ()
@@ -284,16 +292,16 @@ class ShortRequest(Message, frozen=True, kw_only=True):
 
 
 class Attested(Message, frozen=True, kw_only=True):
-    """An owner that was asked has seen that the process is gone. Nobody says so unasked (P14)."""
+    """An owner that was asked has seen that the process is gone. No owner says so unasked (P14)."""
 
     pool: Name
     incarnation: Number
     process: Process
     """The dead process, as the question named it."""
     witness: Process
-    """The owner that has looked, and its place."""
+    """The owner that looked, and its place."""
     owner_nonce: Nonce
-    """The witness's."""
+    """The nonce of the witness."""
     manager_nonce: Nonce
 
 
@@ -301,7 +309,9 @@ class Attested(Message, frozen=True, kw_only=True):
 
 
 class Introduction(Message, frozen=True, kw_only=True):
-    """I lead, and this is my present nonce: ask again with it. Changes nothing."""
+    """A leader says that it leads, and tells its present nonce, with which to ask again. Changes
+    nothing.
+    """
 
     journal: JournalId
     leadership: Number
@@ -326,13 +336,15 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     renew_ns: Number
     leases: tuple[Leased, ...]
     copies: tuple[Held, ...] = ()
-    """The copies in the request that still count: any other is to be discarded."""
+    """The copies in the request that still count: all others are to be discarded."""
     hand_offs: tuple[HandOff, ...] = ()
-    """All that is to be handed over now: any other that is under way is to be given up."""
+    """Everything that is to be handed over now: all other hand-overs under way are to
+    be given up.
+    """
     receipt: ReceiptBytes = b""
     cause: Cause = ""
     expected: tuple[Expected, ...] = ()
-    """All whose state may be on its way to this owner: it takes no other."""
+    """The ranges whose state may be on its way to this owner: it takes no other state."""
     same_address: Text = ""
     """The name of another living owner that announces the same address; otherwise empty."""
     reads_ns: Number = 0
@@ -363,7 +375,7 @@ class ShortResponse(Message, frozen=True, kw_only=True):
 
 
 class Refusal(Message, frozen=True, kw_only=True):
-    """The request cannot be answered with leases: why, and when to try again."""
+    """The request cannot be answered with leases: the reason, and when to try again."""
 
     owner_nonce: Nonce
     sequence: Number
@@ -376,23 +388,25 @@ class Refusal(Message, frozen=True, kw_only=True):
 
 
 class Attest(Message, frozen=True, kw_only=True):
-    """Is this very process gone? Asked of an owner beside it, which answers only if it is (P14)."""
+    """A question to an owner beside a process: is that very process gone? It answers only if it is
+    (P14).
+    """
 
     pool: Name
-    """The suspect's, with its incarnation; the witness may be of another pool."""
+    """The suspect's pool, with its incarnation; the witness may be of another pool."""
     incarnation: Number
     process: Process
     manager_nonce: Nonce
 
 
 class Poke(Message, frozen=True, kw_only=True):
-    """Ask now. A hint that says nothing but why: lost, late or doubled, it does no harm."""
+    """A hint to ask now. It says nothing but why; lost, late or doubled, it does no harm."""
 
     cause: Cause = ""
 
 
 class Standby(Message, frozen=True, kw_only=True):
-    """I do not lead. `leader` is the URL of the one that does, where it is known."""
+    """The manager does not lead. `leader` is the URL of the one that does, if it is known."""
 
     leader: Text | None
 
@@ -439,7 +453,7 @@ class SyncResponse(Message, frozen=True, kw_only=True):
 
 
 class SyncRefusal(Message, frozen=True, kw_only=True):
-    """There is no such pool (yet)."""
+    """No such pool exists (yet)."""
 
     sequence: Number
     nonce: Nonce

@@ -1,1 +1,3 @@
-"""Which nodes keep which rows: the ring, the replicas of each range, and how both change."""
+"""The topology: which nodes keep which rows: the ring, the replicas of each range, and changes of
+both.
+"""

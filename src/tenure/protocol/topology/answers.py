@@ -58,12 +58,12 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     standing: NodeStanding
     ranges: int
-    """That it replicates."""
+    """The number of ranges that the node replicates."""
     load: float
     """The node's load as a multiple of the mean; 0 if nothing is known."""
     bytes: int
     heard_seconds: float | None = None
-    """Since it last asked this manager; None where it has not."""
+    """How long ago it last asked this manager; None if it has not."""
     version: int = 0
     """The version of the topology that the node has."""
     copied: int = 0
@@ -116,15 +116,15 @@ class RangeUpkept(msgspec.Struct, frozen=True, kw_only=True):
     start: str
     end: str | None
     by: str | None = None
-    """The node that says so; None if none has yet."""
+    """The node that reports this; None if no node has yet."""
     compared_seconds: float | None = None
-    """Since its replicas were compared; None where they were not, since that node began."""
+    """How long ago its replicas were compared; None if they were not since that node began."""
     sealed_seconds: float | None = None
-    """Since it was sealed: what was deleted before may go."""
+    """How long ago it was sealed: what was deleted before that may be forgotten."""
     differing: int = 0
     """Rows that were not the same when they were compared."""
     bytes: int = 0
-    """That were sent to find them, rows apart."""
+    """The bytes that were sent to find the differing rows, without the rows themselves."""
     held_back_by: tuple[str, ...] = ()
     """Replicas that are down, or did not answer: nothing is sealed without them."""
 
@@ -144,14 +144,14 @@ class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     node: str
     phi: float
-    """Above 5 it is taken to be down."""
+    """The suspicion of the failure detector; above 5 the node is taken to be down."""
     is_convicted: bool
     clock_ahead_us: int = 0
-    """How far its clock seems to be ahead."""
+    """How far the peer's clock seems to be ahead."""
 
 
 class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
-    """The upkeep that nodes do unasked: comparing, sealing, handing over hints, watching each
+    """The upkeep that nodes do by themselves: comparing, sealing, handing over hints, watching each
     other.
     """
 
@@ -159,7 +159,9 @@ class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
     ranges: tuple[RangeUpkept, ...]
     hints: tuple[HintsHeld, ...]
     hints_dropped: int
-    """Since the nodes began: where there were too many. Comparing brings what they would have."""
+    """The hints dropped since the nodes began, because there were too many. Comparing brings the
+    rows that they would have brought.
+    """
     seen: tuple[PeerSeen, ...]
 
 
@@ -205,7 +207,7 @@ class RingSteered(msgspec.Struct, frozen=True, kw_only=True):
     gains: tuple[Gain, ...] = ()
     short_racks: dict[str, int] = {}
     unevenness: float = 1.0
-    """After the change."""
+    """The unevenness after the change."""
 
 
 class ClusterRefused(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,9 @@ from tenure.protocol.topology.records import (
 from tenure.protocol.topology.ring import owner_index, pieces
 
 Weigh: TypeAlias = Callable[[KeyRange], int]
-"""The cost of copying a part of the ring: at least 1, and 1,000 for the whole ring."""
+"""A function for the cost of copying a part of the ring: at least 1, and 1,000 for the
+whole ring.
+"""
 
 
 class ChangeRefused(Exception):
@@ -115,7 +117,7 @@ def begin(topology: Topology, wanted: WantedChange, version: int, weigh: Weigh) 
 
 
 def check_can_begin(topology: Topology) -> None:
-    """Raise ChangeRefused where no change can begin."""
+    """Raise ChangeRefused if no change can begin."""
     if topology.change is not None:
         raise ChangeRefused(
             f"one change at a time: {described(topology)}",
@@ -135,7 +137,7 @@ def check_can_begin(topology: Topology) -> None:
 
 
 def after_change(topology: Topology, wanted: WantedChange, joining: Node | None) -> list[Node]:
-    """The nodes in the order of the ring that is to be. Raises ChangeRefused."""
+    """The nodes in the order of the ring after the change. Raises ChangeRefused."""
     gone = {wanted.node: (), wanted.replaces: ()}
     kept = [node for node in topology.nodes if node.id not in gone]
     if wanted.kind == "move":
@@ -188,14 +190,14 @@ def _merged(ranges: Iterable[ReplicaRange]) -> tuple[ReplicaRange, ...]:
 
 
 def join(topology: Topology, version: int) -> Topology:
-    """All that is to be copied is copied: from here on both lists count."""
+    """The topology after everything was copied: from here on both lists count."""
     assert topology.change is not None
     assert topology.phase == "filling"
     return replace(topology, version=version, change=replace(topology.change, joint=version))
 
 
 def finish(topology: Topology, version: int) -> Topology:
-    """The new lists alone count."""
+    """The topology in which the new lists alone count."""
     change = topology.change
     assert change is not None
     assert topology.phase == "joint"
@@ -217,7 +219,9 @@ def finish(topology: Topology, version: int) -> Topology:
 
 
 def take_back(topology: Topology, version: int) -> Topology:
-    """The old lists alone count, and whoever was to join waits again. Raises ChangeRefused."""
+    """The topology in which the old lists alone count again, and a node that was to join waits
+    again. Raises ChangeRefused.
+    """
     change = topology.change
     if change is None:
         raise ChangeRefused(

@@ -48,7 +48,9 @@ from tenure.protocol.topology.weights import Weights
 
 
 class ClusterDesk(Protocol):
-    """The things that a cluster needs of its leader: records go in, messages come out, in order."""
+    """The services that a cluster needs of its leader: records go in, messages come
+    out, in order.
+    """
 
     @property
     def journal(self) -> JournalId:
@@ -56,20 +58,20 @@ class ClusterDesk(Protocol):
 
     @property
     def leadership(self) -> int:
-        """Under which it leads."""
+        """The number of the leadership."""
 
     @property
     def next_lsn(self) -> int:
-        """That the next record will have."""
+        """The LSN that the next record will have."""
 
     def write(self, record: AnyClusterRecord) -> int:
-        """Decide `record`: it is so from here on. Its LSN."""
+        """Decide `record`, which holds from here on, and return its LSN."""
 
     def send(self, connection: Connection | None, message: ToNode) -> None:
-        """Say `message`, once all that is decided is durable."""
+        """Send `message`, once all that is decided is durable."""
 
     def push(self, connections: tuple[Connection, ...], message: ToNode) -> None:
-        """Say `message` to many, once all that is decided is durable."""
+        """Send `message` to many, once all that is decided is durable."""
 
     def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
         """Tell observers."""
@@ -85,9 +87,9 @@ class LedCluster:
         self._clusters = clusters
         self._weights: Weights | None = None
         self._down: dict[NodeId, str] = {}
-        """The nodes that others take to be down, and their names: as it was noted."""
+        """The nodes that others take to be down, and their names, as last noted."""
         self._compares = 0
-        """How often somebody wanted replicas to be compared at once."""
+        """How often an operator wanted replicas to be compared at once."""
 
     @property
     def _state(self) -> ClusterState:
@@ -100,7 +102,7 @@ class LedCluster:
 
     @property
     def next_version(self) -> int:
-        """That the next topology will have."""
+        """The version that the next topology will have."""
         return self.desk.next_lsn + self._clusters.passed
 
     def weights(self) -> Weights:
@@ -218,7 +220,7 @@ class LedCluster:
         return None
 
     def _know(self, node: Node) -> None:
-        """Write down a node that is new here, or where it is now."""
+        """Write down a node that is new here, or a node's new address."""
         topology = self.topology
         known = next(
             (each for each in (*topology.nodes, *topology.waiting) if each.id == node.id), None
@@ -227,7 +229,8 @@ class LedCluster:
             waiting = (*topology.waiting, replace(node, since=0))
             self._set(replace(topology, waiting=waiting), TopologyKind.NODE_KNOWN, node.name)
             return
-        # Its rack stays: replicas were placed by it. A node that was carried elsewhere is replaced.
+        # Its rack stays: replicas were placed by it. A node that was carried to another rack must
+        # be replaced.
         now = replace(known, name=node.name, address=node.address, gossip=node.gossip)
         if not known.since:
             now = replace(now, rack=node.rack, datacentre=node.datacentre)
@@ -240,7 +243,7 @@ class LedCluster:
             self._set(changed, TopologyKind.NODE_KNOWN, f"{node.name}, at {node.address}")
 
     def on_lost(self, connection: Connection) -> None:
-        """A connection is gone. Nothing follows from that."""
+        """Take note that a connection is gone. Nothing follows from that."""
         self.sessions.lose(connection)
 
     # --- going on ---
@@ -306,12 +309,12 @@ class LedCluster:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether a node has a later topology than the journal, which so must be an old copy."""
+        """Whether a node has a later topology than the journal, which then must be an old copy."""
         return max(self.sessions.versions(), default=0) > self.topology.version
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be changed; empty if something can."""
+        """The reason why nothing can be changed; empty if changes are possible."""
         if self._state.restored:
             found = latest(self.topology, self.sessions.topologies())
             why = missing(found, self.sessions.told())
@@ -324,7 +327,7 @@ class LedCluster:
     # --- commands ---
 
     def check_can_change(self) -> None:
-        """Raise ChangeRefused where nothing can be changed."""
+        """Raise ChangeRefused if nothing can be changed."""
         if self.trouble:
             raise ChangeRefused(
                 f"nothing can be changed in {self.name!r}: {self.trouble}",
@@ -338,7 +341,7 @@ class LedCluster:
         self._go_on()
 
     def take_back(self) -> str:
-        """Take the change back that runs; what it was. Raises ChangeRefused."""
+        """Take back the change that runs, and return it. Raises ChangeRefused."""
         taken = take_back(self.topology, self.next_version)
         what = described(self.topology)
         self._set(taken, TopologyKind.CHANGE_TAKEN_BACK, what)
@@ -360,7 +363,7 @@ class LedCluster:
         self._set(replace(self.topology, tables=tables), TopologyKind.SCHEMA_CHANGED, name)
 
     def compare(self) -> None:
-        """Have all nodes that are here compare what they replicate."""
+        """Have all nodes that are here compare the ranges that they replicate."""
         self._compares += 1
         self.desk.push(self.sessions.connections(), self._told(0, None))
 

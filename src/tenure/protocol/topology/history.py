@@ -39,7 +39,7 @@ AnyClusterRecord: TypeAlias = TopologySet | ClusterDeleted
 
 
 class ClusterState(msgspec.Struct, frozen=True, array_like=True):
-    """All of one cluster that a later leader must know."""
+    """Everything about one cluster that a later leader must know."""
 
     topology: Topology
     restored: bool = False
@@ -56,7 +56,7 @@ class Clusters:
         """The difference between versions and LSNs."""
 
     def apply(self, record: AnyClusterRecord) -> None:
-        """Make `record` so."""
+        """Apply `record`."""
         match record:
             case TopologySet(topology=topology):
                 self.states[topology.cluster] = ClusterState(topology)
@@ -68,7 +68,7 @@ class Clusters:
         return tuple(self.states[name] for name in sorted(self.states))
 
     def restored(self) -> tuple[ClusterState, ...]:
-        """The states with which a history begins that goes on from this one, as an old copy."""
+        """The states with which a history begins that continues this one from an old copy."""
         return tuple(replace(state, restored=True) for state in self.state())
 
     def invariants(self) -> None:

@@ -39,7 +39,7 @@ from tenure.protocol.topology.upkeep_read import upkeep_read
 
 
 class TopologyDesk(ClusterDesk, Protocol):
-    """The things that clusters need of their leader."""
+    """The services that clusters need of their leader."""
 
     def reply(self, ticket: int, answer: ClusterAnswer) -> None:
         """Answer a question, once all that is decided is durable."""
@@ -81,14 +81,14 @@ class TopologyLeader:
         self.desk.send(connection, refused)
 
     def on_lost(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Take note that a connection is gone."""
         for cluster in self.led.values():
             cluster.on_lost(connection)
 
     # --- time ---
 
     def advance(self, now: Instant) -> None:
-        """Begin a move where one is due."""
+        """Begin a move if one is due."""
         for name, balancing in self._balancing.items():
             wanted = balancing.advance(now, self.led[name])
             if wanted is not None:
@@ -96,7 +96,7 @@ class TopologyLeader:
 
     @property
     def wake_at(self) -> Instant:
-        """When something is due next."""
+        """When the next thing is due."""
         due = (
             balancing.wake_at
             for name, balancing in self._balancing.items()

@@ -3,9 +3,9 @@
 from tenure.base.keys import KEY_BYTES
 
 NODES = 64
-"""Members and nodes that wait. Each topology is sent to all of them as a whole."""
+"""The most members and waiting nodes. Each topology is sent to all of them as a whole."""
 REMOVED = 10_000
-"""Removed nodes, which are remembered for ever: one a day for 27 years."""
+"""The most removed nodes, which are remembered for ever: one a day for 27 years."""
 TABLES = 256
 FAMILIES = 4_096
 """The most families of all tables together."""
@@ -16,4 +16,4 @@ TOKEN_BYTES = KEY_BYTES + 8
 it.
 """
 TOPOLOGY_BYTES = 4 << 20
-"""Encoded, with whatever is said around it."""
+"""The most bytes of an encoded topology, with everything that is sent along with it."""

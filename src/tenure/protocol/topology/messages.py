@@ -1,4 +1,4 @@
-"""What nodes and managers say to each other.
+"""The messages between nodes and managers.
 
 A node asks every few seconds and when it is poked, and the manager answers. A request is complete:
 it repeats all that counts, so one that is lost, doubled or late changes nothing. The manager hands
@@ -36,7 +36,7 @@ class RangeWeight(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
     end: bytes | None
     bytes: Number
     requests: float = 0.0
-    """A second."""
+    """The requests a second."""
 
 
 class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
@@ -47,12 +47,12 @@ class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
     start: bytes
     end: bytes | None
     compared_seconds: float | None = None
-    """Since it was compared with all that were up."""
+    """How long ago it was compared with all replicas that were up."""
     sealed_seconds: float | None = None
     differing: Number = 0
-    """Rows that were not the same at that time."""
+    """The rows that were not the same at that time."""
     bytes: Number = 0
-    """That were sent to find them, rows apart."""
+    """The bytes that were sent to find them, without the rows themselves."""
     held_back_by: tuple[NodeId, ...] = ()
     """Replicas that are down, or did not answer: nothing is sealed without them."""
 
@@ -88,7 +88,7 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
 
     cluster: ClusterName
     cluster_id: ClusterId = 0
-    """0 before it was told one."""
+    """The id of the node's cluster; 0 before the node was told one."""
     node: Node
     life: Number
     """The count of the node's starts, by its disk. Of two lives the later counts. A lower count
@@ -99,13 +99,14 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     version: Number = 0
     """The version of the topology that the node has on its disk; 0 for none."""
     through: Number = 0
-    """The version with which the step began that it is through with: all that it gains is copied,
-    where that is `RingChange.began`; it has caught up, where that is `RingChange.joint` (R15)."""
+    """The version with which the step began that the node is through with. If that is
+    `RingChange.began`, the node has copied all that it gains; if it is `RingChange.joint`, it has
+    caught up (R15)."""
     copied: Number = 0
-    """Bytes of what it gains by the step that runs, to be shown."""
+    """The bytes copied so far of what it gains by the step that runs, to be shown."""
     to_copy: Number = 0
     counter: Number = 0
-    """That promises, changes and lives of the node raise, durably (R26)."""
+    """The counter that promises, changes and lives of the node raise, durably (R26)."""
     weights: tuple[RangeWeight, ...] = ()
     """The weights of the node's parts of the ring, in order; empty if there is nothing new."""
     topology: Topology | None = None
@@ -121,7 +122,7 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     journal: JournalId
     leadership: Number
     topology: Topology | None = None
-    """None where the node has this version."""
+    """The topology; None if the node has this version."""
     version: Number
     wanted: bool = False
     """The journal was restored: the node is to say what topology it has, with its next request."""
@@ -139,8 +140,8 @@ class NodeRefused(TopologyMessage, frozen=True, kw_only=True):
     reason: NodeRefusalReason
     detail: Detail
     life: Number = 0
-    """That of the request: what was refused an earlier life does not concern a later one."""
+    """The life in the request: a refusal of an earlier life does not concern a later one."""
 
 
 ToNode: TypeAlias = TopologyTold | NodeRefused
-"""And `Standby`, from a manager that does not lead."""
+"""`Standby` also goes to nodes, from a manager that does not lead."""

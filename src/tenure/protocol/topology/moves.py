@@ -1,4 +1,4 @@
-"""Which token should be where, so that all nodes carry about the same (Cassandra 5.1, 5.5).
+"""Moves of tokens, after which all nodes carry about the same (Cassandra 5.1, 5.5).
 
 The paper has lightly loaded nodes move on the ring to relieve heavily loaded ones. A node that is
 added takes the token that halves the heaviest own range. A node that already takes part may jump
@@ -37,8 +37,9 @@ MOVES = 24
 PROMISING = 8
 """How many candidates are placed in a round."""
 PLACING_WORK = 1_000_000
-"""About a second, in which the leases of the same manager wait: placing takes as long as the cube
-of the nodes. With 64 nodes it is enough for the first move; the next is found when that is done."""
+"""The work that placing may do at a time: about a second, in which the leases of the same manager
+wait, since placing takes as long as the cube of the nodes. With 64 nodes it is enough for the first
+move; the next is found when that is done."""
 
 
 class TokenMove(NamedTuple):
@@ -50,7 +51,7 @@ class TokenMove(NamedTuple):
     bytes: int
     why: str
     before: float
-    """The heaviest node's load to the mean, before the move and after it."""
+    """The heaviest node's load as a multiple of the mean, before the move and after it."""
     after: float
 
 
@@ -65,14 +66,14 @@ def loads(topology: Topology, weights: Weights) -> dict[NodeId, float]:
 
 
 def unevenness(topology: Topology, weights: Weights) -> float:
-    """The heaviest node's load to the mean; 1 where nothing is known."""
+    """The heaviest node's load as a multiple of the mean; 1 if nothing is known."""
     carried = loads(topology, weights).values()
     return max(carried) * len(carried) / sum(carried) if sum(carried) else 1.0
 
 
 def own_ranges(topology: Topology) -> dict[NodeId, list[KeyRange]]:
     """The own range of each member: one, or the two ends of the space, the upper one first. A node
-    that is being replaced has it together with the one that comes.
+    that is being replaced shares it with the node that replaces it.
     """
     ring = sorted(topology.nodes, key=lambda node: node.token)
     found: dict[NodeId, list[KeyRange]] = {}
@@ -88,7 +89,7 @@ def own_ranges(topology: Topology) -> dict[NodeId, list[KeyRange]]:
 
 
 def relieving_token(topology: Topology, weights: Weights) -> Token | None:
-    """The token that halves the heaviest own range; None where nothing is known of any."""
+    """The token that halves the heaviest own range; None if no load is known."""
     own = own_ranges(topology)
     heaviest = sorted(own, key=lambda node: -sum(map(weights.load, own[node])))
     taken = {node.token for node in topology.nodes}
@@ -129,9 +130,9 @@ def proposed_moves(
 
 
 def _strain(topology: Topology, weights: Weights) -> float:
-    """Less, the more alike nodes and own ranges are. It falls with moves of which it takes several
-    to relieve the heaviest node: with six nodes and three replicas a heavy range is on half of them
-    wherever it is cut once.
+    """A measure that is lower, the more alike nodes and own ranges are. It falls with moves of
+    which it takes several to relieve the heaviest node: with six nodes and three replicas a heavy
+    range is on half of them wherever it is cut once.
     """
     own = (sum(map(weights.load, ranges)) for ranges in own_ranges(topology).values())
     replicas = topology.placement.replicas

@@ -1,4 +1,4 @@
-"""What a leader tells of its clusters."""
+"""The kinds of notes that a leader makes about its clusters."""
 
 from enum import unique
 
@@ -7,7 +7,7 @@ from tenure.base.noted import Level, NotedKind
 
 @unique
 class TopologyKind(NotedKind):
-    """All of it."""
+    """All kinds of these notes."""
 
     CLUSTER_CREATED = "cluster created", Level.INFO
     CLUSTER_DELETED = "cluster deleted", Level.INFO

@@ -1,4 +1,4 @@
-"""Which nodes replicate which own range (Cassandra 5.2), with the least change.
+"""Placement: which nodes replicate which own range (Cassandra 5.2), with the least change.
 
 *Rack unaware*: the owner of a range and the nodes that follow it on the ring. *Rack aware*:
 replicas lie in as many racks as possible. *Datacentre aware*: so many replicas in each data centre,
@@ -26,7 +26,9 @@ Lists: TypeAlias = dict[NodeId, tuple[NodeId, ...]]
 """The replicas of every node's own range; the node itself first."""
 
 _STEP = 1 << 20
-"""More than all of the cheaper things together: 9 replicas of a thousand parts, or so far away."""
+"""The factor between costs: more than all the cheaper ones together, 9 replicas of a thousand parts
+each, or distances on the ring.
+"""
 _DISTANCE = 1
 _UNEVEN = _STEP
 _CHANGED = _STEP * _UNEVEN
@@ -59,7 +61,7 @@ class TooFewNodes(Exception):
 
 
 def check_enough(placement: Placement, nodes: Iterable[Node]) -> None:
-    """Raise TooFewNodes where `nodes` cannot hold all replicas."""
+    """Raise TooFewNodes if `nodes` cannot hold all replicas."""
     here = Counter(node.datacentre for node in nodes)
     if placement.kind != "datacentre_aware":
         if here.total() < placement.replicas:
@@ -85,7 +87,7 @@ def check_enough(placement: Placement, nodes: Iterable[Node]) -> None:
 def placed(placement: Placement, nodes: Sequence[Node], before: FormerLists) -> Placed:
     """The replicas of the own range of each of `nodes`, each at its token.
 
-    `before` has who replicates that range now, part by part. Raises TooFewNodes.
+    `before` lists the nodes that replicate that range now, part by part. Raises TooFewNodes.
     """
     check_enough(placement, nodes)
     ring = sorted(nodes, key=lambda node: node.token)

@@ -19,7 +19,7 @@ class CreateCluster(ClusterCommand, frozen=True, kw_only=True):
     """Make a cluster; its ring is formed when its first nodes have come."""
 
     id: ClusterId
-    """Drawn by whoever asks; kept where there is such a cluster already."""
+    """Drawn by whoever asks; kept if there is such a cluster already."""
     placement: Placement
     first_nodes: int
 
@@ -33,7 +33,7 @@ class AddNode(ClusterCommand, frozen=True, kw_only=True):
 
     node: str
     token: Token | None = None
-    """None for the one that halves the heaviest range."""
+    """The token; None stands for the one that halves the heaviest range."""
 
 
 class RemoveNode(ClusterCommand, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class MakeTable(ClusterCommand, frozen=True, kw_only=True):
 
 
 class ListClusters(msgspec.Struct, frozen=True):
-    """Which clusters exist?"""
+    """Ask which clusters exist."""
 
 
 class ReadRing(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class ReadRing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadMoves(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tokens should move, why, and what would that copy?"""
+    """Ask which tokens should move, why, and what that would copy."""
 
     cluster: str
     budget: int | None = None

@@ -47,9 +47,11 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
 
     kind: PlacementKind = "rack_unaware"
     replicas: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
-    """The paper's N: of all data centres together."""
+    """The number of replicas, in all data centres together: the paper's N."""
     datacentres: tuple[tuple[NodeName, Annotated[int, msgspec.Meta(ge=1, le=9)]], ...] = ()
-    """How many of them are in each; sorted, and empty unless it is datacentre aware."""
+    """The number of replicas in each data centre; sorted, and empty unless it is
+    datacentre aware.
+    """
 
     @classmethod
     def read(cls, written: str) -> "Placement":
@@ -119,12 +121,12 @@ class RingChange(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     kind: ChangeKind
     node: NodeId
-    """That is added, removed or moved; or that replaces another."""
+    """The node that is added, removed or moved; or that replaces another."""
     replaces: NodeId = NO_NODE
     token: Token
     """The token that the node will have; its present one, if it is removed."""
     began: Number
-    """The version with which it began to fill. A change that is begun anew has another."""
+    """The version with which it began to fill. A change that is begun again has another."""
     joint: Number = 0
     """The version with which it became joint; 0 while it is filling."""
 
@@ -140,7 +142,7 @@ class Replicas(NamedTuple):
     range: KeyRange
     old: tuple[NodeId, ...]
     new: tuple[NodeId, ...]
-    """The same as `old` where nothing changes."""
+    """The nodes that will keep it; the same as `old` if nothing changes."""
     phase: Phase
     """The phase of this range: *settled* if its lists are the same, whatever else changes."""
 

@@ -29,12 +29,12 @@ def position(key: bytes, kind: RowKind) -> Position:
 
 
 def random_token(random: Random) -> Token:
-    """The token of a node that has nothing to choose by."""
+    """A random token, for a node that has no load to choose by."""
     return random.randbytes(RANDOM_TOKEN_BYTES - 1) + bytes([random.randrange(1, 256)])
 
 
 def owner_index(tokens: Sequence[Token], position: Position) -> int:
-    """Which of the sorted `tokens` is that of the node whose own range has `position`."""
+    """The index of the token in the sorted `tokens` whose node has `position` in its own range."""
     above = (index for index, token in enumerate(tokens) if position < token)
     return next(above, 0)
 

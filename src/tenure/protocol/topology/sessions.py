@@ -1,4 +1,4 @@
-"""What a leader knows of each node beyond the journal: what it said last, and when.
+"""The leader's knowledge of each node beyond the journal: its last request, and when that came.
 
 Requests are complete, so the leader keeps only the last one of each node, and a new leader knows as
 much once each node has asked.
@@ -22,23 +22,23 @@ class NodeSession:
         self.connection: Connection | None = connection
         self.request = request
         self.counter = request.counter
-        """The highest that it has said."""
+        """The highest counter that the node has told."""
         self.weights = request.weights
         """The weights that the node told last."""
         self.convicts = _convicted(request)
 
     def is_late(self, request: NodeRequest) -> bool:
-        """Whether the node has said more since."""
+        """Whether the node has sent a later request since."""
         mine = self.request
         return request.life == mine.life and request.sequence < mine.sequence
 
     def is_past(self, request: NodeRequest) -> bool:
-        """Whether the node has lived on since, so that its disk must have been put back."""
+        """Whether a later life of the node was heard, so that its disk must have been put back."""
         has_fewer = request.counter < self.counter and not self.is_late(request)
         return request.life < self.request.life or has_fewer
 
     def hear(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
-        """The node has sent this request."""
+        """Take a request of the node."""
         self.heard_at, self.connection, self.request = now, connection, request
         self.counter = max(self.counter, request.counter)
         self.weights = request.weights or self.weights
@@ -46,7 +46,7 @@ class NodeSession:
 
 
 def _convicted(request: NodeRequest) -> tuple[NodeId, ...]:
-    """The nodes that it takes to be down."""
+    """The nodes that this node takes to be down."""
     return tuple(each.node for each in request.report.seen if each.is_convicted)
 
 
@@ -57,11 +57,11 @@ class NodeSessions:
         self._of: dict[NodeId, NodeSession] = {}
 
     def get(self, node: NodeId) -> NodeSession | None:
-        """That of a node, if it was heard."""
+        """The session of a node, if it was heard."""
         return self._of.get(node)
 
     def hear(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
-        """A node has said this."""
+        """Take what a node has told."""
         session = self._of.get(request.node.id)
         if session is None:
             self._of[request.node.id] = NodeSession(now, connection, request)
@@ -69,13 +69,13 @@ class NodeSessions:
             session.hear(now, connection, request)
 
     def lose(self, connection: Connection) -> None:
-        """A connection is gone, which says nothing about its node."""
+        """Take note that a connection is gone, which says nothing about its node."""
         for session in self._of.values():
             if session.connection == connection:
                 session.connection = None
 
     def forget(self, node: NodeId) -> None:
-        """The node was taken out."""
+        """Forget a node that was taken out."""
         self._of.pop(node, None)
 
     def connections(self) -> tuple[Connection, ...]:

@@ -32,9 +32,10 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 def why_not_same(name: str, kept: TableRecord, declared: TableRecord) -> str | None:
-    """Why a table cannot be declared so, as it was made otherwise; None if it can.
+    """The reason why a table cannot be declared like this, if it was made differently; None if it
+    can.
 
-    New families may come; what is kept in those that are no longer declared stays as it is.
+    New families may be added; families that are no longer declared keep their contents.
     """
     for what in ("kind", "keys", "fenced_by"):
         was, now = getattr(kept, what), getattr(declared, what)

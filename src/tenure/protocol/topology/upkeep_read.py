@@ -1,4 +1,4 @@
-"""The answer of a leader to what nodes do unasked, from their latest reports."""
+"""A leader's account of the upkeep that nodes do by themselves, from their latest reports."""
 
 from collections.abc import Callable, Iterator
 

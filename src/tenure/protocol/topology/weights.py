@@ -1,7 +1,7 @@
-"""What the parts of the ring weigh: their bytes and their requests.
+"""The weights of the parts of the ring: their bytes and their requests.
 
-Each replica says what it has, part by part. If several report the same position, the first of its
-list that has reported is believed. Within a part the weight is taken to be spread evenly, as if
+Each replica reports its weights, part by part. If several report the same position, the first of
+its list that has reported is believed. Within a part the weight is taken to be spread evenly, as if
 bytes were digits of a number, which is as good as can be had without reading the rows.
 """
 
@@ -15,10 +15,10 @@ from tenure.protocol.topology.messages import RangeWeight
 from tenure.protocol.topology.records import NodeId, Token, Topology
 
 _DIGITS = 12
-"""Bytes behind those that two bounds have in common."""
+"""The number of bytes that are compared after those that two bounds have in common."""
 _SHARES = 1_000
 _ENDS = 2
-"""Parts that may be cut by the two ends of a range."""
+"""The number of parts that may be cut by the two ends of a range."""
 
 
 class RingPart(NamedTuple):
@@ -35,7 +35,7 @@ class Weights:
     def __init__(self, parts: Sequence[RingPart]) -> None:
         self.parts = parts
         self._starts = [part.range.start for part in parts]
-        # What is before each part, so that a range costs no more than its two ends.
+        # The sums before each part, so that a range costs no more than its two ends.
         self._bytes = [0.0, *accumulate(part.bytes for part in parts)]
         self._requests = [0.0, *accumulate(part.requests for part in parts)]
         self.bytes, self.requests = self._bytes[-1], self._requests[-1]
@@ -87,7 +87,7 @@ class Weights:
         return round(self._sums(key_range)[0])
 
     def load(self, key_range: KeyRange) -> float:
-        """The share of `key_range` in all that there is, and in all that is asked: 0 to 1."""
+        """The share of `key_range` in all data and in all requests: 0 to 1."""
         return self._share(*self._sums(key_range))
 
     def _share(self, bytes_: float, requests: float) -> float:
@@ -102,8 +102,8 @@ class Weights:
         return max(1, round(self.bytes_in(key_range) * _SHARES / self.bytes)) if self.bytes else 1
 
     def token_at(self, ranges: Sequence[KeyRange], share: float) -> Token | None:
-        """A token below which `ranges`, one behind the other, have `share` of their load; None
-        where nothing is known of them, or no token parts what there is.
+        """A token below which `ranges`, one behind the other, have `share` of their load; None if
+        nothing is known of them, or if no token divides their load.
         """
         wanted = share * sum(map(self.load, ranges))
         if not wanted:
@@ -144,7 +144,7 @@ class _Scale(NamedTuple):
         return cls(start[:common], _number(start, common), _number(end, common))
 
     def part(self, key_range: KeyRange) -> float:
-        """How much of the whole `key_range` is, which lies within."""
+        """The share of `key_range`, which lies within, in the whole."""
         if self.end == self.start:
             return 1.0
         skipped, end = len(self.prefix), key_range.end
@@ -157,7 +157,7 @@ def _number(bound: bytes, skipped: int) -> int:
 
 
 def between(key_range: KeyRange, fraction: float) -> Token | None:
-    """A token within `key_range`, at about `fraction` of it; None where there is no such token."""
+    """A token within `key_range`, at about `fraction` of it; None if there is no such token."""
     scale = _Scale.of(key_range)
     at = scale.start + round((scale.end - scale.start) * fraction)
     at = min(max(at, scale.start + 1), scale.end - 1)

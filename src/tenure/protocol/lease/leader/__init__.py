@@ -1,1 +1,1 @@
-"""What the manager decides while it leads, and how it comes to lead."""
+"""The decisions of a manager while it leads, and the way in which it comes to lead."""

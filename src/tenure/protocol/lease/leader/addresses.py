@@ -1,4 +1,5 @@
-"""Owners that announce the same address: workers behind one port, of which clients reach any.
+"""Owners that announce the same address: workers behind one port, where a client may reach any of
+them.
 
 The leader refuses nothing for that reason: a proxy that knows where each key belongs may stand at
 that address. But mostly it is a mistake, so the log, `owners` and the owners themselves report it.
@@ -23,13 +24,15 @@ class Addresses:
         self.table = table
         self.sessions = sessions
         self._joined_at: dict[str, dict[int, Instant]] = {}
-        """When each incarnation at an address joined, by address."""
+        """When each incarnation joined, by address and incarnation."""
         self.shared: dict[str, None] = {}
-        """The addresses that several owners announce: mostly none."""
+        """The addresses that several owners announce: usually none."""
         self._warned: dict[str, None] = {}
 
     def add(self, incarnation: int, joined_at: Instant) -> None:
-        """An incarnation joined; a predecessor's did so before anything that is heard now."""
+        """Add an incarnation that joined. A predecessor's owner joined before anything that is
+        heard now.
+        """
         address = self.table.members[incarnation].address
         there = self._joined_at.setdefault(address, {})
         there[incarnation] = joined_at
@@ -37,7 +40,7 @@ class Addresses:
             self.shared[address] = None
 
     def remove(self, incarnation: int) -> None:
-        """An incarnation is about to be forgotten."""
+        """Remove an incarnation that is about to be forgotten."""
         address = self.table.members[incarnation].address
         there = self._joined_at[address]
         del there[incarnation]
@@ -58,7 +61,7 @@ class Addresses:
         return ""
 
     def told_to(self, session: Session) -> str:
-        """The same, for an answer; the log says it once for each address."""
+        """The same name as `beside` gives, for an answer; the log says it once for each address."""
         name = self.beside(session)
         if name:
             address = self.table.members[session.incarnation].address

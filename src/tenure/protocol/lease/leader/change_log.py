@@ -1,4 +1,4 @@
-"""The change log of one pool: what lookups need to follow its table (Centrifuge 2.2.1).
+"""The change log of one pool, with which lookups follow its table (Centrifuge 2.2.1).
 
 It keeps the journal's own order: an LSN here is an LSN there, but records that do not change this
 pool's table leave no trace. It is cut at five minutes, as in the paper. A lookup that was away for
@@ -65,7 +65,7 @@ class ChangeLog:
         return tuple(entry for entries in reversed(newer) for entry in entries)
 
     def causes(self, lsn: int) -> str:
-        """Why what changed after `lsn` did."""
+        """The causes of the changes after `lsn`."""
         if lsn >= self.last:
             return ""
         newer = takewhile(lambda change: change.lsn > lsn, reversed(self._changes))

@@ -15,9 +15,11 @@ def claims_too_much(
     table: LeaseTable, seal: Seal, message: LeaseRequest, given: tuple[Held, ...]
 ) -> bool:
     """Whether the incarnation, its leadership, or a number of what it holds cannot be of this
-    history, though it shows no receipt of another. `given` is what the table gives it.
+    history, though it shows no receipt of another. `given` lists the ranges that the table gives
+    it.
 
-    Another may have been numbered so: an incarnation and its nonce are journaled together (P9).
+    The number alone proves nothing, since another owner may have it: an incarnation and its nonce
+    are journaled together (P9).
     """
     member = table.members.get(message.incarnation)
     return (

@@ -22,25 +22,25 @@ class LeaderClusters:
 
     @property
     def leadership(self) -> int:
-        """Under which it leads."""
+        """The number of the leadership."""
         return self._context.seal.leadership
 
     @property
     def next_lsn(self) -> int:
-        """That the next record will have."""
+        """The LSN that the next record will have."""
         return self._context.history.lsn + 1
 
     def write(self, record: AnyClusterRecord) -> int:
-        """Decide `record`. Its LSN."""
+        """Decide `record`, and return its LSN."""
         return self._context.write(record)
 
     def send(self, connection: Connection | None, message: ToNode) -> None:
-        """Say `message` to one node, once all that is decided is durable."""
+        """Send `message` to one node, once all that is decided is durable."""
         if connection is not None:
             self.push((connection,), message)
 
     def push(self, connections: tuple[Connection, ...], message: ToNode) -> None:
-        """Say `message` to many."""
+        """Send `message` to many."""
         if connections:
             self._context.say(TellNodes(connections, message))
 

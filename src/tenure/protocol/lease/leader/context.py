@@ -1,4 +1,4 @@
-"""What a leader works with: its seal, its journal's history, and the only way to send something.
+"""The context of a leader: its seal, its journal's history, and the only way to send something.
 
 Everything that leaves a leader goes through here, so that one place holds the two rules of sending:
 nothing leaves before the records that it may depend on are committed (P18), and nothing leaves
@@ -40,15 +40,16 @@ from tenure.protocol.log.journal import Committed, Deposed, Mandate, Unknown
 from tenure.protocol.log.ledger import Ledger
 
 PLANS_AT_ONCE = 1_000
-"""Ranges of a pool that is planned within a step: 25 ms of work at most, where a beat, a renewal or
-a crash that is attested can wait as long."""
+"""The largest pool, in ranges, that is planned within a step: that is 25 ms of work at most, for
+which a beat, a renewal or an attested crash can wait."""
 FRAGMENTS = 64
-"""Entries that could be one with a neighbour, before any is renumbered: fewer cost nobody anything.
+"""How many entries may be joinable with a neighbour before any is renumbered: so few cost nobody
+anything.
 """
 
 
 class Seal(NamedTuple):
-    """The seal under everything that a leader says (P2)."""
+    """The seal on every message of a leader (P2)."""
 
     journal: int
     leadership: int
@@ -56,7 +57,7 @@ class Seal(NamedTuple):
 
 
 class LeaderProof(Protocol):
-    """A leadership, as far as the leader must know of it."""
+    """The proof of a leadership, as far as the leader must know it."""
 
     @property
     def is_proven(self) -> bool:
@@ -89,7 +90,9 @@ class LeaderContext:
         self.inherited_until = Instant(0)
         self.took_over_at = Instant(0)
         self.repeat_at = FAR_FUTURE
-        """When to repeat the append whose fate is unknown: not at once, a full disk stays full."""
+        """When to repeat the append whose fate is unknown: not at once, since a full disk stays
+        full.
+        """
         self._actions: list[ManagerAction] = []
         self.last_receipt = b""
         """The receipt that this leader told last, of the history up to here."""
@@ -101,13 +104,13 @@ class LeaderContext:
     # --- causes ---
 
     def begin(self) -> str:
-        """A story begins: the cause of what follows."""
+        """Begin a story: the cause of what follows."""
         self._stories += 1
         self.cause = f"{self.seal.leadership}.{self._stories}"
         return self.cause
 
     def story(self) -> str:
-        """The cause of what is decided now; a story begins here where none did before."""
+        """The cause of what is decided now; a story begins here if none has begun before."""
         return self.cause or self.begin()
 
     # --- receipts ---
@@ -127,12 +130,14 @@ class LeaderContext:
     # --- records and messages ---
 
     def write(self, record: AnyRecord) -> int:
-        """Decide `record`: it is so from here on, and on its way to the journal. Its LSN."""
+        """Decide `record`, which holds from here on and is on its way to the journal; return its
+        LSN.
+        """
         self.history.apply(record)
         return self.ledger.write(record)
 
     def send(self, connection: Connection | None, message: FromManager) -> None:
-        """Say `message` to one client, once all that is decided is durable."""
+        """Send `message` to one client, once all that is decided is durable."""
         if connection is not None:
             self.say(TellClient(connection, message))
 
@@ -159,7 +164,7 @@ class LeaderContext:
         self.send(connection, refusal)
 
     def push(self, connections: tuple[Connection, ...], message: FromManager) -> None:
-        """Say `message` to many clients, once all that is decided is durable."""
+        """Send `message` to many clients, once all that is decided is durable."""
         if connections:
             self.say(TellClients(connections, message))
 
@@ -181,7 +186,7 @@ class LeaderContext:
         self._actions.append(Noted(kind, pool, detail, self.cause))
 
     def say(self, action: ManagerAction) -> None:
-        """Say something, once all that is decided is durable."""
+        """Send something, once all that is decided is durable."""
         if not self.leadership.is_proven:
             return
         if self.ledger.unsettled:
@@ -193,7 +198,7 @@ class LeaderContext:
         """Release what the append made durable, or repeat the append later if its fate is unknown.
 
         While the leadership is not proven, messages are dropped instead: owners and lookups ask
-        again, and then hear what holds then.
+        again, and the answer says what holds by then.
         """
         match result:
             case Committed(lsn=lsn):
@@ -208,13 +213,13 @@ class LeaderContext:
                 raise AssertionError(msg)
 
     def advance(self, now: Instant) -> None:
-        """Repeat an append, where it is time."""
+        """Repeat an append if it is time."""
         if now >= self.repeat_at:
             self.repeat_at = FAR_FUTURE
             self._actions.append(self.ledger.repeated_append())
 
     def take_actions(self) -> list[ManagerAction]:
-        """All that was said and decided since the last call, the next append included."""
+        """Everything that was said and decided since the last call, the next append included."""
         if self.ledger.unsettled and (append := self.ledger.next_append()) is not None:
             self._actions.append(append)
         actions, self._actions = self._actions, []

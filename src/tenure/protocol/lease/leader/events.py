@@ -54,14 +54,14 @@ class CreatePool(msgspec.Struct, frozen=True):
 
 
 class DeletePool(msgspec.Struct, frozen=True):
-    """Forget all of a pool that has no owners, except its numbers."""
+    """Forget everything about a pool that has no owners, except its numbers."""
 
     pool: str
     dry_run: bool = False
 
 
 class ListPools(msgspec.Struct, frozen=True):
-    """Which pools exist?"""
+    """Ask which pools exist."""
 
 
 class ListOwners(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class ListOwners(msgspec.Struct, frozen=True):
 
 
 class ReadTable(msgspec.Struct, frozen=True):
-    """What changed in the pool's table after `since`, in `journal`?
+    """Ask for the changes in the pool's table after `since`, in `journal`.
 
     The answer is the whole table if those changes are forgotten, or the journal is another one.
     """
@@ -109,7 +109,7 @@ class PlanMade(msgspec.Struct, frozen=True):
 
 
 FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | PlanMade
-"""The words and questions of others, and the results of actions."""
+"""Messages and questions of others, and the results of actions."""
 
 
 class LeaderBroke(msgspec.Struct, frozen=True):
@@ -155,7 +155,9 @@ class AnswerQuestion(msgspec.Struct, frozen=True):
 
 
 class MakePlan(msgspec.Struct, frozen=True):
-    """Carry out `work` where nobody has to wait for it, and report the outcome with PlanMade."""
+    """Carry out `work` beside the machine, so that nobody has to wait for it, and report the
+    outcome with PlanMade.
+    """
 
     work: Planning
 

@@ -1,4 +1,6 @@
-"""Why things are as they are in a pool, and what its policy would do: reading only."""
+"""Explanations: why things are as they are in a pool, and what its policy would do. This only
+reads.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -32,7 +34,7 @@ from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.table import LeaseTable
 
 MOVES_TOLD = 100
-"""The most moves that are told of one key: more is no explanation."""
+"""The most moves of one key that are told: a longer list explains nothing."""
 
 ANOTHER_POLICY = "choose another policy for the pool; the manager's log has the error"
 ANOTHER_MANAGER = (
@@ -42,7 +44,7 @@ ANOTHER_MANAGER = (
 
 
 def location(pool: Pool, key: Key) -> Location:
-    """The range around a key, and who has it."""
+    """The range around a key, and its owner."""
     table = pool.table
     right, key_range = table.rights[key], table.rights.range_at(key)
     member = table.members.get(right.owner)
@@ -58,7 +60,7 @@ def location(pool: Pool, key: Key) -> Location:
 
 
 def explain(now: Instant, pool: Pool, question: ExplainKey) -> KeyExplained:
-    """Which owner has a key, and how it came there."""
+    """The owner of a key, and how the key came there."""
     key, table, log = question.key, pool.table, pool.move_log
     joined = log.joined.get(table.rights[key].owner)
     begins_at = now if log.begins_at is None else log.begins_at
@@ -94,7 +96,7 @@ def _past(now: Instant, move: LoggedMove) -> PastMove:
 
 
 def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossible:
-    """The moves that the policy would make, and why it makes no more."""
+    """The moves that the policy would make, and the reason why it makes no more."""
     table = pool.table
     name = policy_name(table, table.steering.policy)
     if isinstance(made, PlanningFailed):
@@ -122,14 +124,14 @@ def _served_by_nobody(table: LeaseTable, plan: Plan) -> Iterator[HeldBackMove]:
 
 
 def no_plan(whose: str, failed: PlanningFailed) -> Impossible:
-    """The policy gives no plan: why, and what can be done."""
+    """The refusal if the policy gives no plan: the reason, and what can be done."""
     if failed.hangs:
         return Impossible(f"{whose} was not asked: {failed.why}", way_out=ANOTHER_MANAGER)
     return Impossible(f"{whose} failed: {failed.why}", way_out=ANOTHER_POLICY)
 
 
 def summary_of(steering: Steering, kind: PoolKind) -> SteeringSummary:
-    """How a pool of that kind is steered."""
+    """The steering of a pool of that kind, in short."""
     return SteeringSummary(
         cordoned=steering.cordoned,
         drained=steering.drained,
@@ -143,9 +145,9 @@ def summary_of(steering: Steering, kind: PoolKind) -> SteeringSummary:
 def flows(
     pool: Pool, moving: Iterable[PlannedMove], gone: int = 0, *, by_reason: bool = False
 ) -> tuple[Flow, ...]:
-    """The changes, added up by who gives to whom; `gone` hands nothing over.
+    """The changes, added up by giver and taker; the incarnation `gone` hands nothing over.
 
-    An owner that is planned for nothing keeps what no other can take: that is not a change.
+    An owner that should have nothing keeps ranges that no other can take: that is not a change.
     """
     sums: dict[tuple[str | None, str | None, bool, str, str], tuple[int, float]] = {}
     for change in moving:
@@ -170,7 +172,7 @@ def flows(
 
 
 def named(member: MemberRecord) -> NamedOwner:
-    """Which owner a member is."""
+    """The name and incarnation of a member."""
     return NamedOwner(incarnation=member.incarnation, name=member.name, address=member.address)
 
 

@@ -1,4 +1,5 @@
-"""When the leader of a journal that has not yet waited out older promises may begin to grant (P22).
+"""First starts: when the leader of a journal that has not waited out older promises may grant
+(P22).
 
 A journal without records does not know what was promised before it, so its leader waits for the
 longest hold that is possible. An operator who knows that there was no manager before can say so.
@@ -20,8 +21,8 @@ from tenure.protocol.lease.records import PromiseLowered, WaitedOut
 from tenure.protocol.lease.timing import Timing
 
 LISTENING_NS = 2_000 * MILLISECOND_NS
-"""An owner that holds something and has lost its manager asks at least every 1.5 s who leads, by a
-clock that is 8.33 % slower at the most. The rest is for connecting."""
+"""How long a first start listens. An owner that holds something and has lost its manager asks who
+leads at least every 1.5 s, by a clock that is at most 8.33 % slower. The rest is for connecting."""
 
 
 def listening_ns(timing: Timing) -> int:
@@ -40,9 +41,11 @@ class FirstStart:
         self._longest_at = Instant(now + timing.longest_hold_ns)
         self._listens_until = now
         self.grants_at = FAR_FUTURE
-        """When to grant from; far in the future where that is so already."""
-        # Of a restored journal the operator's word is not true, whatever the operator knows: others
-        # of the same history have promised much.
+        """The time from which ranges are granted; far in the future if they may be
+        granted already.
+        """
+        # For a restored journal the operator's word is never true: earlier managers of the same
+        # history have made promises.
         if is_said and not (history.waited_out or history.has_granted or history.older):
             self._listens_until = Instant(now + listening_ns(timing))
             self.grants_at = self._listens_until
@@ -51,7 +54,7 @@ class FirstStart:
 
     @property
     def is_listening(self) -> bool:
-        """Whether it only waits to hear that this is not a first start."""
+        """Whether the leader only waits to hear whether this is not a first start."""
         return self.grants_at == self._listens_until
 
     def hear(self, now: Instant, message: ToManager) -> None:

@@ -1,4 +1,4 @@
-"""Numbering the incarnations of owners, and forgetting the names that nobody has any more (P9).
+"""Numbering the incarnations of owners, and forgetting names that no owner has any more (P9).
 
 The journal remembers the last incarnation of every name, so that a repeated join, perhaps to
 another leader, finds its own number. If names are drawn for each process, there is no end of them:
@@ -35,7 +35,9 @@ class Incarnations:
         self.addresses = addresses
         self.move_log = move_log
         self._gone: deque[tuple[Instant, str, int]] = deque()
-        """Whose names are still remembered, by when they went."""
+        """The names of owners that are gone and still remembered, by the time at which
+        they left.
+        """
 
     def number(self, now: Instant, message: Join) -> Session:
         """The session of a new incarnation, whose hold has not begun."""
@@ -55,8 +57,9 @@ class Incarnations:
         self._gone.append((now, session.name, session.incarnation))
 
     def _forget_the_long_gone(self, now: Instant) -> None:
-        """A join of theirs that came even later would be numbered, be planned for nothing because
-        it never speaks again, and be gone after a hold.
+        """Forget names whose owners left long ago. If a join under such a name came even later, it
+        would be numbered and planned for nothing, because it never speaks again, and would be gone
+        after a hold.
         """
         while self._gone and now >= self._gone[0][0] + self.context.timing.keep_changes_ns:
             _, name, incarnation = self._gone.popleft()

@@ -1,4 +1,4 @@
-"""What a leading manager does: pools, and who may speak to them.
+"""The leader: the pools of a leading manager, and the checks of those who speak to them.
 
 A leader is made when a manager has won the leadership and read the journal, and thrown away when
 the manager is deposed; so nothing that a manager believed in its first leadership survives into its
@@ -80,7 +80,7 @@ FULL = (
 
 
 class Leader:
-    """A manager's leading self."""
+    """The part of a manager that leads."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Leader:
         if inherited_ns > self.promise_ns:
             self._lower_at = context.inherited_until
         self._asked: dict[Planning, QuestionAsked] = {}
-        """Questions that wait for what a policy says."""
+        """Questions that wait for the answer of a policy."""
         self.pools = {
             name: self._pool(table)
             for name, table in history.tables.items()
@@ -158,7 +158,7 @@ class Leader:
         self.clusters.on_request(now, connection, message)
 
     def knows_this_nonce(self, message: Join | LeaseRequest | ShortRequest) -> bool:
-        """Whether the request was made for this very leadership of this very manager (P2, P9)."""
+        """Whether the request was made for exactly this leadership of this manager (P2, P9)."""
         return message.manager_nonce == self.context.seal.nonce
 
     def _on_request(
@@ -192,7 +192,7 @@ class Leader:
         self.witnesses.on_joined(now, connection, pool, message)
 
     def _pool_for(self, connection: Connection, message: Join) -> Pool | None:
-        """A new pool for its first owner, where that is allowed."""
+        """A new pool for its first owner, if that is allowed."""
         is_wrong = wrong_with_name(message.pool) is not None
         is_full = len(self.pools) >= POOLS_PER_MANAGER
         if message.kind is None or not self.create_pools or is_wrong or is_full:
@@ -246,13 +246,13 @@ class Leader:
         claimed = Receipt(message.leadership, seal.nonce, message.lsn)
         is_beyond = message.lsn > self.context.history.lsn or self.is_missing(claimed)
         if message.journal == seal.journal and is_beyond:
-            # Nobody told it so. An honest lookup would not take the answer: it never goes back.
+            # No leader told it so. An honest lookup never goes back, so it would not take this.
             self.context.note(LeaderKind.REFUSED_CLAIM, message.pool)
             return
         pool.publisher.on_sync(now, connection, message)
 
     def has_gone_back(self, message: ToManager) -> bool:
-        """Whether the peer shows a receipt for what this journal's history does not hold (P22)."""
+        """Whether the peer shows a receipt of more than this journal's history holds (P22)."""
         if isinstance(message, Join | Attested):
             return False
         if message.receipt and message.receipt == self.context.last_receipt:
@@ -261,7 +261,7 @@ class Leader:
         return shown is not None and self.is_missing(shown)
 
     def is_missing(self, shown: Receipt) -> bool:
-        """Whether a leader of this journal saw what is not in it: a later leadership, another
+        """Whether a leader of this journal saw what the journal lacks: a later leadership, another
         leader under this very number, or an earlier one that got further than this one began.
         """
         seal = self.context.seal
@@ -270,7 +270,7 @@ class Leader:
         return shown.leadership > seal.leadership or shown.lsn >= self.took_over_lsn
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
-        """Stop pushing there. Leases are not touched: a closed socket proves nothing (P14)."""
+        """Stop pushing there. Leases stay, since a closed socket proves nothing (P14)."""
         self.context.cause = ""
         self.witnesses.on_disconnected(now, connection)
         for pool in self.pools.values():
@@ -280,7 +280,7 @@ class Leader:
     # --- questions ---
 
     def on_asked(self, now: Instant, asked: QuestionAsked) -> None:
-        """Answer over the JSON API, after what the answer depends on is durable."""
+        """Answer over the JSON API, once everything that the answer depends on is durable."""
         self.context.cause = ""
         question = asked.question
         if isinstance(question, CreatePool):
@@ -298,7 +298,7 @@ class Leader:
         self.context.reply(asked.ticket, self._read(asked, read))
 
     def _read(self, asked: QuestionAsked, read: Callable[[], R]) -> R | QuestionFailed:
-        """The result of `read`. Questions and dry runs change nothing, wherever they break off.
+        """The result of `read`. Questions and dry runs change nothing, wherever they fail.
 
         So a bug there costs the answer, and not the leader: otherwise a client that asks again and
         again would end each manager in turn. Commands that change something, and a state that
@@ -338,7 +338,7 @@ class Leader:
             self._answer_with(now, asked, work, PlanningFailed(why_not, hangs=True))
 
     def given_up(self, event: FromOutside, why: str) -> Iterator[AnswerQuestion]:
-        """Answers to all who wait, when `event` has broken this leader."""
+        """The answers to all who wait, after `event` has broken this leader."""
         failed = event.work if isinstance(event, PlanMade) else None
         if isinstance(event, QuestionAsked):
             yield AnswerQuestion(event.ticket, CommandFailed(why))
@@ -347,7 +347,7 @@ class Leader:
             yield AnswerQuestion(asked.ticket, answer)
 
     def on_plan_made(self, now: Instant, event: PlanMade) -> None:
-        """A policy was asked for a pool's sake, or for somebody who wants to know."""
+        """Take the plan that a policy has made, for a pool or for an operator's question."""
         self.context.cause = ""
         could_ask = self.context.calls.can_ask
         if self.context.calls.on_made(now, event.work):
@@ -363,7 +363,7 @@ class Leader:
         if pool is None or pool.planner.on_made(now, work, made):
             return
         asked = self._asked.get(work)
-        if asked is not None:  # otherwise this manager wanted it when it led before
+        if asked is not None:  # otherwise this manager asked for it when it led before
             self._answer_with(now, asked, work, made)
             del self._asked[work]
 
@@ -376,7 +376,7 @@ class Leader:
             return
         assert isinstance(question, Steer)
         answer = self._read(asked, lambda: steer(now, pool, question, work, made))
-        if answer is None:  # somebody else has steered meanwhile
+        if answer is None:  # another operator has steered meanwhile
             self._ask_policy(now, asked, question)
         else:
             self.context.reply(asked.ticket, answer)
@@ -457,7 +457,7 @@ class Leader:
 
     @property
     def wake_at(self) -> Instant:
-        """When something is due next."""
+        """When the next thing is due."""
         wake_at = min(
             self.context.repeat_at,
             self.context.calls.gives_up_at,
@@ -478,7 +478,7 @@ class Leader:
 
     @property
     def grants_at(self) -> Instant:
-        """When ranges may be granted at all; far in the past, or 0, where they may."""
+        """When ranges may be granted; far in the past, or 0, if they may be granted now."""
         return Instant(0) if self.context.may_grant else self.first_start.grants_at
 
     def invariants(self) -> None:

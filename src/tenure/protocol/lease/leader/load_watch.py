@@ -1,4 +1,4 @@
-"""When a pool is planned because of its load, and with what picture of it.
+"""The watch over a pool's load: when the pool is planned because of it, and with what picture.
 
 While there is load, a policy is asked once per renewal interval. A picture with gaps is useless: if
 an owner has not yet reported its load, because this leader is new or the owner's library is older,
@@ -33,11 +33,13 @@ class LoadWatch:
 
     def __init__(self, table: LeaseTable, every_ns: int) -> None:
         self.at = FAR_FUTURE
-        """When the policy is to be asked again, because of the load."""
+        """When to ask the policy again because of the load."""
         self.picture = LoadPicture()
         self._table = table
         self._every_ns = every_ns if table.kind == "hashed" else FAR_FUTURE
-        """Never, if no policy looks at loads: those of ordered pools do not."""
+        """The time between rounds; never, if no policy looks at loads: those of ordered pools do
+        not.
+        """
         self._told: RangeMap[bool] = RangeMap(value=False)
         self._known_from = FAR_FUTURE
 
@@ -92,7 +94,7 @@ class LoadWatch:
         )
 
     def begin(self, now: Instant) -> None:
-        """The policy is being asked: when is the next round?"""
+        """Note that the policy is being asked, and set the time of the next round."""
         has_load = sum(self.picture.loads(now).rates) >= LEAST
         self.at = self._next(now) if has_load else FAR_FUTURE
         if not has_load:
@@ -111,8 +113,8 @@ class LoadWatch:
 
 
 def _is_part_of(told: RangeLoad, given: Sequence[Held]) -> bool:
-    """Whether the range is one of those that the table gives, which are in order, or lies within:
-    the owner may not have heard that they are one by now (`Renumbering`).
+    """Whether the range is one of those that the table gives, which are in order, or lies within
+    one: the owner may not have heard yet that they were joined (`Renumbering`).
     """
     i = bisect_right(given, told.start, key=lambda each: each.start) - 1
     if i < 0:

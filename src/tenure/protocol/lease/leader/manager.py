@@ -1,9 +1,9 @@
 """The manager machine: standing by, taking over, leading, being deposed.
 
-It combines the leadership (who leads) with the leader (what a leader does). To take over, it wins
-the seat, so that no predecessor can append any longer; reads what was appended since it last looked
-as a standby; records that it has taken over; and only then answers anybody (P19). The nonce is
-drawn anew at each takeover (P2).
+It combines the leadership (which manager leads) with the leader (the work of the one that leads).
+To take over, it wins the seat, so that no predecessor can append any longer; reads what was
+appended since it last looked as a standby; records that it has taken over; and only then answers
+anybody (P19). The nonce is drawn anew at each takeover (P2).
 """
 
 from random import Random
@@ -60,7 +60,9 @@ from tenure.protocol.topology.messages import NodeRequest
 
 NONCE_LIMIT = 1 << 63
 DEFAULT_COMPACT_AFTER = 10_000
-"""Records after which the journal is compacted: about a second of reading at a takeover."""
+"""The number of records after which the journal is compacted: about a second of reading at a
+takeover.
+"""
 
 GONE_BACK = GiveUp(
     "the journal has gone back: this manager, owners or lookups have seen later leaderships or "
@@ -71,9 +73,9 @@ GONE_BACK = GiveUp(
 
 
 def told_of_failure(event: ManagerEvent, error: Exception) -> LeaderBroke | None:
-    """The event for a machine that raised at `event`; None if it must end.
+    """The event for a machine that raised at `event`; None if the process must end.
 
-    It must end if its state contradicts itself, or if nobody outside asked for anything.
+    It must end if its state contradicts itself, or if the event did not come from outside.
     """
     if isinstance(error, AssertionError) or not isinstance(event, FromOutside):
         return None
@@ -92,15 +94,16 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
     plans_at_once: int | None = None
-    """Ranges of a pool: a larger one is planned beside the machine. None is PLANS_AT_ONCE for our
-    own policies, which return, and 0 for any other."""
+    """The largest pool, in ranges, that is planned within the machine. None stands for
+    PLANS_AT_ONCE for our own policies, which return, and for 0 for any other."""
     fragments: int = FRAGMENTS
-    """Entries that could be one with a neighbour, before any is renumbered."""
+    """How many entries may be joinable with a neighbour before any is renumbered."""
     keeps_clusters: bool = True
     """Whether the journal outlives the manager, so that clusters can be kept in it."""
     first_start: bool = False
-    """The operator's word that no earlier manager has promised anything to these owners: a new
-    journal, which has not waited that out, need not (P22). A restored one is not new."""
+    """The operator's word that no earlier manager has promised anything to these owners: then the
+    leader of a new journal need not wait until old promises are over (P22). A restored journal is
+    not new."""
 
 
 def _past_of(history: LeaseHistory) -> JournalPast:
@@ -130,18 +133,21 @@ class Manager:
         """
         self._actions: list[ManagerAction] = []
         self._load_failed = False
-        """The journal could not be read after a campaign was won: it is tried at the next beat."""
+        """Whether the journal could not be read after a campaign was won: it is tried at the next
+        beat.
+        """
         self._compacted_lsn = 0
         self._journal_health = JournalHealth()
         self._is_silent = False
-        """Whether the log has it that this leader does not answer."""
+        """Whether the log says that this leader does not answer."""
         self._is_taking = False
-        """Whether what was due is done, and it is the event that the step is about."""
+        """Whether everything due is done, and the step is about the event itself."""
         self._connections: dict[Connection, None] = {}
         self._unanswered: dict[Connection, Hello | Sync] = {}
         """The last question of each client that this manager could not answer, because it does not
-        lead: answered when it does, or clients would hear of it one pause of their search later.
-        Only questions that change nothing; whoever asked again does not take the answer."""
+        lead. It is answered when the manager leads; otherwise clients would hear of that one pause
+        of their search later. Only questions that change nothing are kept; a client that has asked
+        again does not take the answer."""
 
     # --- the machine ---
 
@@ -267,8 +273,8 @@ class Manager:
         if not self.leadership.on_beaten(event):
             self._step_down(LogKind.DEPOSED)
         elif self.leadership.has_gone_back_since:
-            # Either another leads, and this beat would have said so; or the journal went back, and
-            # to go on would forget what was acknowledged (S4).
+            # Either another manager leads, in which case this beat would have said so; or the
+            # journal went back, and continuing would forget what was acknowledged (S4).
             self._actions.append(GONE_BACK)
 
     def _is_current(self, leadership: int) -> bool:
@@ -339,7 +345,9 @@ class Manager:
             self._actions.append(Compact(context.ledger.mandate, lsn, context.history.state()))
 
     def _step_down(self, why: LogKind, detail: str = "") -> None:
-        """Forget all that was decided and not committed, and tell clients to look elsewhere."""
+        """Forget everything that was decided and not committed, and tell clients to
+        look elsewhere.
+        """
         if self.leader is None:
             return
         self.leader = None
@@ -350,9 +358,9 @@ class Manager:
     def _start_over(self, failed: LeaderBroke) -> None:
         """Throw the leader away, which may be half-changed, and stand by.
 
-        Nothing of the step that failed has left, or is in the journal, from which the next leader
-        begins: this manager at once, if no other is quicker. To its clients it is as if it had died
-        and come back, and their leases go on.
+        No message or record of the step that failed has left. The next leader begins from the
+        journal: that is this manager at once, if no other is quicker. To its clients it is as if it
+        had died and come back, and their leases go on.
         """
         assert self._is_taking, "what only time brought would come again under each leader"
         assert self.leader
@@ -364,7 +372,7 @@ class Manager:
         self._actions.append(Noted(kind, detail=detail))
 
     def view(self, now: Instant) -> ManagerView:
-        """How it is now."""
+        """The manager as it is now."""
         mine, leader = self.leadership, self.leader
         role: ManagerRole = "stopped" if mine.phase == "resigned" else "standing by"
         if mine.phase == "leading":

@@ -1,4 +1,5 @@
-"""Where ranges were, and how they came to their present owners, as far as a leader remembers.
+"""The log of moves: where ranges were, and how they came to their present owners, as a leader
+remembers.
 
 It is for people who ask why a key is where it is. Nothing is decided by it, so it is not journaled:
 a new leader begins with an empty log, and says when its knowledge begins.
@@ -17,11 +18,13 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.table import LeaseTable
 
 REMEMBERED = 10_000
-"""Moves of one pool, of some 200 bytes each: 150 restarts of an owner with 64 ranges."""
+"""The most moves of one pool that are remembered, some 200 bytes each: 150 restarts of an owner
+with 64 ranges.
+"""
 
 
 class LoggedMove(NamedTuple):
-    """A range went from one to another; to NOBODY where it was freed."""
+    """A range went from one owner to another; to NOBODY if it was freed."""
 
     at: Instant
     range: KeyRange
@@ -33,7 +36,7 @@ class LoggedMove(NamedTuple):
     number: int
     since: int
     why: Why | None
-    """Why the plan had it elsewhere."""
+    """The reason why the plan had it elsewhere."""
 
 
 class MoveLog:
@@ -45,9 +48,9 @@ class MoveLog:
         self.begins_at: Instant | None = None
         """The time from which everything is known; None if nothing has happened yet."""
         self.plan = Plan(RangeMap(NOBODY), RangeMap(None))
-        """The one that is being carried out."""
+        """The plan that is being carried out."""
         self.joined: dict[int, Instant] = {}
-        """When the present members joined, where that was seen."""
+        """When the present members joined, as far as that was seen."""
         self._moves: deque[LoggedMove] = deque()
 
     def follow(self, now: Instant, plan: Plan) -> None:
@@ -60,7 +63,7 @@ class MoveLog:
             self.begins_at = now
 
     def add(self, now: Instant, entries: Sequence[Entry], how: str) -> None:
-        """Note what `entries` are about to change in the table."""
+        """Note the changes that `entries` are about to make in the table."""
         self._begin(now)
         for entry in entries:
             for piece, right in self.table.within(entry.range):
@@ -86,12 +89,12 @@ class MoveLog:
         return member.name if member else ""
 
     def on_joined(self, now: Instant, incarnation: int) -> None:
-        """A member is new."""
+        """Note a new member."""
         self._begin(now)
         self.joined[incarnation] = now
 
     def on_gone(self, incarnation: int) -> None:
-        """A member is gone."""
+        """Note that a member is gone."""
         self.joined.pop(incarnation, None)
 
     def of(self, key: Key) -> Iterator[LoggedMove]:

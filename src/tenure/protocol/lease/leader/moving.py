@@ -42,7 +42,7 @@ class KeptLeases(NamedTuple):
     leases: list[Leased]
     hand_offs: tuple[HandOff, ...]
     all_stays: bool
-    """Nothing is moving, waits to move, or is told for the first time."""
+    """Whether nothing is moving, waits to move, or is told for the first time."""
 
 
 class Moving:
@@ -114,13 +114,13 @@ class Moving:
 
     def _who_takes(self, session: Session, copy: Copy) -> Session:
         """The owner that has the copy according to the request, if it lives; otherwise the owner
-        that says so.
+        that sent the request.
         """
         taker = self.sessions.get(copy.taker)
         return session if taker is None or taker.leaving else taker
 
     def hand(self, now: Instant, pieces: Sequence[KeyRange], handed: int, taker: Session) -> None:
-        """Give `pieces`, which somebody has, to `taker` with their state, as the lease numbered
+        """Give `pieces`, which an owner has, to `taker` with their state, as the lease numbered
         `handed` left it (P13).
         """
         number = self.table.next_number
@@ -152,7 +152,7 @@ class Moving:
         )
 
     def that_count(self, copies: Sequence[Copy]) -> tuple[Held, ...]:
-        """The copies among these that the table's present lease will leave or has left: an owner
+        """The copies among these that the table's present lease has left or will leave: an owner
         that has one keeps it until the range is granted.
         """
         return tuple(
@@ -174,10 +174,11 @@ class Moving:
         *,
         is_told: bool,
     ) -> KeptLeases:
-        """What the incarnation keeps, what it is to hand over, and what is recalled from it.
+        """The leases that the incarnation keeps, those that it is to hand over, and those that are
+        recalled from it.
 
-        What was recalled is left out after its deadline (P10). Until it lists the numbers of the
-        table, it is told those of before too.
+        A recalled range is left out after its deadline (P10). Until the incarnation lists the
+        numbers of the table, it is told the earlier ones too.
         """
         former = RangeMap(NOT_RENUMBERED) if is_told else self.table.former
         leases: list[Leased] = []
@@ -200,7 +201,9 @@ class Moving:
         return KeptLeases(leases, hand_offs, all_stays)
 
     def _tell_takers(self, session: Session, hand_offs: tuple[HandOff, ...]) -> None:
-        """Poke whoever is to be offered state from now on: it takes only what it expects."""
+        """Poke the owners that are to be offered state from now on: they take only what they
+        expect.
+        """
         told = self._told.pop(session.incarnation, ())
         if hand_offs:
             self._told[session.incarnation] = hand_offs
@@ -208,7 +211,7 @@ class Moving:
             self.sessions[taker].unsettle(self.context)
 
     def expected(self, session: Session) -> tuple[Expected, ...]:
-        """The ranges that owners were ordered to hand over to this one, and still have."""
+        """The ranges that owners were ordered to hand over to this incarnation, and still have."""
         return tuple(
             sorted(
                 (
@@ -234,7 +237,7 @@ class Moving:
         )
 
     def on_gone(self, incarnation: int) -> None:
-        """The incarnation no longer hands anything over."""
+        """Forget the hand-overs of an incarnation that is gone."""
         self._told.pop(incarnation, None)
 
     def _fate(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> "Fate":
@@ -253,8 +256,9 @@ class Moving:
         return "recalled" if now < session.recalled[piece.start] else "left out"
 
     def _may_keep(self, session: Session) -> bool:
-        """Whether it goes on with what nobody is to have: for good; or, where it can hand over and
-        leaves, until whoever has just joined has spoken under its number and a plan has seen it.
+        """Whether it goes on with ranges that nobody is to have: for good; or, if it can hand over
+        and is leaving, until an owner that has just joined has spoken under its number and a plan
+        has seen it.
         """
         if not session.leaving:
             return True
@@ -282,9 +286,7 @@ class Moving:
     def _leases(
         self, now: Instant, piece: KeyRange, right: Right, fate: "Fate", former: int
     ) -> list[Leased]:
-        """The leases that the answer tells for a piece: one, or if it is granted, one for each
-        quiet.
-        """
+        """The leases that the answer tells for a piece: one, or for a grant, one for each quiet."""
         if fate == "granted":
             return [
                 Leased(
@@ -312,7 +314,9 @@ class Moving:
     def _orders(
         self, now: Instant, session: Session, moves: list["PieceToMove"]
     ) -> tuple[HandOff, ...]:
-        """The orders for the moves that are under way, and for more, up to so many at once."""
+        """The orders for the moves that are under way, and for further ones, up to a
+        limit at once.
+        """
         moves.sort(key=lambda move: session.orders[move.piece.start] == NOT_ORDERED)
         hand_offs: list[HandOff] = []
         for piece, number, planned in moves:
@@ -333,7 +337,7 @@ class Moving:
 
     def _may_begin(self, now: Instant, piece: KeyRange, taker: int) -> bool:
         """Whether the hand-over may begin. A taker that is not connected may be gone, and one that
-        does not know what a quiet is might write too early: its ranges are served meanwhile.
+        knows no quiets might write too early: until then the giver serves the ranges.
         """
         if not self.sessions[taker].connection:
             return False
@@ -342,7 +346,7 @@ class Moving:
 
 
 class PieceToMove(NamedTuple):
-    """A piece that is to be handed over, the number it is held under, and to whom."""
+    """A piece that is to be handed over, the number under which it is held, and its taker."""
 
     piece: KeyRange
     number: int
@@ -353,7 +357,7 @@ Fate = Literal["granted", "stays", "moves", "recalled", "left out"]
 
 
 def _cut(key_range: KeyRange, *maps: RangeMap[Any]) -> list[KeyRange]:
-    """`key_range` in pieces, in each of which every map has one value."""
+    """`key_range` in pieces, within each of which every map has one value."""
     pieces = [key_range]
     for cutting in maps:
         if len(cutting) == 1:

@@ -1,4 +1,4 @@
-"""What a leader tells of its pools."""
+"""The kinds of notes that a leader makes about its pools."""
 
 from enum import unique
 
@@ -8,7 +8,7 @@ from tenure.protocol.lease.messages import RefusalReason
 
 @unique
 class LeaderKind(NotedKind):
-    """All of it."""
+    """All kinds of a leader's notes."""
 
     NOT_FIRST = "not the first start", Level.WARNING
     POOL_CREATED = "pool created", Level.INFO
@@ -50,7 +50,7 @@ REFUSED: dict[RefusalReason, LeaderKind] = {
     "no_pool": LeaderKind.REFUSED_NO_POOL,
     "pool_kind": LeaderKind.REFUSED_POOL_KIND,
 }
-"""Under which kind a refusal is counted."""
+"""The kind under which each refusal is counted."""
 
 
 def place_of(error: Exception) -> str:

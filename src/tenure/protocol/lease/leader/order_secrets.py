@@ -18,7 +18,9 @@ _HIGHEST = (1 << 63) - 1
 
 
 def order_secret(order: HandOff, source: int, journal: int, secret: bytes) -> int:
-    """The secret that only those know who are told it; none if the journal has none."""
+    """The secret of an order, known only to those who are told it; none if the journal has no
+    secret.
+    """
     if not secret:
         return NO_SECRET
     named = journal, source, order.taker, order.number, order.start, order.end

@@ -61,34 +61,34 @@ class Planner:
         self._memory: object = None
         self._due = FAR_FUTURE
         self.wake_at = FAR_FUTURE
-        """When to plan next; not while a plan is being made. It is kept, because the leader looks
-        at it after each message, and few messages change it."""
+        """When to plan next; never while a plan is being made. The value is kept, because the
+        leader looks at it after each message, and few messages change it."""
         self._cause = ""
-        """Why it is due, where something else than time is the cause."""
+        """The cause of the next plan, if it is something other than time."""
         self._under_way: Planning | None = None
         self._under_way_because = ""
         self.trouble = ""
-        """Why the pool is not planned by its policy, where it is not."""
+        """The reason why the pool is not planned by its policy; empty if it is."""
 
     # --- when ---
 
     def by(self, at: Instant) -> None:
-        """Plan anew at that time, or before."""
+        """Plan anew at that time, or earlier."""
         self._due = min(self._due, at)
         self._cause = joined(self._cause, self.context.cause)
         self.set_alarm()
 
     def soon(self, now: Instant) -> None:
-        """Plan anew when others that arrive with this one have arrived too (P12)."""
+        """Plan anew when others that arrive together with this one have arrived too (P12)."""
         self.by(Instant(now + self.context.timing.gather_ns))
 
     def advance(self, now: Instant) -> None:
-        """Plan, where it is time."""
+        """Plan, if it is time."""
         if now >= self.wake_at:
             self.replan(now)
 
     def set_alarm(self) -> None:
-        """Something has changed that it wakes for."""
+        """Set the wake-up anew, after something on which it depends has changed."""
         self.wake_at = FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
 
     # --- planning ---
@@ -147,7 +147,7 @@ class Planner:
         )
 
     def replan(self, now: Instant) -> None:
-        """Plan now; or as soon as what is under way is done."""
+        """Plan now, or as soon as the planning under way is done."""
         if self._under_way:
             self.by(now)
             return
@@ -172,11 +172,15 @@ class Planner:
 
     @property
     def is_done_at_once(self) -> bool:
-        """Whether the policy is asked within the step: it takes no longer than other steps do."""
+        """Whether the policy is asked within the step: then it takes no longer than
+        other steps do.
+        """
         return len(self.table.rights) <= self.context.plans_at_once
 
     def on_made(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> bool:
-        """Adopt the result of the planning that is under way; False if it is that of another."""
+        """Adopt the result of the planning that is under way; return False if it is the result of
+        another.
+        """
         if work is not self._under_way:
             return False
         self._under_way = None
@@ -195,7 +199,7 @@ class Planner:
             self.follow(now, work, made)
 
     def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
-        """Carry out a command, by the plan that was asked for it and the policy that it wants."""
+        """Carry out a command, by the plan and the policy that were made for it."""
         self.policy = work.policy
         if isinstance(made, PlanningFailed):
             self.on_failed(now, made)
@@ -212,8 +216,8 @@ class Planner:
         return session is not None and session.leaving
 
     def on_failed(self, now: Instant, failed: PlanningFailed) -> None:
-        """The last plan stays, and the policy is asked again, as by a new leader: its memory may be
-        what it failed at. One that hangs is asked when it has returned.
+        """Keep the last plan, and ask the policy again as a new leader would: its memory may be
+        what it failed at. A policy that hangs is asked when it has returned.
         """
         kind = LeaderKind.POLICY_HANGS if failed.hangs else LeaderKind.POLICY_FAILED
         self.context.note(kind, self.table.pool, failed.why)
@@ -229,7 +233,7 @@ class Planner:
             self.follow(now, work, made)
 
     def follow(self, now: Instant, work: Planning, made: Planned) -> None:
-        """This is the plan from now on, without what it gives to owners that have gone since."""
+        """Follow this plan from now on, without what it gives to owners that have left since."""
         gone = {each.incarnation for each in work.situation.candidates if self._goes(each)}
         if gone:
             made = made._replace(plan=without_those(made.plan, gone))

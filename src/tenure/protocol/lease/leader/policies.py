@@ -10,8 +10,8 @@ from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.table import LeaseTable
 
 PolicyMaker = Callable[[LeaseTable, str], Policy]
-"""Makes a policy from a pool's table, and the name of the policy that was chosen for it: empty if
-none was.
+"""A function that makes a policy from a pool's table and the name of the policy that was chosen for
+the pool, which is empty if none was.
 """
 
 POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
@@ -21,13 +21,13 @@ POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
 
 
 def policy_name(table: LeaseTable, chosen: str) -> str:
-    """The name of the chosen policy; that of the kind if none was chosen, or it is unknown: a later
-    tenure may have chosen one that this one does not have.
+    """The name of the chosen policy. If none was chosen, or its name is unknown, that of the kind's
+    first policy: a later tenure may have chosen one that this one does not have.
     """
     names = POLICIES[table.kind]
     return chosen if chosen in names else next(iter(names))
 
 
 def chosen_policy(table: LeaseTable, chosen: str) -> Policy:
-    """The policy of that name, or the one that pools of this kind begin with (P12)."""
+    """The policy of that name, or the one with which pools of this kind begin (P12)."""
     return POLICIES[table.kind][policy_name(table, chosen)](table)

@@ -1,6 +1,6 @@
 """The calls of policies that a leader has made outside the machine, and how long it waits for them.
 
-A policy is somebody's code, and may never return. The thread that runs it cannot be ended, and a
+A policy is foreign code, and may never return. The thread that runs it cannot be ended, and a
 second thread might hang as well, each time that a pool is planned. So there is one thread, which
 makes the calls in order. If the first call in the line takes too long, all waiting calls are given
 up at once: they would wait as long. Until that first one returns, no policy is asked.
@@ -10,7 +10,7 @@ from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.protocol.balance.planning import Planning
 
 ROUNDS = 12
-"""Renewals' times that a policy may take. The largest pools take one to three seconds."""
+"""How many renewal times a policy may take. The largest pools take one to three seconds."""
 
 
 class PolicyCalls:
@@ -20,7 +20,7 @@ class PolicyCalls:
         self.longest_ns = ROUNDS * renew_ns
         self._waiting: dict[Planning, None] = {}
         self.gives_up_at = FAR_FUTURE
-        """When the first in the row has taken too long."""
+        """When the first call in the line has taken too long."""
         self._hangs: Planning | None = None
         """The call that was given up and has not returned."""
 
@@ -30,13 +30,15 @@ class PolicyCalls:
         return self._hangs is None
 
     def on_asked(self, now: Instant, work: Planning) -> None:
-        """The thread has one more to do."""
+        """Note that the thread has one more call to make."""
         if not self._waiting:
             self.gives_up_at = Instant(now + self.longest_ns)
         self._waiting[work] = None
 
     def on_made(self, now: Instant, work: Planning) -> bool:
-        """The thread has done `work`; False where that was given up, or another leader asked it."""
+        """Note that the thread has done `work`; return False if that was given up, or another
+        leader asked for it.
+        """
         if work is self._hangs:
             self._hangs = None
         if work not in self._waiting:
@@ -46,7 +48,7 @@ class PolicyCalls:
         return True
 
     def give_up(self, now: Instant) -> list[Planning]:
-        """All that wait, where the first of them has taken too long."""
+        """The calls to give up: all that wait, if the first of them has taken too long."""
         if now < self.gives_up_at:
             return []
         given_up = list(self._waiting)
@@ -56,7 +58,9 @@ class PolicyCalls:
         return given_up
 
     def why_not(self, pool: str) -> str:
-        """Why no policy can be asked for `pool`: in words, with the policy that is at fault."""
+        """The reason why no policy can be asked for `pool`, in words, with the policy that is at
+        fault.
+        """
         assert self._hangs is not None
         at_fault = self._hangs
         whose = "" if at_fault.pool == pool else f" of the pool {at_fault.pool!r}"

@@ -51,7 +51,9 @@ from tenure.protocol.lease.table import LeaseTable
 
 MayHold: TypeAlias = tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]
 MAX_RETRY_NS = 1_000_000_000
-"""How long a refused owner waits at most: the name may come free earlier, by its owner leaving."""
+"""The longest time that a refused owner is told to wait: the name may become free earlier, when its
+owner leaves.
+"""
 
 
 class Pool:
@@ -79,7 +81,8 @@ class Pool:
             self._inherit(member)
 
     def _inherit(self, member: MemberRecord) -> None:
-        """A predecessor's owner: it keeps its ranges for as long as anything may be believed (P19).
+        """Take over a predecessor's owner: it keeps its ranges as long as it may believe anything
+        (P19).
 
         It is planned for although it has not spoken. Otherwise a new leader would begin by
         recalling half the pool from the first owners that find it.
@@ -118,8 +121,9 @@ class Pool:
         self._answer(now, connection, session, message, given)
 
     def on_short_request(self, now: Instant, connection: Connection, message: ShortRequest) -> bool:
-        """Take it as a request that lists what the table gives, if that is what it says. Otherwise
-        nothing was done, and False is returned: asked in full, it is answered or refused.
+        """Take a short request as one that lists what the table gives, if its fingerprint says so.
+        Otherwise do nothing and return False: the owner is asked for the full list, and that is
+        answered or refused.
         """
         session = self.sessions.get(message.incarnation)
         if session is None or session.owner_nonce != message.owner_nonce:
@@ -139,7 +143,7 @@ class Pool:
         return message.fingerprint == session.fingerprint
 
     def on_request(self, now: Instant, connection: Connection, message: LeaseRequest) -> None:
-        """Take back what is not listed, then answer with all that the owner may hold."""
+        """Take back ranges that are not listed, then answer with all that the owner may hold."""
         is_member = message.incarnation in self.table.members
         given = self.table.held_by(message.incarnation) if is_member else ()
         if claims_too_much(self.table, self.context.seal, message, given):
@@ -167,8 +171,8 @@ class Pool:
         message: Join | LeaseRequest | ShortRequest,
         given: tuple[Held, ...],
     ) -> None:
-        """`given` is what the table gives the incarnation; what a request does not list of it is
-        returned. A short one lists just that.
+        """Answer a request. `given` lists what the table gives the incarnation; a range of it that
+        the request does not list is returned. A short request lists exactly `given`.
         """
         if not session.is_in_order(message.sequence):
             self.context.note(LeaderKind.LATE_REQUEST, self.table.pool, session.name)
@@ -202,7 +206,7 @@ class Pool:
             self.responses.respond(session, ())
             return
         if begins_to_leave:
-            self.planner.replan(now)  # its own answer says at once who is to have what it has
+            self.planner.replan(now)  # its own answer says at once which owners its ranges are for
         elif not (session.proven or isinstance(message, Join)):
             session.proven = True
             self.planner.soon(now)
@@ -244,9 +248,10 @@ class Pool:
     # --- what is returned ---
 
     def not_listed(self, session: Session, held: tuple[Held, ...]) -> list[KeyRange]:
-        """What the table gives the incarnation and its request does not list, by range and number.
+        """The ranges, with numbers, that the table gives the incarnation and its request does not
+        list.
 
-        By P2 it is not believed and never will be, whatever was answered before.
+        By P2 the owner does not believe in them and never will, whatever was answered before.
         """
         return self.table.not_listed(session.incarnation, held)
 
@@ -275,7 +280,7 @@ class Pool:
                     session.forget_moves(piece)
 
     def _offer(self, pieces: Iterable[KeyRange]) -> None:
-        """Poke whoever should have what has become free."""
+        """Poke the owners that should have ranges that have become free."""
         takers = {taker for piece in pieces for _, taker in self.planner.plan.within(piece)}
         for taker in sorted(takers):
             self._unsettle(taker)
@@ -313,9 +318,10 @@ class Pool:
         return leases, kept.hand_offs, expected
 
     def _grant(self, now: Instant, session: Session) -> list[Leased]:
-        """Give the incarnation what it should have and nobody has, under a new number (P5).
+        """Grant the incarnation the free ranges that it should have, under a new number (P5).
 
-        `since` stays: the range was empty from when it was freed, nothing more is lost by granting.
+        `since` stays: the range has been empty since it was freed, so granting it loses nothing
+        more.
         """
         number = self.table.next_number
         leases = [
@@ -364,7 +370,7 @@ class Pool:
     # --- planning and time ---
 
     def offer_all(self) -> None:
-        """Granting has become possible: everybody may ask."""
+        """Poke all owners to ask, now that granting has become possible."""
         for incarnation in sorted(self.sessions):
             self._unsettle(incarnation)
 
@@ -380,7 +386,7 @@ class Pool:
 
     @property
     def wake_at(self) -> Instant:
-        """When something is due next."""
+        """When the next thing is due."""
         return min(
             self._next_expiry, self.planner.wake_at, self.publisher.push_at, self.quiets.wake_at
         )
@@ -393,9 +399,9 @@ class Pool:
         self._next_expiry = min(holds, default=FAR_FUTURE)
 
     def on_death(self, now: Instant, session: Session, why: LeaderKind) -> None:
-        """This incarnation no longer believes anything: all that it held is free at once.
+        """Free at once everything that this incarnation held, since it no longer believes anything.
 
-        Should it live after all, it is told before anybody else is given anything.
+        If it lives after all, it is told before any other owner is given anything.
         """
         if why is not LeaderKind.EXPIRED:
             self._tell_past(session, why.phrase)
@@ -425,10 +431,11 @@ class Pool:
         self.planner.by(now)
 
     def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
-        """Let its steering hold from here on: journaled, and carried out by the plan made for it.
+        """Let this steering hold from here on: it is journaled, and carried out by the plan made
+        for it.
 
-        Where the pool has changed while that plan was made, the next one follows at once: what was
-        planned for the change meanwhile did not know of the steering, nor this of the change.
+        If the pool has changed while that plan was made, the next plan follows at once: a plan made
+        meanwhile for the change did not know of the steering, nor this one of the change.
         """
         if work.as_of != self.context.history.lsn:
             self.planner.by(now)
@@ -439,7 +446,9 @@ class Pool:
         self.planner.steer(now, work, made)
 
     def _tell_past(self, session: Session, why: str) -> None:
-        """An owner takes this as the answer to whatever it asked, or unasked: nothing undoes it."""
+        """Tell an owner that it belongs to the past. The owner takes this as the answer to any
+        question, or unasked: nothing undoes it.
+        """
         seal = self.context.seal
         refusal = Refusal(
             owner_nonce=session.owner_nonce,

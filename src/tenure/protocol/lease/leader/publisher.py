@@ -20,7 +20,7 @@ UNLIMITED = 1 << 62
 
 
 class Publisher:
-    """The change log of a pool, and who follows it."""
+    """The change log of a pool, and the lookups that follow it."""
 
     def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
         self.context = context
@@ -33,11 +33,11 @@ class Publisher:
         """When pushes to each connection end, unless it syncs again."""
         self._pushed = self.log.begins_after
         self.push_at = FAR_FUTURE
-        """When something is to be pushed."""
+        """When the next changes are to be pushed."""
         self._whole: tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]] = ((), ())
-        """The whole table with its owners, as it was told last."""
+        """The whole table with its owners, as it was last sent."""
         self._columns: tuple[TableColumns | None, tuple[OwnerInfo, ...]] = (None, ())
-        """The same for those that read columns."""
+        """The same in columns, for lookups that read them."""
 
     def add(self, now: Instant, lsn: int, entries: tuple[Entry, ...]) -> None:
         """Note a change; it is pushed with those that follow closely."""
@@ -47,7 +47,7 @@ class Publisher:
         self.push_at = min(self.push_at, Instant(now + self.context.timing.push_ns))
 
     def on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
-        """Answer what changed since the lookup's LSN, and push to it from here on."""
+        """Answer with the changes since the lookup's LSN, and push to it from here on."""
         seal, timing = self.context.seal, self.context.timing
         self.followers[connection] = Instant(now + timing.contact_ns)
         entries = None
@@ -110,8 +110,9 @@ class Publisher:
         self.log.forget_before(Instant(now - self.context.timing.keep_changes_ns))
 
     def _whole_table(self) -> tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]]:
-        """The very same for all who ask while it does not change, so that it is encoded once. Who
-        leaves takes entries along, so with these the owners stay the same too.
+        """The whole table: the same object for all who ask while the table does not change, so that
+        it is encoded once. An owner that leaves takes entries with it, so while these stay the
+        same, the owners do too.
         """
         entries = self.table.entries()
         if self._whole[0] is not entries:
@@ -125,7 +126,9 @@ class Publisher:
         return self._columns
 
     def _owners(self, said: Sequence[Entry | Right]) -> tuple[OwnerInfo, ...]:
-        """The owners among the incarnations in it; those that have left meanwhile are left out."""
+        """The owners among the incarnations in the table; those that have left meanwhile are left
+        out.
+        """
         if not said:
             return ()
         members = self.table.members

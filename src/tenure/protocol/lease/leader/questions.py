@@ -1,4 +1,4 @@
-"""Answers to the questions of people and tools: reading only."""
+"""Answers to the questions of people and tools. This only reads."""
 
 from collections.abc import Mapping
 from typing import assert_never
@@ -31,7 +31,7 @@ MOST_SHOWN = 20
 
 
 def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer:
-    """The answer to `question`, or what is wrong with it."""
+    """The answer to `question`, or a refusal that says what is wrong with it."""
     if isinstance(question, ListPools):
         return Pools(tuple(_pool_summary(pools[name]) for name in sorted(pools)))
     pool = pools.get(question.pool)
@@ -52,7 +52,7 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
 
 
 def no_pool(pools: Mapping[str, Pool], name: str) -> Impossible:
-    """No pool has that name; the message lists those that there are."""
+    """The refusal that no pool has that name; the message lists the pools that exist."""
     names = sorted(pools)
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     there = ", ".join(names[:MOST_SHOWN]) + more or "none yet"

@@ -1,4 +1,4 @@
-"""How long caches may still hit what an earlier owner let them read (rule V13).
+"""Quiets: how long caches may still hit what an earlier owner let them read (rule V13).
 
 An owner that dies withdraws nothing. The end of a hold, a return and a hand-off leave no read lease
 behind (V11, V12); only an attested death frees ranges while caches may still hit. So the leader
@@ -22,23 +22,23 @@ NO_QUIET = Instant(0)
 
 
 class Quiets:
-    """When caches of dead owners stop to hit each range of one pool."""
+    """The times at which caches of dead owners stop hitting each range of one pool."""
 
     def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
         self.context = context
         self.table = table
         self.until: RangeMap[Instant] = RangeMap(NO_QUIET)
         self.wake_at = FAR_FUTURE
-        """When something may be granted that was held back."""
+        """When a range that was held back may be granted."""
         if table.reads_ns:
             self.until = RangeMap(self.ends_at(context.took_over_at, table.reads_ns))
 
     def ends_at(self, now: Instant, reads_ns: int) -> Instant:
-        """When volume leases end that were given until now."""
+        """When all volume leases that were given until now have ended."""
         return Instant(now + self.context.timing.on_any_clock(reads_ns))
 
     def on_death(self, now: Instant, incarnation: int, ranges: Iterable[KeyRange]) -> None:
-        """An owner died before its term was over; these were its ranges."""
+        """Note that an owner died before its term was over; these were its ranges."""
         until = self.ends_at(now, self.table.members[incarnation].reads_ns)
         for key_range in ranges:
             for piece, before in list(self.until.within(key_range)):
@@ -56,18 +56,20 @@ class Quiets:
         return timing.on_any_clock(min(left_ns, self.table.reads_ns))
 
     def longest_ns(self, now: Instant) -> int:
-        """How long anything of the pool may be hit that dead owners served."""
+        """The longest time for which anything of the pool that dead owners served may
+        still be hit.
+        """
         return max(max(self.until.values()) - now, 0)
 
     def is_held_back(self, now: Instant, key: Key, incarnation: int) -> bool:
-        """Whether a range is to wait, because that owner does not know what a quiet is."""
+        """Whether a range must wait, because that owner knows no quiets."""
         if self.table.members[incarnation].reads_ns or not self.left_ns(now, key):
             return False
         self.wake_at = min(self.wake_at, self.until[key])
         return True
 
     def is_over(self, now: Instant) -> bool:
-        """Whether something may be granted by now that was held back; said once."""
+        """Whether something that was held back may be granted by now. Says so only once."""
         if now < self.wake_at:
             return False
         self.wake_at = FAR_FUTURE

@@ -13,7 +13,7 @@ from hmac import compare_digest
 from typing import NamedTuple
 
 SECRET_BYTES = 16
-"""Too many to guess; drawn once for each journal, at its first takeover."""
+"""Too many bytes to guess; drawn once for each journal, at its first takeover."""
 _NUMBER_BYTES = 8
 _SEAL_BYTES = 16
 _NUMBERS = 3
@@ -24,12 +24,12 @@ class Receipt(NamedTuple):
 
     leadership: int
     nonce: int
-    """The leader's, drawn once for each leadership (P2)."""
+    """The nonce of the leader, drawn once for each leadership (P2)."""
     lsn: int
 
 
 def sealed(receipt: Receipt, journal: int, secret: bytes) -> bytes:
-    """The bytes of a receipt; none where the journal has no secret, so that anybody could seal."""
+    """The bytes of a receipt; empty if the journal has no secret, since then anybody could seal."""
     if not secret:
         return b""
     body = b"".join(number.to_bytes(_NUMBER_BYTES, "big") for number in receipt)

@@ -1,13 +1,13 @@
 """Renumbering: adjacent ranges of one owner become one entry of the table again.
 
-Ranges are one entry only where owner, number and `since` agree (P11). Each move makes a number, so
-the table would keep growing if keys come and go with their state. Now and then the leader gives one
-new number to neighbours that differ in nothing but their numbers. Their owner is told the old
-numbers too (`Leased.former`) and goes on holding: nothing moves, ends or is lost.
+Ranges are one entry only if owner, number and `since` agree (P11). Each move makes a number, so the
+table would keep growing if keys come and go with their state. Now and then the leader gives one new
+number to neighbours that differ in nothing but their numbers. Their owner is told the old numbers
+too (`Leased.former`) and goes on holding: nothing moves, ends or is lost.
 
 `since` stays as it is. Raising it, so that neighbours with different `since` could be joined too,
-would be wrong: all that was written under a lower number would then count as lost, for lookups and
-for everybody who keeps the number of a lease beside what they store.
+would be wrong: everything written under a lower number would then count as lost, for lookups and
+for all programs that store the number of a lease beside their data.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,9 +23,13 @@ from tenure.protocol.lease.records import Changed
 from tenure.protocol.lease.table import NOBODY, LeaseTable, Right
 
 EVERY_NS = seconds(60)
-"""Between two looks at the whole table: often enough for what moves within a policy's budget."""
+"""The time between two looks at the whole table: often enough for what moves within a policy's
+budget.
+"""
 RUNS_PER_RECORD = 4_096
-"""Changed at once: a push to lookups and an append that are small beside the table."""
+"""The most runs that are changed at once: a push to lookups and an append stay small beside the
+table.
+"""
 
 
 class Renumbering:
@@ -43,10 +47,10 @@ class Renumbering:
         self.publisher = publisher
         self.sessions = sessions
         self.at = Instant(0)
-        """When to look next: with whatever comes then, nobody is woken for it."""
+        """When to look next: at the next message after it, since no wake-up is set for this."""
 
     def advance(self, now: Instant) -> None:
-        """Look whether there are too many entries, where it is time."""
+        """Look whether there are too many entries, if it is time."""
         if now < self.at or len(self.table.rights) <= self.context.fragments:
             return
         self.at = Instant(now + EVERY_NS)
@@ -61,13 +65,15 @@ class Renumbering:
             self.sessions[incarnation].unsettle(self.context)
 
     def _may_change(self, incarnation: int) -> bool:
-        """Whether the owner lists exactly what the table has, and knows what renumbering is."""
+        """Whether the owner lists exactly what the table has, and knows renumbering."""
         session = self.sessions.get(incarnation)
         return session is not None and session.settled and session.knows_former
 
     @staticmethod
     def runs(rights: RangeMap[Right], number: int) -> Iterator[tuple[Entry, int]]:
-        """What could be one entry, under `number`, and how many it is now."""
+        """The entries that could be one, as one under `number`, and how many entries
+        they are now.
+        """
         alike = groupby(rights, key=lambda each: (each[1].owner, each[1].since))
         for (owner, since), group in alike:
             ranges = [key_range for key_range, _ in group]

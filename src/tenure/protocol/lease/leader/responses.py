@@ -1,8 +1,8 @@
 """The answers of a leader to an owner: all that it may hold (P4), or that nothing has changed.
 
-Mostly an owner asks for just what it has and is to keep. Then the answer contains the fingerprint
-of all that it lists; from then on the owner sends that instead of the list, and the answer has no
-list either.
+Usually an owner asks for exactly what it has and is to keep. Then the answer contains the
+fingerprint of all that it lists; from then on the owner sends that instead of the list, and the
+answer has no list either.
 """
 
 from tenure.protocol.lease.causes import joined
@@ -41,8 +41,8 @@ class Responses:
         *,
         is_short: bool,
     ) -> None:
-        """Renew all of `given`, which the table gives the incarnation, and nothing more: in short,
-        if the request was short and there is nothing to add.
+        """Renew all of `given`, which the table gives the incarnation, and nothing more: in short
+        form if the request was short and there is nothing to add.
         """
         seal, timing = self.context.seal, self.context.timing
         if not is_short or self.context.cause or self.addresses.shared:
@@ -75,7 +75,7 @@ class Responses:
         copies: tuple[Copy, ...] = (),
         fingerprint: bytes = b"",
     ) -> None:
-        """List all that the incarnation may hold, and what it is to do with it."""
+        """List everything that the incarnation may hold, with what it is to do with each range."""
         seal, timing = self.context.seal, self.context.timing
         member = self.table.members.get(session.incarnation)
         self.context.send(
@@ -96,7 +96,7 @@ class Responses:
                 cause=joined(session.cause, self.context.cause) if self.context.cause else "",
                 expected=expected,
                 same_address=self.addresses.told_to(session) if self.addresses.shared else "",
-                reads_ns=member.reads_ns if member else 0,  # its last answer: it has left
+                reads_ns=member.reads_ns if member else 0,  # gone: its last answer
                 fingerprint=fingerprint,
             ),
         )

@@ -21,14 +21,14 @@ FULL = (
 TOO_FINE = "it lists more, longer or finer ranges than it was ever told; it joins anew"
 """The refusal of a request that asks for more."""
 CUTS_PER_REQUEST = 1 << 12
-"""Bounds that a leader has not heard of. Owners cut nothing by themselves, so that it meets some of
-an earlier plan at most; and each that it takes keeps it for 0.1 ms."""
+"""The most bounds in a request that the leader has not heard of. Owners cut nothing by themselves,
+so a leader meets at most some bounds of an earlier plan; and each that it takes costs it 0.1 ms."""
 LONGEST_HASHED_BOUND = HASHED_KEY_BYTES + 1
-"""That of the range of a single key."""
+"""The length of the end of a range of a single key."""
 
 
 def wrong_with_join(table: LeaseTable, message: Join) -> str | None:
-    """Why the pool cannot take this owner; None where it can."""
+    """The reason why the pool cannot take this owner; None if it can."""
     why = wrong_with_name(message.name)
     if why is not None:
         return f"{shown(message.name)} cannot be an owner's name: {why}"
@@ -40,9 +40,9 @@ def wrong_with_join(table: LeaseTable, message: Join) -> str | None:
 def cuts_too_much(
     table: LeaseTable, plan: RangeMap[int], told: Sequence[Leased], message: LeaseRequest
 ) -> bool:
-    """Whether to take back what the request does not list would cut the table into too many
-    ranges, at bounds that are too long, or at too many that nobody has named. What owners are told
-    never leads to this; `told` is what this one was told last.
+    """Whether taking back what the request does not list would cut the table into too many ranges,
+    at bounds that are too long, or at too many new bounds. What owners are told never leads to
+    this; `told` lists what this one was told last.
     """
     listed: tuple[RangeItem, ...] = (*message.held, *message.copies)
     bounds = [bound for each in listed for bound in (each.start, each.end) if bound]

@@ -62,21 +62,21 @@ class Session:
         self.sequence = 0
         self.connection: Connection | None = None
         self.cause = ""
-        """Why there is something new for it, until it has been told all."""
+        """The cause of the news for the incarnation, until all of it is told."""
         self.ending = ""
-        """Why it may be gone; nothing once it is heard again."""
+        """The reason why the incarnation may be gone; empty once it is heard again."""
         self.hold_until = hold_until
-        """Nothing of this incarnation is free before, unless it is returned."""
+        """No range of this incarnation is free before this time, unless it is returned."""
         self.heard_at = Instant(0)
-        """When its last request came; 0 while this leader has heard nothing of it."""
+        """When its last request came; 0 while this leader has not heard it."""
         self.proven = False
         """Whether the incarnation has spoken under its number: only then is it worth planning for.
         The join of a process that died meanwhile is numbered too, and would otherwise be dealt
         ranges that it never takes.
         """
         self.planned = False
-        """The plan that holds was made with it in view. One that has been proven since may be given
-        everything by the next plan."""
+        """Whether the present plan was made with it in view. An incarnation that has been proven
+        since may be given everything by the next plan."""
         self.leaving = False
         self.letting_go: tuple[Held, ...] = ()
         """The ranges that its application has not let go of: granting them would be in vain."""
@@ -84,40 +84,40 @@ class Session:
         self.stuck = False
         """Whether it has not let go for so long that others are to have its ranges."""
         self.knows_former = False
-        """Whether what it holds may be renumbered."""
+        """Whether the ranges that it holds may be renumbered."""
         self.poked = False
-        """A poke is on its way; one is enough until the next request."""
+        """Whether a poke is on its way; one is enough until the next request."""
         self.settled = False
         """Whether it has what the plan gives it, and nothing is recalled: its renewals need no
         thought.
         """
         self.recalled: RangeMap[Instant] = RangeMap(NOT_RECALLED)
-        """The deadlines of what it was told to return. A recall that was told is never taken back:
-        the owner has stopped believing, and what was interrupted must not go on (S3)."""
+        """The deadlines of the ranges that it was told to return. A recall that was told is never
+        taken back: the owner has stopped believing, and interrupted work must not go on (S3)."""
         self.orders: RangeMap[Instant] = RangeMap(NOT_ORDERED)
-        """The deadlines of what it was told to hand over. It goes on serving that: an order may be
-        taken back."""
+        """The deadlines of the ranges that it was told to hand over. It goes on serving them, since
+        an order may be taken back."""
         self.untold: RangeMap[bool] = RangeMap(value=False)
-        """The ranges that the table gives it with their state, and that no answer has told yet:
-        that it does not list them says nothing.
+        """The ranges that the table gives it with their state, and that no answer has told yet: a
+        request that does not list them says nothing about them.
         """
         self.renewal: tuple[Leased, ...] = ()
-        """The answer to a settled request that lists just what the table gives it,"""
+        """The leases in the answer to a settled request that lists what the table gives it."""
         self.renewed: tuple[Held, ...] | None = None
-        """which was this when that answer was made; None where it granted something, too."""
+        """The leases that the table gave when that answer was made; None if it granted more."""
         self.report: TierReport | None = None
         """The last report of what it runs beside its leases."""
         self.fingerprint = b""
-        """The fingerprint of what the table gives it, as it was when that was `fingerprinted`."""
+        """The fingerprint of what the table gave it when the table was `fingerprinted`."""
         self.fingerprinted: tuple[Held, ...] | None = None
 
     def take_fingerprint(self, given: tuple[Held, ...], manager_nonce: int) -> None:
-        """That of what the table gives it now."""
+        """The fingerprint of what the table gives it now."""
         self.fingerprinted = given
         self.fingerprint = fingerprint(given, self.owner_nonce, manager_nonce)
 
     def is_in_order(self, sequence: int) -> bool:
-        """Whether a request is newer than all that were taken: a late one lists what is past."""
+        """Whether a request is newer than all that were taken: a late one lists the past."""
         return sequence > self.sequence
 
     def take(
@@ -133,8 +133,9 @@ class Session:
         self.ending = ""
 
     def let_go(self, now: Instant, letting_go: tuple[Held, ...], patience_ns: int) -> bool:
-        """Take what it says its application still has; whether that makes it stuck, or has ended
-        that: an application that hangs keeps its ranges from itself only, others are given them.
+        """Take the list of ranges that its application still has. Returns whether the incarnation
+        became stuck by it, or no longer is. An application that hangs keeps its ranges from itself
+        only: others are given them.
         """
         was_stuck = self.stuck
         self.settled = self.settled and self.letting_go == letting_go
@@ -144,8 +145,8 @@ class Session:
         return self.stuck != was_stuck
 
     def still_has(self, key_range: KeyRange) -> bool:
-        """Whether its application has not let go of something in the range. It may list as many as
-        a message takes, in order, and is asked of each range that it could be granted.
+        """Whether its application has not let go of something in the range. The list has as many
+        ranges as a message takes, in order, and is consulted for each range that could be granted.
         """
         there = self.letting_go
         last = len(there)
@@ -154,7 +155,7 @@ class Session:
         return last > 0 and there[last - 1].range.overlaps(key_range)
 
     def unsettle(self, context: LeaderContext) -> None:
-        """There is something new for it: poke it, unless a poke is on its way."""
+        """Note that there is news for the incarnation: poke it, unless a poke is on its way."""
         self.settled = False
         self.cause = joined(self.cause, context.story())
         if not self.poked:
@@ -162,14 +163,14 @@ class Session:
             context.send(self.connection, Poke(cause=self.cause))
 
     def forget_moves(self, key_range: KeyRange) -> None:
-        """The range is no longer this incarnation's, or is so anew."""
+        """Forget the moves of a range that is no longer this incarnation's, or is so anew."""
         self.recalled.assign(key_range, NOT_RECALLED)
         self.orders.assign(key_range, NOT_ORDERED)
         self.untold.assign(key_range, value=False)
 
     @property
     def is_moving(self) -> bool:
-        """Whether it was told to return or hand over anything, and it has not yet."""
+        """Whether it was told to return or hand over anything, and has not done so yet."""
         return _is_laid(self.recalled) or _is_laid(self.orders) or _is_laid(self.untold)
 
 

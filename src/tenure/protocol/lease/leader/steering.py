@@ -35,9 +35,11 @@ from tenure.protocol.lease.steering_events import (
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 LISTED = 20
-"""Names in an error."""
+"""The most names in an error."""
 NAMED_AT_MOST = 1000
-"""Owners that are cordoned or drained, and pins: all of them are in each record that steers."""
+"""The most owners that are cordoned or drained, and the most pins: each record that steers has all
+of them.
+"""
 
 
 def planning_to_steer(
@@ -67,7 +69,7 @@ def steer(
     work: Planning,
     made: Planned | PlanningFailed,
 ) -> Steered | Impossible | None:
-    """Carry out `command`, or say what it would do; None where it has to be planned anew."""
+    """Carry out `command`, or say what it would do; None if it must be planned anew."""
     table = pool.table
     why_not = _wrong(table, command)
     if why_not is not None:
@@ -120,7 +122,7 @@ def _is_of_the_dead(command: SteeringCommand) -> bool:
 
 
 def _wanted(now: Steering, command: SteeringCommand) -> Steering:
-    """What is to hold with `command`."""
+    """The steering that is to hold with `command`."""
     match command:
         case Drain(owner=owner):
             cordoned = _without(now.cordoned, owner)
@@ -156,16 +158,16 @@ def _without(names: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _present(table: LeaseTable, name: str) -> int:
-    """The incarnation that has the name now; NOBODY where none has."""
+    """The incarnation that has the name now; NOBODY if none has."""
     incarnation, _ = table.numbered.get(name, (NOBODY, 0))
     return incarnation if incarnation in table.members else NOBODY
 
 
-# --- what cannot be -----------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------
 
 
 def _wrong(table: LeaseTable, command: SteeringCommand) -> Impossible | None:
-    """Why it cannot be: it names what there is not, or what cannot be pinned."""
+    """The refusal of a command that names something that does not exist, or cannot be pinned."""
     steering, where = table.steering, f"in the pool {table.pool!r}"
     match command:
         case Uncordon(owner=owner) if owner in (*steering.cordoned, *steering.drained):
@@ -191,7 +193,7 @@ def _wrong(table: LeaseTable, command: SteeringCommand) -> Impossible | None:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The names; the first of them where there are many."""
+    """The names, or the first of them if there are many."""
     found = sorted(names)
     more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
     return (", ".join(found[:LISTED]) or "none yet") + more
@@ -205,7 +207,7 @@ def _too_many(wanted: Steering) -> str:
 
 
 def _in_words(command: SteeringCommand) -> str:
-    """For the log."""
+    """The command in words, for the log."""
     said = asdict(command)
     words = [
         f"{name}={value.hex() if isinstance(value, bytes) else value}"

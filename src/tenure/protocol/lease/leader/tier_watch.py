@@ -10,15 +10,19 @@ from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.reports import TierReport
 
 WRITE_WAITS_SECONDS = 1.0
-"""Caches that are well acknowledge in a round trip."""
+"""A write that waits longer than this is noted: caches that are well acknowledge in a
+round trip.
+"""
 TURN_TAKES_SECONDS = 10.0
-"""As long as a call waits for its turn by default: the next one fails."""
+"""A turn that takes longer than this is noted: a call waits no longer for its turn by default, so
+the next one fails.
+"""
 
 
 def take_report(
     context: LeaderContext, pool: str, session: Session, report: TierReport | None
 ) -> None:
-    """Keep what an owner told of what it runs, and note what has begun or ended."""
+    """Keep an owner's report of what it runs, and note what has begun or ended."""
     before, session.report = session.report, report
     write, wrote = _waiting_write(report), _waiting_write(before)
     if write and not wrote:
@@ -31,7 +35,7 @@ def take_report(
 
 
 def _waiting_write(report: TierReport | None) -> str:
-    """The write that has waited for longest, and for whom; empty where none has waited long."""
+    """The write that has waited longest, and for whom; empty if none has waited long."""
     volume = None if report is None else report.volume
     if volume is None or not volume.waiting:
         return ""

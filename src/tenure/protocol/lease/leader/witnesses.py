@@ -25,10 +25,12 @@ from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import Attest, Attested, Join, Poke, Process
 
 ASKED_AT_ONCE = 3
-"""Witnesses: enough that one of them is not stopped just now, few enough for a machine on which
-hundreds of owners die together."""
+"""The most witnesses that are asked at once: enough that one of them is not stopped at that moment,
+few enough for a machine on which hundreds of owners die together."""
 LOOKS_A_RENEWAL = 4
-"""How often they are asked again, once the first hurried rounds have shown nothing."""
+"""How often in a renewal's time they are asked again, once the first hurried rounds have shown
+nothing.
+"""
 HURRY = 16
 """How much sooner the second round comes than the last ones: a process closes its sockets a moment
 before it is gone. Each pause is twice the one before."""
@@ -46,7 +48,7 @@ class Witness(NamedTuple):
     nonce: int
     process: Process
     is_joining: bool
-    """It waits for the suspect's name, and has not shown that it is an owner."""
+    """Whether it waits for the suspect's name, and has not shown that it is an owner."""
 
 
 class Suspect:
@@ -70,13 +72,13 @@ class Suspect:
         self.session = session
         self.process = process
         self.sequence = session.sequence
-        """Of its last request before it was suspected."""
+        """The number of its last request before it was suspected."""
         self.ask_at = now
         self.pause_ns = 0
         self.turn = 0
         self.asked: dict[Connection, Witness] = {}
         self.dies_at = FAR_FUTURE
-        """When it has had the time to object."""
+        """When it has had time to object."""
         self.accuser: Witness | None = None
 
     @property
@@ -96,16 +98,20 @@ class Witnesses:
         self.overdue_ns = context.timing.renew_ns * 3 // 2
         self._suspects: dict[tuple[str, int], Suspect] = {}
         self.wake_at = FAR_FUTURE
-        """When something is due next, or sooner."""
+        """When the next thing is due, or sooner."""
         self._look_at = FAR_FUTURE
-        """When to look for owners that have missed a renewal; never, while nobody can be asked."""
+        """When to look for owners that have missed a renewal; never while no witness
+        can be asked.
+        """
         if any(member.process for pool in pools.values() for member in pool.table.members.values()):
             self.wake_at = self._look_at = Instant(now + self.overdue_ns)
 
     # --- whom to suspect ---
 
     def on_joined(self, now: Instant, connection: Connection, pool: Pool, message: Join) -> None:
-        """A join was taken, or refused because of its name: then ask it about its predecessor."""
+        """Take a join, or one that was refused because of its name: then ask its owner about its
+        predecessor.
+        """
         if message.process is None:
             return
         if self._look_at == FAR_FUTURE:
@@ -120,7 +126,7 @@ class Witnesses:
             self._ask(suspect, Witness(connection, nonce, message.process, is_joining=True))
 
     def on_disconnected(self, now: Instant, connection: Connection) -> None:
-        """A connection broke: whoever had it is suspected from now on."""
+        """Suspect the owner whose connection broke."""
         for pool in self.pools.values():
             for session in list(pool.sessions.values()):
                 if session.connection == connection:
@@ -129,7 +135,7 @@ class Witnesses:
                     self._suspect(now, pool, session)
 
     def _suspect(self, now: Instant, pool: Pool, session: Session) -> Suspect | None:
-        """Suspect `session`, as far as anybody can be asked about it."""
+        """Suspect `session`, if any witness can be asked about it."""
         key = pool.table.pool, session.incarnation
         known = self._suspects.get(key)
         if known is not None and known.is_suspect:
@@ -171,7 +177,9 @@ class Witnesses:
         self.wake_at = min(self._look_at, *asks, FAR_FUTURE)
 
     def _places(self) -> dict[tuple[str, int, int], list[Witness]]:
-        """Every owner that can be asked, and has shown that it lives, by where it looks from."""
+        """Every owner that can be asked and has shown that it lives, by the place from which it
+        looks.
+        """
         places: dict[tuple[str, int, int], list[Witness]] = {}
         for pool in self.pools.values():
             for session in pool.sessions.values():
@@ -183,7 +191,7 @@ class Witnesses:
         return places
 
     def _ask_some(self, now: Instant, suspect: Suspect, beside: list[Witness]) -> None:
-        """Ask the next few, and others or the same again after a while."""
+        """Ask the next few witnesses, and others or the same ones again after a while."""
         able = [witness for witness in beside if may_attest(witness.process, suspect.process)]
         for i in range(min(ASKED_AT_ONCE, len(able))):
             self._ask(suspect, able[(suspect.turn + i) % len(able)])
@@ -210,7 +218,7 @@ class Witnesses:
     # --- answers ---
 
     def on_attested(self, now: Instant, connection: Connection, message: Attested) -> None:
-        """Free the ranges of the dead owner, if the witness was asked about just that owner."""
+        """Free the ranges of the dead owner, if the witness was asked about exactly that owner."""
         suspect = self._named_by(message)
         witness = suspect.asked.get(connection) if suspect else None
         if suspect is None or witness is None or not self._is_from(witness, message):
@@ -229,7 +237,7 @@ class Witnesses:
             self._end(now, suspect)
 
     def _end(self, now: Instant, suspect: Suspect) -> None:
-        """It has not objected, or could not: its ranges are free."""
+        """Free the ranges of a suspect that has not objected, or could not."""
         suspect.dies_at = FAR_FUTURE
         accuser, suspect.accuser = suspect.accuser, None
         if not suspect.is_suspect or accuser is None:
@@ -239,20 +247,26 @@ class Witnesses:
             self.context.send(accuser.connection, Poke(cause=self.context.cause))
 
     def _named_by(self, message: Attested) -> Suspect | None:
-        """The suspect that the message is about: that very incarnation and process, or nobody."""
+        """The suspect that the message is about, with that incarnation and process; None if there
+        is none.
+        """
         suspect = self._suspects.get((message.pool, message.incarnation))
         if suspect is None or suspect.process != message.process:
             return None
         return suspect if suspect.is_suspect else None
 
     def _is_from(self, witness: Witness, message: Attested) -> bool:
-        """Whether it was sealed by whom was asked, under this leadership (P2, P9)."""
+        """Whether the message was sealed by the witness that was asked, under this leadership (P2,
+        P9).
+        """
         is_itself = message.owner_nonce == witness.nonce and message.witness == witness.process
         is_ours = message.manager_nonce == self.context.seal.nonce
         return is_ours and is_itself
 
     def _note_not_taken(self, message: Attested) -> None:
-        """Several are asked at once; all but the first come when there is nothing left to free."""
+        """Note an attestation that was not taken. Several witnesses are asked at once, and all
+        answers but the first come when there is nothing left to free.
+        """
         pool = self.pools.get(message.pool)
         is_late = pool is not None and message.incarnation not in pool.sessions
         kind = LeaderKind.LATE_ATTESTATION if is_late else LeaderKind.REFUSED_ATTESTATION

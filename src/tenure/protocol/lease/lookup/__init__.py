@@ -1,1 +1,1 @@
-"""The decisions of a lookup: where keys are, and what was lost."""
+"""The decisions of a lookup: where keys are, and which state was lost."""

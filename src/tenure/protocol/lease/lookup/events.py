@@ -31,9 +31,9 @@ class LookupView(msgspec.Struct, frozen=True, kw_only=True):
     lsn: int
     in_contact: bool
     is_searching: bool
-    """Whether a leader is being looked for."""
+    """Whether it is looking for a leader."""
     hold_ns: int
-    """How long a manager waits for an owner that is gone, as it says."""
+    """How long a manager says that it waits for an owner that is gone."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ LookupEvent: TypeAlias = ManagerSaid[ToLookup] | ManagerLost | ManagersNamed
 
 
 class RoutingTable(msgspec.Struct, frozen=True):
-    """The server of each range. Out of contact, nobody serves any (P17)."""
+    """The server of each range. Out of contact, no range has a server (P17)."""
 
     starts: tuple[Key, ...]
     addresses: tuple[str | None, ...]

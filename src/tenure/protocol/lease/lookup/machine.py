@@ -1,7 +1,8 @@
-"""The lookup machine: a copy of the lease table, kept up, and what was lost since (Centrifuge 2.2).
+"""The lookup machine: a copy of the lease table, kept up to date, and the losses since (Centrifuge
+2.2).
 
 It asks the manager every few seconds what changed since its LSN, and takes the changes pushed in
-between. It compares what it knew with what it is told now, and so finds what was lost: every range
+between. It compares its former knowledge with the news, and so finds what was lost: every range
 that it knew under a number below the present `since` (P16). The paper's flag on the last change
 would miss losses when a lookup was away for long; this comparison misses none.
 
@@ -55,18 +56,18 @@ from tenure.protocol.lease.timing import PAPER
 
 NONCE_LIMIT = 1 << 63
 FIRST_SYNC_NS = 1_000 * MILLISECOND_NS
-"""The time between syncs until a manager tells it."""
+"""The time between syncs until a manager tells another."""
 SHORTEST_SYNC_NS = 100 * MILLISECOND_NS
-"""Whatever a manager says."""
+"""The shortest time between syncs, whatever a manager says."""
 LONGEST_HOLD_NS = PAPER.hold_ns
-"""The longest hold, if a manager does not tell how long it waits for an owner that is gone."""
+"""The longest hold, if no manager tells how long it waits for an owner that is gone."""
 ANSWERS_A_SYNC = 4
 """How often a sync is repeated, with a new number, before all managers are asked."""
 FEW_OWNERS = 64
 """The number of owners up to which none is worth forgetting."""
 NO_JOURNAL = 0
 UNKNOWN = 0
-"""The number of what was never known: below every `since`, and never signalled as lost."""
+"""The number of ranges that were never known: below every `since`, and never signalled as lost."""
 
 
 class Known(NamedTuple):
@@ -92,7 +93,7 @@ class LookupMachine:
         self.kind: PoolKind | None = None
         self._table: RangeMap[Known] = RangeMap(Known(NOBODY, UNKNOWN))
         self._columns: TableColumns | None = None
-        """The first table, until what it says of single ranges is asked."""
+        """The first table, until it is asked about single ranges."""
         self.owners: dict[int, OwnerInfo] = {}
         self._most_owners = FEW_OWNERS
         self.in_contact = False
@@ -193,7 +194,7 @@ class LookupMachine:
 
     def _ask_all(self, now: Instant) -> None:
         self._sync(now, self.config.managers)
-        # Contact must not be lost by a slow search; where it is, a hasty one would hear nothing.
+        # A slow search must not cost contact; once contact is lost, a hasty one would hear nothing.
         longest_ns = self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS
         self.search.asked(now, longest_ns, self._patience.needed_ns)
 
@@ -268,7 +269,7 @@ class LookupMachine:
         self.in_contact = True
 
     def _meet_journal(self, message: SyncResponse) -> None:
-        """Another history: nothing known under the old one can be compared with it (P22)."""
+        """Meet another history: nothing known under the old one can be compared with it (P22)."""
         self.journal = message.journal
         self.leadership = 0
         self.lsn = 0
@@ -277,7 +278,9 @@ class LookupMachine:
         self._table = RangeMap(Known(NOBODY, UNKNOWN))
 
     def _on_changes(self, now: Instant, manager: str, message: Changes) -> None:
-        """Take what is pushed if it follows on what is known; otherwise ask for what is between."""
+        """Take what is pushed if it follows on what is known; otherwise ask for the changes
+        between.
+        """
         if manager != self.manager or message.pool != self.config.pool or not self.in_contact:
             return
         if message.journal != self.journal or message.leadership != self.leadership:
@@ -348,7 +351,7 @@ class LookupMachine:
         self._note_first(message, columns.ranges)
 
     def _take_first(self, message: SyncResponse | Changes) -> None:
-        """There is nothing to compare it with, and nothing can be lost."""
+        """Take the first table: there is nothing to compare it with, and nothing can be lost."""
         entries = message.entries
         known = [Known(entry.owner, entry.number, entry.since) for entry in entries]
         self._table = RangeMap.at_starts([entry.start for entry in entries], known)
@@ -361,7 +364,7 @@ class LookupMachine:
         self._actions.append(Noted(LookupKind.CHANGED, self.config.pool, detail, message.cause))
 
     def _forget_owners(self) -> None:
-        """Drop those that no longer have anything, whenever they may be half of all."""
+        """Drop owners that no longer have anything, once they may be half of all owners."""
         if len(self.owners) > self._most_owners:
             present = {known.owner for known in self.table.values()}
             self.owners = {i: owner for i, owner in self.owners.items() if i in present}
@@ -376,7 +379,9 @@ class LookupMachine:
         ]
 
     def _lose_contact(self) -> None:
-        """Everything may be lost. The numbers are kept, to be compared on return (P17)."""
+        """Signal the loss of everything, since it may be lost. The numbers are kept, to be compared
+        on return (P17).
+        """
         bound = in_seconds(self.contact_ns)
         self._note(
             LookupKind.OUT_OF_CONTACT,
@@ -433,7 +438,9 @@ class LookupMachine:
 
 
 def _is_whole(entries: tuple[Entry, ...]) -> bool:
-    """Whether they cover every key, each beginning where the last ends, as a whole table does."""
+    """Whether the entries cover every key, each beginning where the last ends, as a whole table
+    does.
+    """
     position: Key | None = WHOLE.start
     for entry in entries:
         if entry.start != position:
@@ -443,11 +450,11 @@ def _is_whole(entries: tuple[Entry, ...]) -> bool:
 
 
 def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tuple[KeyRange, Entry]]:
-    """What holds after all of `entries` were laid, one over another.
+    """The entries that hold after all of `entries` were laid one over another.
 
-    What one brought and another took back is nothing to tell: the last `since` tells all that was
-    lost. And a push may begin with changes that are known already; taken one by one, these would
-    put the past in the table's place, and the present would seem to be a loss.
+    A change that one entry brought and another took back need not be told: the last `since` tells
+    all that was lost. A push may also begin with changes that are known already. Taken one by one,
+    these would put the past in the table's place, and the present would seem to be a loss.
     """
     if not overlapping or not _overlap(entries):
         return [(entry.range, entry) for entry in entries]
@@ -458,7 +465,7 @@ def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tupl
 
 
 def _overlap(entries: tuple[Entry, ...]) -> bool:
-    """Whether any two are about the same key."""
+    """Whether any two entries are about the same key."""
     in_order = sorted(entries, key=attrgetter("start"))
     return any(
         before.end is None or before.end > after.start for before, after in pairwise(in_order)

@@ -1,4 +1,4 @@
-"""What a lookup tells of itself."""
+"""The kinds of notes that a lookup makes."""
 
 from enum import unique
 
@@ -7,7 +7,7 @@ from tenure.base.noted import Level, NotedKind
 
 @unique
 class LookupKind(NotedKind):
-    """All of it."""
+    """All kinds of a lookup's notes."""
 
     IN_CONTACT = "in contact", Level.INFO
     OUT_OF_CONTACT = "out of contact", Level.WARNING
