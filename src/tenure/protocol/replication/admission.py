@@ -262,7 +262,7 @@ class Mutation:
 def refusal_of(
     attempt: Attempt, record: RowRecord, horizon: int, now: int, *, was_here: bool = True
 ) -> Refused | None:
-    """Why the replica refuses the attempt, whatever it writes; None if it does not."""
+    """The reason why the replica refuses the attempt, whatever it writes; None if it does not."""
     number, time = attempt.version
     if not may_write(number, attempt.journal, record):
         return Outranked(record.fence, record.journal)

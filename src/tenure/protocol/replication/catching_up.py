@@ -95,7 +95,9 @@ class CatchingUp:
         self.begin(now)
 
     def on_topology(self, now: Instant) -> None:
-        """There is another one, and this step goes on: what was not answered is asked in it."""
+        """Take a new topology in which this step goes on: questions without an answer are asked in
+        it.
+        """
         for comparison in self._running:
             comparison.ask(now)
 

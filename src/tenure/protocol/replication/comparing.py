@@ -37,7 +37,9 @@ from tenure.protocol.topology.records import NodeId
 
 PARTS_AT_ONCE = 8
 PLACES_AT_ONCE = 8
-"""Whose rows are listed in one message: some hundreds where a range has ten million rows."""
+"""The most places whose rows are listed in one message: some hundreds if a range has ten million
+rows.
+"""
 Part: TypeAlias = Callable[[Instant], None]
 Heard: TypeAlias = Callable[[Instant, NodeId, Any], None]
 
@@ -71,7 +73,7 @@ class Comparing:
         self.differing = 0
         """Rows that were not the same."""
         self.bytes = 0
-        """About as many were sent, both ways, to find them."""
+        """The approximate number of bytes that were sent, both ways, to find them."""
 
     # --- running ---
 

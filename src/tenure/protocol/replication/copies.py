@@ -49,7 +49,7 @@ class FillingPart(msgspec.Struct, frozen=True, array_like=True):
     range: KeyRange
     mark: CopyMark = CopyMark()
     bytes: int = 0
-    """That were copied."""
+    """The number of bytes that were copied."""
     is_done: bool = False
 
 

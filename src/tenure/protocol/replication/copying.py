@@ -33,12 +33,12 @@ PIECES_AT_ONCE = 2
 there.
 """
 AGAIN_NS = SECOND_NS
-"""After which something is tried again."""
+"""The pause after which something is tried again."""
 BUSY_NS = 20 * MILLISECOND_NS
-"""After which a piece is written again that the disk has refused: it refuses for as long as it
-takes to write some megabytes."""
+"""The pause after which a piece that the disk has refused is written again: it refuses for as long
+as it takes to write some megabytes."""
 TURN_NS = MILLISECOND_NS
-"""Between two steps of a wipe, in which requests have their turn."""
+"""The pause between two steps of a wipe, in which requests have their turn."""
 BURST_NS = 50 * MILLISECOND_NS
 """How far a copy may be ahead of its rate."""
 CUT_BYTES = 8
@@ -53,7 +53,7 @@ class Lane(msgspec.Struct):
     source: NodeId
     deadline: Instant
     piece: TakePiece | None = None
-    """When it is here, and is to be written."""
+    """The piece that has arrived and is to be written."""
 
 
 class Copying:
@@ -201,7 +201,7 @@ class Copying:
     # --- time, and other topologies ---
 
     def on_topology(self, now: Instant) -> None:
-        """There is another one, and this step goes on: pieces are asked for in its version."""
+        """Take a new topology in which this step goes on: pieces are asked for in its version."""
         self._forget()
         if self._context.filling.began == self.version:
             self._go_on(now)

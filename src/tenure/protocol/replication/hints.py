@@ -33,7 +33,7 @@ class Hint(NamedTuple):
     """A write for a node."""
 
     key: bytes
-    """Under which it is on the disk: the node, and a number."""
+    """The key under which it is on the disk: the node, and a number."""
     asked: WriteRow
     size: int
 

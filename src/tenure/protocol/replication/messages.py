@@ -1,4 +1,4 @@
-"""What clients, coordinators and replicas say to each other.
+"""The messages between clients, coordinators and replicas.
 
 A client asks any node, which coordinates: it asks the replicas, and answers. Each answer repeats
 the number that the asker gave to the request. A message between nodes names its cluster, its sender
@@ -25,7 +25,9 @@ from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Top
 
 TableName: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 FailedWhy = Literal["too few replicas", "unknown", "overloaded", "no such table", "unavailable"]
-"""Nothing was sent; nobody knows; nothing was begun; nothing was begun; no quorum answered."""
+"""In this order: nothing was sent; the outcome is unknown; nothing was begun, twice; no quorum
+answered.
+"""
 
 
 class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
@@ -240,7 +242,9 @@ class StateMerged(BetweenNodes, frozen=True, kw_only=True):
     """The merged state is durable."""
 
     wants_whole: bool = False
-    """Nothing was taken: the row was adopted later than here, so all of it is needed."""
+    """Whether nothing was taken, because the row was adopted later than here, so that all of it is
+    needed.
+    """
 
 
 class PromiseFence(BetweenNodes, frozen=True, kw_only=True):

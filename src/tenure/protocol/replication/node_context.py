@@ -1,4 +1,6 @@
-"""What the parts of a node's machine share: who it is, the topology, the store, and the others."""
+"""The context that the parts of a node's machine share: its identity, the topology, the store, and
+the other nodes.
+"""
 
 import heapq
 from collections import deque
@@ -46,7 +48,7 @@ class Wakes(Protocol):
 
     @property
     def wake_at(self) -> Instant:
-        """When that is."""
+        """When the part next has something to do."""
         ...
 
     def advance(self, now: Instant) -> None:
@@ -58,7 +60,7 @@ class Waits(Protocol):
     """The requests that go on under another topology."""
 
     def on_topology(self, now: Instant) -> None:
-        """There is another one."""
+        """Take a new topology."""
         ...
 
 
@@ -116,7 +118,7 @@ class NodeContext:
 
     @property
     def wake_at(self) -> Instant:
-        """When something is due next."""
+        """When the next thing is due."""
         alarms = self._alarms
         while alarms and alarms[0][2].wake_at != alarms[0][0]:
             heapq.heappop(alarms)

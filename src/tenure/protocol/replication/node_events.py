@@ -24,23 +24,25 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     spare_ns: int = seconds(0.5)
     """A read asks no more replicas than it needs, and after so long the others."""
     hint_ns: int = seconds(10)
-    """Between two tries to hand over hints."""
+    """The time between two attempts to hand over hints."""
     repair_ns: int = seconds(60)
-    """Between two rounds in which replicas are compared."""
+    """The time between two rounds in which replicas are compared."""
     repair_bytes_a_second: int = 16 << 20
     """The most bytes a second that comparing and mending may take."""
     lag_us: int = HORIZON_LAG_US
     """How old a tombstone becomes before it may go."""
     most_requests: int = 1_000
-    """That are coordinated at once."""
+    """The most requests that are coordinated at once."""
     most_hints: int = 100_000
     most_hint_bytes: int = 64 << 20
     filling: FillingRecord = FillingRecord()
     """The record that was kept of the node's filling."""
     copy_parts: int = 64
-    """Into so many parts is what a node gains divided, so that several are copied at once."""
+    """The number of parts into which a node divides what it gains, so that several are copied at
+    once.
+    """
     piece_bytes: int = 1 << 20
-    """After so many a piece ends with its row."""
+    """The size in bytes at which a piece ends, with the row in which it is reached."""
     copy_bytes_a_second: int = 100_000_000
     """A copy is no faster: requests need the disks, too."""
 

@@ -57,7 +57,7 @@ class Cursors(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True, array_like=True):
-    """Which part of an order is asked for: bounds as bytes, in the direction of that order."""
+    """The part of an order that is asked for: bounds as bytes, in the direction of that order."""
 
     first: int
     start: bytes | None = None

@@ -203,7 +203,7 @@ class Reading(ReplicaRequest):
     # --- end ---
 
     def on_deadline(self, now: Instant) -> None:
-        """No quorum has answered."""
+        """Fail, because no quorum has answered."""
         self._end_with(now, "unavailable")
 
     def _end_with(self, now: Instant, found: Found) -> None:

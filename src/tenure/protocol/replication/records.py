@@ -1,4 +1,4 @@
-"""What a replica keeps of a row as a whole, beside its columns."""
+"""The records that a replica keeps of a row as a whole, beside its columns."""
 
 import msgspec
 
@@ -24,7 +24,7 @@ class RowRecord(msgspec.Struct, array_like=True, gc=False):
     adopted: int = 0
     """The lease number of the adoption whose state the row has (R21)."""
     attempt: int = 0
-    """Which attempt of that adoption it was."""
+    """The number of the attempt in that adoption."""
     promised: int = 0
     """The highest attempt of an adoption under the lease number `fence` that has been here."""
 

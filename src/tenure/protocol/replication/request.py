@@ -31,7 +31,7 @@ class ReplicaRequest:
 
     @property
     def wake_at(self) -> Instant:
-        """When something is due next."""
+        """When the next thing is due."""
         return self._wake_at
 
     @wake_at.setter
@@ -52,7 +52,7 @@ class ReplicaRequest:
 
     @abstractmethod
     def on_deadline(self, now: Instant) -> None:
-        """Not enough replicas answered in time."""
+        """Fail, because not enough replicas answered in time."""
 
     def on_time(self, now: Instant) -> None:
         """It is time to look again; the deadline is still to come."""
@@ -97,7 +97,7 @@ class ReplicaRequest:
         self.on_topology(now)
 
     def on_topology(self, now: Instant) -> None:
-        """There is another topology: begin anew, if that was waited for."""
+        """Take a new topology: begin anew, if the request waited for one."""
         if self.is_over or self.context.topology.version == self.version:
             return
         self._wait_no_more()

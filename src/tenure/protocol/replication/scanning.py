@@ -31,7 +31,7 @@ from tenure.protocol.topology.records import NodeId, Replicas
 from tenure.protocol.topology.tables import RowKind
 
 ROWS_AT_ONCE = 16
-"""That are read side by side."""
+"""The most rows that are read side by side."""
 
 
 class Scanning(ClientRequestUnderWay):
@@ -207,12 +207,14 @@ class Scanning(ClientRequestUnderWay):
         self.end()
 
     def on_deadline(self, now: Instant) -> None:
-        """Not all replicas answered in time."""
+        """Fail, because not all replicas answered in time."""
         del now
         self.fail("unavailable")
 
     def on_topology(self, now: Instant) -> None:
-        """While a piece is listed, list it anew; the reading of a row sees to itself."""
+        """Take a new topology: a piece that is being listed is listed anew. The reading of a row
+        takes the topology itself.
+        """
         if self._piece is not None:
             super().on_topology(now)
 

@@ -47,7 +47,7 @@ class RangeUpkeep:
         self._heard: dict[NodeId, int] = {}
         self._on_all: Callable[[Instant], None] = self._promise
         self._time = 0
-        """That is being sealed; 0 where nothing is."""
+        """The time that is being sealed; 0 if none is."""
         self._comparing: Comparing | None = None
         self._to_compare: list[tuple[NodeId, str]] = []
         self.wake_at = FAR_FUTURE
@@ -194,7 +194,7 @@ class RangeUpkeep:
             self._then(now, self)
 
     def end(self, now: Instant) -> None:
-        """Nothing more comes of it."""
+        """End the sealing: nothing more comes of it."""
         self.is_over = True
         self._forget()
         if self._comparing is not None:

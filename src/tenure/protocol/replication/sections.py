@@ -31,7 +31,7 @@ class SectionQuestion(msgspec.Struct, frozen=True, array_like=True, kw_only=True
     super: bytes | None = None
     names: tuple[bytes, ...] = ()
     part: Slice | None = None
-    """None: the columns of those names."""
+    """The part that is asked for; None stands for the columns of those names."""
     lists_supers: bool = False
     """The page is of super columns, by their names alone."""
 
@@ -53,7 +53,7 @@ class SectionPart(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
         return max(self.markers)
 
     def without_known(self, sealed: int) -> "SectionPart":
-        """Without what says that something was deleted, where everybody knows that (R23)."""
+        """The section without markers of deletion that everybody knows (R23)."""
         first, second, third = self.markers
         return SectionPart(
             markers=(_above(first, sealed), _above(second, sealed), _above(third, sealed)),

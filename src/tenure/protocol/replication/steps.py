@@ -320,7 +320,7 @@ class HorizonRaised(msgspec.Struct, frozen=True):
 
 
 class RangeWiped(msgspec.Struct, frozen=True):
-    """Nothing is left there, if that is all."""
+    """A part of a range was wiped; if that was all, nothing is left there."""
 
     is_all: bool = True
 

@@ -32,7 +32,7 @@ from tenure.protocol.topology.messages import RangeTended, RangeWeight
 from tenure.protocol.topology.records import NodeId, Replicas
 
 BUSY = 0.5
-"""Above this share of the requests that there may be, a round waits."""
+"""The share of the most requests above which a round waits."""
 
 
 class RangeReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ _PAIR = Struct(">QQ")
 
 
 class Version(NamedTuple):
-    """When something was written, and under which lease number: 0 if no lease is needed."""
+    """The time of a write, and its lease number, which is 0 if no lease is needed."""
 
     number: int
     time: int
@@ -27,7 +27,7 @@ class Version(NamedTuple):
 
 
 NEVER = Version(0, 0)
-"""Before every write: a marker that hides nothing."""
+"""The version before every write: a marker that hides nothing."""
 
 
 def version_of(packed: bytes) -> Version:

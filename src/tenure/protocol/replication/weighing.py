@@ -34,7 +34,7 @@ class RequestSample:
         self._kept: list[Position] = []
 
     def add(self, at: Position) -> None:
-        """There was a request for a row at this position."""
+        """Count a request for a row at this position."""
         self._count += 1
         if self._count % self._every == 0:
             self._kept.append(at)

@@ -1,4 +1,5 @@
-"""Consistent caches: what a client holds of a server's objects, and until when (Volume Leases).
+"""Consistent caches: a client holds copies of a server's objects, each until a known time (Volume
+Leases).
 
 A client answers a read from its own memory while two leases run: the object's, which is long, and
 the volume's, which is short and shared by all objects of one server. A server writes once every

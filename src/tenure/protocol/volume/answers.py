@@ -1,4 +1,4 @@
-"""The answers of a server to readers: leases, objects, and who is on record.
+"""The answers of a server to readers: leases, objects, and places on record.
 
 Every message that gives a volume lease is made here, with all that its reader has not acknowledged
 (V4).
@@ -45,13 +45,15 @@ class Answers:
     def find_reader(
         self, message: Renew | Fetch | Acknowledge | Write | Bye
     ) -> ReaderRecord | None:
-        """The reader that a message is of, under the present epoch and its present number (V2)."""
+        """The reader to which a message belongs, under the present epoch and its present number
+        (V2).
+        """
         if message.epoch != self.context.epoch or self.context.epoch == 0:
             return None
         return self.context.readers.find(message.client, message.reader)
 
     def answer_unknown(self, message: Renew | Fetch | Acknowledge | Write | Bye) -> None:
-        """A client that is not on record reconnects (V8)."""
+        """Tell a client that is not on record to reconnect (V8)."""
         if isinstance(message, Acknowledge | Bye):
             return
         self.context.note(VolumeServerKind.NOT_ON_RECORD, str(message.client))
@@ -63,7 +65,7 @@ class Answers:
             )
 
     def is_here(self, message: Fetch | Write) -> bool:
-        """Whether the object is served here; if not, that is the answer."""
+        """Whether the object is served here. If not, answer so."""
         if self.context.served[message.key] is not None:
             return True
         self.context.tell(
@@ -91,7 +93,7 @@ class Answers:
         self.context.tell(message.client, answer)
 
     def on_renew(self, now: Instant, reader: ReaderRecord, message: Renew) -> None:
-        """Another volume lease."""
+        """Give another volume lease."""
         if now < reader.muted_until:
             self.context.refuse(message, "mute", again_ns=reader.muted_until - now)
             return
@@ -109,7 +111,7 @@ class Answers:
         self.context.tell(message.client, answer)
 
     def on_fetch(self, now: Instant, reader: ReaderRecord, message: Fetch) -> None:
-        """An object: from the store, unless the client has it already."""
+        """Answer with an object: from the store, unless the client has it already."""
         if not self.is_here(message):
             return
         key = message.key
@@ -206,7 +208,9 @@ class Answers:
         self.context.tell(asked.client, answer)
 
     def answer_write(self, now: Instant, writer: Writer, ended: BodyEnded) -> None:
-        """The body of a client's write has ended: the answer fills its entry (V9)."""
+        """Answer a client's write whose body has ended: the answer fills the client's
+        entry (V9).
+        """
         reader = self.context.readers.find(writer.client, writer.reader)
         if reader is None:
             return
@@ -233,5 +237,5 @@ class Answers:
         self.context.tell(writer.client, answer)
 
     def answer_failed(self, writer: Writer) -> None:
-        """The body of a client's write will not run."""
+        """Answer a client's write whose body will not run."""
         self.context.tell(writer.client, Elsewhere(client=writer.client, sequence=writer.sequence))

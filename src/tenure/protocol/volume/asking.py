@@ -1,4 +1,4 @@
-"""What a client asks of servers, and when: fetches, renewals, and a place on record.
+"""The questions of a client to servers: fetches, renewals, and requests for a place on record.
 
 Every question has a number that rises. One that is not answered in time is asked again, under a new
 number, and only the newest counts (V2).
@@ -55,7 +55,7 @@ class Asks:
         return found
 
     def answers(self, asking: Question, sequence: int) -> bool:
-        """Whether that is the number of this question, which is the newest of its kind (V2)."""
+        """Whether that is the number of this question, and the newest of its kind (V2)."""
         return asking.sequence == sequence
 
     def is_newest(self, contact: Contact, sequence: int) -> bool:
@@ -76,7 +76,7 @@ class Asks:
     # --- entries ---
 
     def remember(self, key: Key, contact: Contact, until: Instant, as_of: AsOf) -> None:
-        """A new entry, in the place of the one that is there."""
+        """A new entry, which replaces the present one."""
         self.entries[key] = Remembered(contact.server, contact.reader, until, as_of)
 
     def is_hit(self, now: Instant, key: Key) -> bool:
@@ -88,14 +88,16 @@ class Asks:
         return contact is not None and contact.reader == entry.reader and contact.runs(now)
 
     def doubt(self, keys: tuple[Key, ...]) -> None:
-        """Keep these only to ask about."""
+        """Keep these entries only to ask about them."""
         for key in keys:
             self.entries[key].is_live = False
         if keys:
             self._actions.append(DoubtEntries(keys))
 
     def doubt_all(self, contact: Contact) -> None:
-        """No entry of this server is live any longer, and its volume lease has ended (V8)."""
+        """Doubt all entries of this server: none is live any longer, and its volume lease has ended
+        (V8).
+        """
         if contact.reader == NOBODY:
             return
         live = (each for each in self.entries.items() if each[1].is_live)
@@ -107,7 +109,7 @@ class Asks:
     # --- reading ---
 
     def serve(self, now: Instant, key: Key, ticket: int) -> None:
-        """A reader wants an object."""
+        """Serve a reader that wants an object."""
         if self.is_hit(now, key):
             self.tell_hit((ticket,), key)
             return
@@ -126,14 +128,14 @@ class Asks:
         self.send_fetch(now, flight)
 
     def audit(self, now: Instant, key: Key) -> None:
-        """Have a hit judged: its server reads the object, whatever it knows of it."""
+        """Have a hit judged: the server reads the object, whatever it knows of it."""
         if self.is_hit(now, key) and key not in self.fetches.flights:
             flight = self.fetches.flights[key] = Flight(key, now)
             flight.audited = self.entries[key]
             self.send_fetch(now, flight)
 
     def _wait_for_lease(self, now: Instant, contact: Contact, flight: Flight) -> None:
-        """Only the volume lease is over: its renewal serves all entries at once."""
+        """Whether only the volume lease is over: its renewal serves all entries at once."""
         flight.server = contact.server
         flight.retry_at = Instant(now + self.config.retry_ns)
         self.fetches.due_by(flight.retry_at)
@@ -141,19 +143,19 @@ class Asks:
         self.get_lease(now, contact)
 
     def tell_hit(self, tickets: tuple[int, ...], key: Key) -> None:
-        """The entry may be taken."""
+        """Tell the readers that the entry may be taken."""
         self._actions.append(TellReaders(tickets, key, "hit", b"", self.entries[key].as_of))
 
     def patience_ends(self, flight: Flight) -> Instant:
-        """When its readers are told that nobody answers (V19)."""
+        """When the waiting readers are told that no server answers (V19)."""
         return Instant(flight.asked_at + self.config.patience_ns)
 
     def send_fetch(self, now: Instant, flight: Flight) -> None:
         """Ask for an object; first ask for a place on record, if needed."""
         server = self.routes[flight.key]
         flight.server = server or ""
-        # Each time later: where a server is slow, asking again makes it slower, and whatever it has
-        # answered meanwhile does not count any more.
+        # The pause grows each time: asking a slow server again makes it slower, and an answer that
+        # it has sent meanwhile no longer counts.
         flight.retry_at = Instant(now + max(self.config.retry_ns, now - flight.asked_at))
         self.fetches.due_by(min(flight.retry_at, self.patience_ends(flight)))
         if server is None:
@@ -200,7 +202,7 @@ class Asks:
             self.renew(now, contact)
 
     def renew(self, now: Instant, contact: Contact) -> None:
-        """Another volume lease, and object leases for entries that are used."""
+        """Ask for another volume lease, and for object leases on entries that are used."""
         listed = self._listed(contact.keys_used)
         asking = Question(self.next_sequence(), now, tuple(each.key for each in listed))
         contact.renewing = asking
@@ -216,7 +218,7 @@ class Asks:
         self._actions.append(TellServer(contact.server, message))
 
     def reconnect(self, now: Instant, contact: Contact) -> None:
-        """Ask to be put on record, and which suspects are live."""
+        """Ask to be put on record, and which suspects are current."""
         self.doubt_all(contact)
         contact.renewing = None
         suspects = (
@@ -242,13 +244,13 @@ class Asks:
                 continue
             size += len(key)
             if len(found) == LISTED or size > LISTED_BYTES:
-                break  # about the others is asked when they are read
+                break  # the other entries are asked about when they are read
             as_of = entry.as_of
             found.append(Listed(key=key, number=as_of.number, count=as_of.count))
         return tuple(found)
 
     def ask_again(self, now: Instant, contact: Contact) -> None:
-        """Nobody answered: ask again, as long as somebody waits for it."""
+        """Ask again, since no answer came, as long as a reader or writer waits for it."""
         contact.again_at = FAR_FUTURE
         if contact.reader == NOBODY:
             if self.is_waited_for(contact):
@@ -261,7 +263,7 @@ class Asks:
             contact.used, contact.renewing = False, None
 
     def is_waited_for(self, contact: Contact) -> bool:
-        """Whether a read or a write waits until this server has put us on record."""
+        """Whether a read or a write waits until this server has put the client on record."""
         server = contact.server
         asked: list[Flight | OwnWrite] = [
             *self.fetches.flights.values(),
@@ -270,5 +272,5 @@ class Asks:
         return any(each.asking is None and self.routes[each.key] == server for each in asked)
 
     def note(self, kind: CacheKind, detail: str = "") -> None:
-        """Tell of something."""
+        """Note something."""
         self._actions.append(Noted(kind, "", detail))

@@ -37,7 +37,9 @@ class CarriedWrites:
         return sum(len(each.floors) + len(each.writes) for each in self._carried)
 
     def add(self, key_range: KeyRange, number: int, known: KnownWrites) -> None:
-        """Some of what is known of a range. The oldest goes where it would be too much."""
+        """Add some of the knowledge about a range. The oldest knowledge is dropped if there is too
+        much.
+        """
         for carried in self._carried:
             if (carried.range, carried.number) == (key_range, number):
                 break
@@ -50,7 +52,9 @@ class CarriedWrites:
             del self._carried[0]
 
     def forget(self, key_range: KeyRange, number: int) -> None:
-        """The state that the lease of `number` left of a range is dropped."""
+        """Forget the knowledge that belongs to the state that the lease of `number` left of a
+        range.
+        """
         for carried in self._carried:
             if carried.number == number:
                 carried.left.assign(key_range, value=False)

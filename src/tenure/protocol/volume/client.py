@@ -1,9 +1,9 @@
-"""The client of volumes: what a cache may believe of its entries, and until when.
+"""The client of volumes: it decides which entries a cache may believe, and until when.
 
-It counts leases from when it asked for them (V3), and takes an answer only to its newest question
-(V2). It first applies an answer's items, then believes its lease, then keeps its entries, then
-acknowledges the items (V1, V4). A kept entry must not be older than the mark that invalidations
-have left meanwhile (V7).
+It counts leases from the time at which it asked for them (V3), and takes an answer only to its
+newest question (V2). It first applies an answer's items, then believes its lease, then keeps its
+entries, then acknowledges the items (V1, V4). A kept entry must not be older than the mark that
+invalidations have left meanwhile (V7).
 
 A server that does not know the client says so, and then every entry of that server is suspect: one
 exchange, `Reconnect`, says which of them are live (V8).
@@ -58,8 +58,8 @@ from tenure.protocol.volume.noted import CacheKind
 from tenure.protocol.volume.own_writes import OwnWriting
 
 SOON_TERMS = 2
-"""An object lease that ends before so many volume leases could is renewed with the next of them:
-the use of an entry is looked at only now and then.
+"""An object lease that ends within this many volume leases is renewed with the next of them: the
+use of an entry is looked at only now and then.
 """
 
 
@@ -116,7 +116,9 @@ class CacheMachine(OwnWriting):
             self._look_at_fetches(now)
 
     def _next_ask(self, now: Instant, contact: Contact) -> Instant:
-        """If a reader begins before the lease is over, the lease is renewed in time."""
+        """When to ask for use next: a lease is renewed in time if a reader begins before it is
+        over.
+        """
         at = Instant(now + max(contact.term_ns // 6, 1))
         return at if at < contact.until else FAR_FUTURE
 
@@ -182,7 +184,7 @@ class CacheMachine(OwnWriting):
     def is_of_present_reader(
         self, contact: Contact, message: Invalidate | Renewed | Fetched | WriteDone
     ) -> bool:
-        """Whether it is meant for what this client is on record as now (V2)."""
+        """Whether the message is meant for the client's present place on record (V2)."""
         return (
             contact.reader != NOBODY
             and message.epoch == contact.epoch
@@ -257,8 +259,8 @@ class CacheMachine(OwnWriting):
         self.land(now, flight, message, as_of)
 
     def _judge(self, now: Instant, flight: Flight, message: Fetched) -> None:
-        """The entry was live when this was asked for, and is now: all the while there was no other
-        value (C1). What the answer brought is applied, and not kept yet.
+        """Judge an entry that was live when the question was sent, and is live now: all the while
+        there was no other value (C1). What the answer brought is applied, and not kept yet.
         """
         if (
             message.kind != "unchanged"
@@ -268,8 +270,9 @@ class CacheMachine(OwnWriting):
             self._actions.append(JudgeHit(flight.key, message.kind, message.value))
 
     def land(self, now: Instant, flight: Flight, message: Fetched, as_of: AsOf) -> None:
-        """Readers that asked before the question was sent get the answer's value. The others get
-        what is live by now, which may be newer, or share another question (V10).
+        """Tell the waiting readers. Those that asked before the question was sent get the answer's
+        value. The others get the entry that is live by now, which may be newer, or share another
+        question (V10).
         """
         joiners, flight.joiners = flight.joiners, []
         self._answer(flight, tuple(flight.starters), message.kind, message.value, as_of)
@@ -298,7 +301,9 @@ class CacheMachine(OwnWriting):
         self.end_write(write, "written" if message.ok else "failed", as_of, message.detail)
 
     def _become_unknown(self, now: Instant, contact: Contact) -> None:
-        """The server has no reader of that number: nothing that it gave counts any longer (V8)."""
+        """Take note that the server has no reader of that number: nothing that it gave counts any
+        longer (V8).
+        """
         self.note(CacheKind.UNKNOWN_THERE, contact.server)
         contact.renewing = None
         self.doubt_all(contact)
@@ -344,10 +349,12 @@ class CacheMachine(OwnWriting):
         if write is not None and write.asking is not None:
             self.end_write(write, "failed", detail=message.why)
 
-    # --- telling who waits ---
+    # --- telling the waiting readers and writers ---
 
     def _go_on(self, now: Instant, contact: Contact) -> None:
-        """The client is on record: serve the readers that waited for that, and send what waited."""
+        """Go on after the client was put on record: serve the readers that waited, and send the
+        writes.
+        """
         contact.again_at = FAR_FUTURE
         contact.keys_used = ()
         for flight in list(self.fetches.flights.values()):
@@ -392,7 +399,7 @@ class CacheMachine(OwnWriting):
             self.entries.pop(key, None)
 
     def on_saw(self, key: Key, as_of: AsOf) -> None:
-        """An answer on its way may be older; the answer to any later question is not (C5)."""
+        """An answer under way may be older; the answer to any later question is not (C5)."""
         if self.history and as_of.history == self.history:
             self.fetches.raise_to(key, as_of.version)
         entry = self.entries.get(key)
@@ -406,7 +413,7 @@ class CacheMachine(OwnWriting):
             self.fetches.next_at = Instant(0)
 
     def _on_routes(self, now: Instant, event: RoutesChanged) -> None:
-        """Ranges have come to other servers: ask these about what came along."""
+        """Take new routes: ask the new servers of ranges about the entries that came along."""
         self.routes = RangeMap.of(event.routes, None)
         suspects: dict[str, list[Key]] = {}
         for key, entry in self.entries.items():
@@ -427,7 +434,7 @@ class CacheMachine(OwnWriting):
                 self.renew(now, contact)
 
     def _leave_servers(self, serving: frozenset[str]) -> None:
-        """Servers that serve nothing: no entry of theirs is live any longer."""
+        """Leave servers that serve nothing any longer: no entry of theirs is live."""
         for server in [each for each in self.contacts if each not in serving]:
             self._say_bye(self.contacts.pop(server))
 
@@ -451,7 +458,7 @@ class CacheMachine(OwnWriting):
     # --- what may be read of it ---
 
     def view(self) -> CacheView:
-        """What the shell that runs this machine may read."""
+        """The view for the shell that runs this machine."""
         return CacheView(
             entries=len(self.entries),
             live=sum(entry.is_live for entry in self.entries.values()),

@@ -1,4 +1,4 @@
-"""What a client's machine knows of an entry; the shell that runs the machine has its value."""
+"""The machine's knowledge of an entry; the shell that runs the machine has the value."""
 
 from tenure.base.instants import Instant
 from tenure.protocol.volume.messages import AsOf
@@ -15,4 +15,4 @@ class Remembered:
         self.until = until
         self.as_of = as_of
         self.is_live = True
-        """Otherwise it is suspect."""
+        """Whether the entry is live; otherwise it is suspect."""

@@ -20,11 +20,11 @@ class CacheConfig(msgspec.Struct, frozen=True, kw_only=True):
     server: str = ""
     """The server of every key; empty if `RoutesChanged` says which server has which range."""
     retry_ns: int = seconds(0.5)
-    """After which a request is repeated, under a new number."""
+    """The time after which a request is repeated, under a new number."""
     patience_ns: int = seconds(5)
-    """After which a read is told that its server cannot be reached (V19)."""
+    """The time after which a reader is told that its server cannot be reached (V19)."""
     write_patience_ns: int = seconds(30)
-    """After which nobody knows what became of a write."""
+    """The time after which a writer is told that the outcome of its write is unknown."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -59,7 +59,9 @@ class RoutesChanged(msgspec.Struct, frozen=True):
 
 
 class WasUsed(msgspec.Struct, frozen=True):
-    """There were hits since the last time; `keys` has the entries whose object leases end soon."""
+    """There were hits since the last question; `keys` lists the entries whose object leases end
+    soon.
+    """
 
     server: str
     keys: tuple[Key, ...] = ()
@@ -79,13 +81,13 @@ class Saw(msgspec.Struct, frozen=True):
 
 
 class AuditWanted(msgspec.Struct, frozen=True):
-    """A hit of this object is to be judged by what its server reads now."""
+    """A hit of this object is to be compared with the value that its server reads now."""
 
     key: Key
 
 
 class LeaveAsked(msgspec.Struct, frozen=True):
-    """Nobody will read here any longer."""
+    """No reader will read here any longer."""
 
 
 CacheEvent: TypeAlias = (
@@ -112,7 +114,7 @@ class TellServer(msgspec.Struct, frozen=True):
 
 
 class Believe(msgspec.Struct, frozen=True):
-    """The volume lease of that reader ends then; a reader not met before has begun."""
+    """The volume lease of that reader ends then. A reader not met before has begun."""
 
     server: str
     reader: int
@@ -120,7 +122,7 @@ class Believe(msgspec.Struct, frozen=True):
 
 
 class KeepEntry(msgspec.Struct, frozen=True):
-    """A new entry, live by its reader's volume lease and until its own lease ends."""
+    """A new entry, live under its reader's volume lease and until its own lease ends."""
 
     key: Key
     server: str
@@ -128,18 +130,18 @@ class KeepEntry(msgspec.Struct, frozen=True):
     until: Instant
     as_of: AsOf
     kind: Literal["value", "absent", "unchanged"]
-    """`unchanged`: the value of the entry that is there."""
+    """The kind of value; `unchanged` stands for the value of the present entry."""
     value: Value = b""
 
 
 class DropEntries(msgspec.Struct, frozen=True):
-    """These are dead: their values are old, or may be."""
+    """These entries are dead: their values are old, or may be."""
 
     keys: tuple[Key, ...]
 
 
 class DoubtEntries(msgspec.Struct, frozen=True):
-    """These are suspect: kept only to ask about."""
+    """These entries are suspect: they are kept only to ask about them."""
 
     keys: tuple[Key, ...]
 
@@ -176,11 +178,13 @@ class JudgeHit(msgspec.Struct, frozen=True):
 
 
 class AskWhetherUsed(msgspec.Struct, frozen=True):
-    """Were there hits under this server's leases? Say so if there were."""
+    """A question whether there were hits under this server's leases, to be answered if
+    there were.
+    """
 
     server: str
     ending_before: Instant
-    """Which object leases end soon."""
+    """The time by which the object leases in the answer end."""
 
 
 CacheAction: TypeAlias = (

@@ -1,4 +1,4 @@
-"""What a client has of one server: a number, a volume lease, and questions on their way."""
+"""A client's contact with one server: a number, a volume lease, and questions under way."""
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
@@ -31,7 +31,7 @@ class Contact:
         self.server = server
         self.nonce = nonce
         """The nonce by which the server knows us. Each server has another, since one server may be
-        known by two names: what is on record for one must not go when the other reconnects.
+        known by two names: the record of one name must not go when the other reconnects.
         """
         self.epoch = 0
         self.reader = NOBODY
@@ -40,7 +40,7 @@ class Contact:
         """When the volume lease ends."""
         self.term_ns = 0
         self.mute_until = Instant(0)
-        """Until then the server gives no volume lease, as it has said (V20)."""
+        """The time until which the server gives no volume lease, as it has said (V20)."""
         self.renewing: Question | None = None
         self.reconnecting: Question | None = None
         self.ask_use_at: Instant = FAR_FUTURE
@@ -49,17 +49,17 @@ class Contact:
         """Whether the lease is in use; if so, it is renewed until an answer comes, or it ends."""
         self.keys_used: tuple[Key, ...] = ()
         self.again_at: Instant = FAR_FUTURE
-        """When to repeat what was not answered."""
+        """When to repeat questions that were not answered."""
 
     def runs(self, now: Instant) -> bool:
-        """Whether the volume lease does."""
+        """Whether the volume lease runs."""
         return self.reader != NOBODY and now < self.until
 
     def asked(self) -> list[Question]:
-        """Its questions."""
+        """The questions to this server under way."""
         return [each for each in (self.renewing, self.reconnecting) if each is not None]
 
     def apply(self, item: Item) -> None:
-        """An invalidation has arrived."""
+        """Apply an invalidation."""
         for asking in self.asked():
             asking.marks.apply(item)

@@ -1,4 +1,4 @@
-"""What all parts of a server share: its records, and the only way to send something."""
+"""The context of a server's parts: its records, and the only way to send something."""
 
 from random import Random
 
@@ -19,7 +19,7 @@ from tenure.protocol.volume.writes import Writes
 
 
 class VolumeContext:
-    """A server's records, and what it wants done."""
+    """A server's records, and the actions that it wants carried out."""
 
     def __init__(self, config: ServerConfig, random: Random) -> None:
         self.config = config
@@ -32,10 +32,10 @@ class VolumeContext:
         self.loads = LoadsUnderWay()
         self.served = ServedRanges(is_strong=config.terms.is_strong)
         self.epoch = 0
-        """0: nothing is served, nobody is on record."""
+        """The epoch; 0 while nothing is served and nobody is on record."""
         self.history = 0
         self.term_until = FAR_FUTURE if config.alone else Instant(0)
-        """The owner's term; without owners it never ends."""
+        """The end of the owner's term; without owners there is none."""
         self.longest_ns = NO_BOUND
         """The longest volume lease that the owner's manager allows."""
         self.is_stopping = False
@@ -45,7 +45,7 @@ class VolumeContext:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody is put on record, and nothing is written."""
+        """Whether no reader is put on record, and nothing is written."""
         return self.epoch == 0 or self.is_stopping
 
     # --- writes and drains ---
@@ -61,31 +61,33 @@ class VolumeContext:
         return self._last_item
 
     def look_at(self, wait: int) -> None:
-        """This write or drain may be able to go on, once the event at hand is taken."""
+        """Look at this write or drain again once the present event is taken: it may be able to go
+        on.
+        """
         self._to_look_at[wait] = None
 
     def take_to_look_at(self) -> list[int]:
-        """All of those."""
+        """The writes and drains to look at again; afterwards there are none."""
         found, self._to_look_at = list(self._to_look_at), {}
         return found
 
     # --- what is known ---
 
     def version_of(self, key: Key) -> Version:
-        """The version as of which an object is current if it is given now."""
+        """The version as of which an object that is given now is current."""
         serving = self.served[key]
         return NOTHING if serving is None else (serving.number, self.versions.count)
 
     # --- what is said ---
 
     def tell(self, client: int, message: ToCache) -> None:
-        """Send."""
+        """Send a message."""
         self.act(TellCache(client, message))
 
     def refuse(
         self, message: Reconnect | Numbered, why: RefusedWhy, detail: str = "", again_ns: int = 0
     ) -> None:
-        """Say why there is no answer."""
+        """Send a refusal, with its reason."""
         if why == "too many":
             self.note(VolumeServerKind.TOO_MANY, str(message.client))
         refused = RequestRefused(
@@ -98,14 +100,14 @@ class VolumeContext:
         self.tell(message.client, refused)
 
     def note(self, kind: VolumeServerKind, detail: str = "") -> None:
-        """Tell of something."""
+        """Note something."""
         self.act(Noted(kind, "", detail))
 
     def act(self, action: ServerAction) -> None:
-        """Have something done."""
+        """Have an action carried out."""
         self._actions.append(action)
 
     def take_actions(self) -> list[ServerAction]:
-        """All that is to be done, in order."""
+        """The actions to carry out, in order."""
         actions, self._actions = self._actions, []
         return actions

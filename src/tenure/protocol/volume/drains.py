@@ -19,31 +19,31 @@ class Draining:
         self.number = number
         self.range = key_range
         self.is_lost = is_lost
-        """An earlier owner's state died, and reads of that loss still wait here (V13). Nothing is
-        told of its writes, so that they wait at the next owner, too.
+        """Whether an earlier owner's state died, and reads of that loss still wait here (V13).
+        Nothing is told of its writes, so that they wait at the next owner, too.
         """
         self.served = served
-        """Objects are still read and written here until the belief in the range ends."""
+        """Whether objects are still read and written here until the belief in the range ends."""
         self.is_over = False
-        """Nobody can still hit anything of it; no leases are given on it."""
+        """Whether nobody can still hit anything of it; no leases on it are given."""
         self.to_come = Acknowledgements()
         self.taken_back = False
-        """The range stays; those who were told are still waited for by whoever writes there."""
+        """Whether the range stays. Writers there still wait for those who were told."""
 
 
 class Drains:
-    """All of them."""
+    """All drains of a server."""
 
     def __init__(self) -> None:
         self._by_number: dict[int, Draining] = {}
         self.next_at = FAR_FUTURE
-        """When one of them may be due; never later than it is."""
+        """When a drain may be due next; never later than it is."""
 
     def __len__(self) -> int:
         return len(self._by_number)
 
     def add(self, drain: Draining) -> None:
-        """Another."""
+        """Add a drain."""
         self._by_number[drain.number] = drain
 
     def get(self, number: int) -> Draining | None:
@@ -59,13 +59,15 @@ class Drains:
         del self._by_number[drain.number]
 
     def is_draining(self, key: Key) -> bool:
-        """Whether the key is in a range that goes: then no more object leases on it are given."""
+        """Whether the key is in a range that is being drained: then no more object leases on it are
+        given.
+        """
         return any(
             key in drain.range and not drain.taken_back for drain in self._by_number.values()
         )
 
     def clear(self) -> list[Draining]:
-        """All that there were."""
+        """Forget all drains, and return them."""
         found = self.all()
         self._by_number.clear()
         return found

@@ -1,4 +1,5 @@
-"""What readers look at, from any thread, without a lock and without asking anybody (V1).
+"""The entries that readers look at, from any thread, without a lock and without asking anybody
+(V1).
 
 A reader may be stopped between any two of its steps, for as long as it likes, and the library's
 thread goes on meanwhile. So the order of the steps is the rule: first the entry, then the end of
@@ -45,10 +46,10 @@ class CachedObject:
     ) -> None:
         self.lease = lease
         self.until = until
-        """When its object lease ends."""
+        """When the object lease of the entry ends."""
         self.as_of = as_of
         self.value = value
-        """None: there is no such object."""
+        """The value; None if there is no such object."""
         self.is_live = True
 
 
@@ -81,7 +82,7 @@ class Plain:
 
 
 class Entries:
-    """All that a cache has, live or not."""
+    """All entries of a cache, live or not."""
 
     def __init__(self, makes: MakesEntries | None = None) -> None:
         self.makes = Plain() if makes is None else makes
@@ -108,7 +109,7 @@ class Entries:
     # --- what the library's thread does ---
 
     def perform(self, action: Believe | KeepEntry | DropEntries | DoubtEntries) -> None:
-        """Carry out what the machine wants."""
+        """Carry out an action of the machine."""
         match action:
             case Believe(server=server, reader=reader, until=until):
                 self.believe(server, reader, until)
@@ -135,7 +136,7 @@ class Entries:
         lease.until = until
 
     def keep(self, action: KeepEntry) -> None:
-        """Put another entry in the place of the one that is there."""
+        """Replace the present entry of a key by another."""
         before = self.objects.get(action.key)
         value: Value | None = None
         if action.kind == "value":
@@ -151,7 +152,7 @@ class Entries:
             before.is_live = False
 
     def was_used(self, server: str) -> bool:
-        """Whether there were hits by a server's leases since this was asked last."""
+        """Whether there were hits under a server's leases since the last question."""
         used = False
         for (of, _), lease in self.leases.items():
             if of == server and lease.used:
@@ -160,7 +161,7 @@ class Entries:
         return used
 
     def ending_soon(self, server: str, before: Instant, most: int) -> tuple[Key, ...]:
-        """Live entries of a server whose object leases end before then."""
+        """The live entries of a server whose object leases end before then."""
         found: list[Key] = []
         for key, entry in self.objects.items():
             if len(found) == most:

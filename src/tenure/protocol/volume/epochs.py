@@ -1,4 +1,5 @@
-"""How a server without owners begins: after whom, and how long it is quiet (V14, V16).
+"""Epochs: how a server without owners begins, and how long it is quiet after its predecessor (V14,
+V16).
 
 A server's knowledge of its readers dies with it, but their leases do not. So before it answers
 anybody, the next server records that it lives, under a higher number; it makes the store refuse
@@ -20,7 +21,9 @@ from tenure.protocol.volume.readers import NONCE_LIMIT
 from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
 
 AHEAD_TERMS = 4
-"""How far ahead the latest end is written: once in two terms, and a start waits no longer."""
+"""How far ahead the latest end is written, in terms: it is written once in two terms, and a start
+waits no longer than this.
+"""
 Phase = Literal["persisting", "fencing", "open", "stopping", "stopped"]
 
 
@@ -33,7 +36,7 @@ class Opening:
         self.epoch = random.randrange(1, NONCE_LIMIT)
         self.quiet_until = Instant(0)
         self.ends_by = FAR_FUTURE
-        """No volume lease may end later, as long as no later instant is written down."""
+        """No volume lease may end later than this, unless a later instant is written down first."""
         found = config.memory
         self.number = found.number + 1 if found is not None else 1
         self.longest_ns = max(config.terms.term_ns, config.longest_ns)
@@ -56,7 +59,7 @@ class Opening:
         return whole
 
     def counts_here(self, found: VolumeMemory) -> bool:
-        """Whether the clock that told the instants of this memory still runs: the host has not
+        """Whether the clock of the instants in this memory still runs, because the host has not
         restarted since.
         """
         return bool(self.config.boot_id) and found.boot_id == self.config.boot_id
@@ -75,12 +78,14 @@ class Opening:
         )
 
     def persisted(self, memory: VolumeMemory) -> None:
-        """This memory is durable."""
+        """Take note that this memory is durable."""
         if memory.until:
             self.ends_by = memory.until
 
     def went_back(self, now: Instant, seen: int) -> VolumeMemory:
-        """The store has seen a higher number: the memory is an old copy, and does not count."""
+        """Take note that the store has seen a higher number: the memory is an old copy, and does
+        not count.
+        """
         self.number = seen + 1
         self.longest_ns = max(self.longest_ns, self.config.longest_ns)
         self.quiet_until = Instant(now + self.config.terms.held_ns(self.longest_ns))
@@ -92,8 +97,8 @@ class Opening:
         return now + AHEAD_TERMS * terms.held_ns(terms.term_ns) // 2 > self.ends_by
 
     def last_memory(self, now: Instant) -> VolumeMemory:
-        """Nobody holds a lease of this server any more; of the one before, only once the quiet is
-        over.
+        """The memory of a server on which nobody holds a lease any more; leases of the server
+        before it have ended only once the quiet is over.
         """
         if now < self.quiet_until:
             memory = self.memory(now)

@@ -1,8 +1,9 @@
-"""A client's fetches and writes on their way, and what they must not bring back (V7, V9, V10).
+"""A client's fetches and writes under way, and the old values that they must not bring back (V7,
+V9, V10).
 
 A request leaves a mark for each object that it asks about. An invalidation of the object that
 arrives meanwhile raises the mark, so that an answer which the server gave before it is not kept,
-however late it comes. Those who wait get the answer anyway: its value was current when the server
+however late it comes. Waiting readers get the answer anyway: its value was current when the server
 read it, and that was after they asked.
 
 A reader that joins a fetch under way asked after the fetch was sent. A write may have come between,
@@ -35,7 +36,7 @@ class Marks:
         return version >= self.keys.get(key, NOTHING_IS_KEPT)
 
     def apply(self, item: Item) -> None:
-        """Raise those that an item is about."""
+        """Raise the marks of the objects that an item is about."""
         if not item.withdrawn:
             self.raise_to(item.key, item.version)
             return
@@ -45,13 +46,13 @@ class Marks:
                 self.raise_to(key, item.version)
 
     def raise_to(self, key: Key, version: Version) -> None:
-        """Nothing below this is kept."""
+        """Raise a mark: answers below this version are not kept."""
         if key in self.keys:
             self.keys[key] = max(self.keys[key], version)
 
 
 class Question:
-    """A request that is to be answered."""
+    """A question that is to be answered."""
 
     __slots__ = ("marks", "sent_at", "sequence")
 
@@ -63,7 +64,7 @@ class Question:
 
 
 class Flight:
-    """All who wait for one object."""
+    """The readers that wait for one object, and its fetch."""
 
     __slots__ = (
         "as_of",
@@ -81,7 +82,7 @@ class Flight:
         self.key = key
         self.server = ""
         self.asking: Question | None = None
-        """None until it is sent, and once its answer is void."""
+        """The question under way; None until it is sent, and once its answer is void."""
         self.as_of: AsOf | None = None
         """The version that the question told."""
         self.asked_at = now
@@ -90,14 +91,14 @@ class Flight:
         """The readers that asked before the question was sent."""
         self.joiners: list[int] = []
         self.audited: Remembered | None = None
-        """The entry that its answer shall judge: then it asks for the value itself."""
+        """The entry that the answer is to judge: then the fetch asks for the value itself."""
 
     def join(self, ticket: int) -> None:
-        """One more."""
+        """Add one more reader."""
         (self.starters if self.asking is None else self.joiners).append(ticket)
 
     def void(self) -> None:
-        """Its answer no longer counts; all who wait have asked before it is sent again."""
+        """Make the answer void; all who wait have asked before the question is sent again."""
         self.asking = None
         self.starters += self.joiners
         self.joiners = []
@@ -115,7 +116,7 @@ class OwnWrite:
         self.server = ""
         self.asked_at = now
         self.asking: Question | None = None
-        """None until it is sent; it is never sent twice."""
+        """The question under way; None until it is sent. It is never sent twice."""
 
 
 class Fetches:
@@ -125,10 +126,10 @@ class Fetches:
         self.flights: dict[Key, Flight] = {}
         self.writes: dict[int, OwnWrite] = {}
         self.next_at = FAR_FUTURE
-        """When one of them may be due; never later than it is."""
+        """When a fetch or write may be due next; never later than it is."""
 
     def due_by(self, at: Instant) -> None:
-        """Something is due then."""
+        """Note that something is due then."""
         self.next_at = min(self.next_at, at)
 
     def asked(self) -> Iterator[Question]:
@@ -141,11 +142,11 @@ class Fetches:
                 yield write.asking
 
     def apply(self, item: Item) -> None:
-        """An invalidation has arrived."""
+        """Apply an invalidation to all marks."""
         for asking in self.asked():
             asking.marks.apply(item)
 
     def raise_to(self, key: Key, version: Version) -> None:
-        """Nothing of the key below this is kept."""
+        """Raise the marks of a key: answers below this version are not kept."""
         for asking in self.asked():
             asking.marks.raise_to(key, version)

@@ -1,4 +1,5 @@
-"""What a client takes from an answer: items first, then the lease, then the entry (V1, V4, V7).
+"""Fills: a client takes from an answer the items first, then the lease, then the entry (V1, V4,
+V7).
 
 The actions are carried out in this order too, because a reader may look at any time: an entry must
 be seen dead before the lease under which it was live goes on.
@@ -30,19 +31,19 @@ from tenure.protocol.volume.noted import CacheKind
 
 
 class Fills(Asks):
-    """How entries come and go."""
+    """The part of a client that makes entries live and dead."""
 
-    # --- what is taken from an answer ---
+    # --- taking an answer ---
 
     def take(
         self, now: Instant, contact: Contact, asking: Question, term_ns: int, items: Items
     ) -> None:
-        """Items first, then the volume lease (V4)."""
+        """Take the items first, then the volume lease (V4)."""
         self.apply_items(contact, items)
         self.believe(now, contact, asking, term_ns)
 
     def apply_items(self, contact: Contact, items: Items) -> None:
-        """Make dead what is written, and suspect what is withdrawn."""
+        """Make written entries dead, and withdrawn ones suspect."""
         for item in items:
             self.raise_marks(contact, item)
             if item.withdrawn:
@@ -57,7 +58,9 @@ class Fills(Asks):
         return as_of.history == self.history and as_of.version >= item.version
 
     def raise_marks(self, contact: Contact, item: Item) -> None:
-        """Nothing that the server gave before it is kept when it comes (V7)."""
+        """Raise the marks, so that an answer that the server gave before the item is
+        not kept (V7).
+        """
         self.fetches.apply(item)
         contact.apply(item)
 
@@ -74,7 +77,9 @@ class Fills(Asks):
         self.doubt(doubted)
 
     def acknowledge(self, contact: Contact, items: Items) -> None:
-        """The entries that they are about are dead, and no reader takes them any longer."""
+        """Acknowledge items: the entries that they are about are dead, and no reader takes them any
+        longer.
+        """
         if items:
             numbers = tuple(item.item for item in items)
             message = Acknowledge(
@@ -86,7 +91,7 @@ class Fills(Asks):
         until = self.counted_from(asking, now, term_ns)
         contact.until = max(contact.until, until)
         contact.term_ns = term_ns or contact.term_ns
-        # Not put off by each fetch: object leases that end soon are renewed then, too.
+        # Fetches do not put this off: object leases that end soon are renewed then, too.
         contact.ask_use_at = min(
             contact.ask_use_at, max(Instant(asking.sent_at + term_ns // 3), now)
         )
@@ -94,12 +99,12 @@ class Fills(Asks):
 
     @staticmethod
     def counted_from(asking: Question, now: Instant, duration_ns: int) -> Instant:
-        """When a lease ends that an answer gives (V3)."""
+        """When a lease in an answer ends (V3)."""
         del now
         return Instant(asking.sent_at + duration_ns)
 
     def keeps(self, asking: Question, key: Key, version: tuple[int, int]) -> bool:
-        """Whether nothing that came meanwhile speaks against keeping an answer (V7)."""
+        """Whether an answer may be kept: no item that came meanwhile forbids it (V7)."""
         return asking.marks.admits(key, version)
 
     def fill(
@@ -112,8 +117,8 @@ class Fills(Asks):
         kind: FetchedKind,
         value: Value,
     ) -> None:
-        """Take what an answer brought. Without a lease nobody hits it: it is what was known last,
-        and its server is not asked about it, because a write may have overtaken it.
+        """Take the value in an answer. Without a lease nobody hits the entry: it is the value that
+        was known last, and the server is not asked about it, because a write may have overtaken it.
         """
         key, lease_ns = message.key, message.lease_ns
         if lease_ns and self.keeps(asking, key, message.version):
@@ -147,7 +152,7 @@ class Fills(Asks):
     def revive(
         self, contact: Contact, asking: Question, live: tuple[Listed, ...], lease_ns: int
     ) -> None:
-        """Let entries live again, as new ones, that the server has found current."""
+        """Make entries that the server has found current live again, as new ones."""
         for listed in live:
             entry = self.entries.get(listed.key)
             if entry is None or entry.as_of.version > listed.version:
@@ -157,7 +162,7 @@ class Fills(Asks):
                 self.put(contact, asking, listed.key, as_of, lease_ns, "unchanged")
 
     def meet_history(self, history: int) -> None:
-        """Nothing of another history can be compared with what is told now (V15)."""
+        """Meet another history: nothing of the old one can be compared with it (V15)."""
         if history == self.history:
             return
         if self.history:

@@ -1,4 +1,4 @@
-"""Invalidations: what must be acknowledged before an object is written, or a range goes (V5, V12).
+"""Invalidations, which readers acknowledge before an object is written, or a range goes (V5, V12).
 
 Both take the object leases away and put an item in their place; both wait for those readers that
 may still hit, and for none of them longer than was fixed when the item was made (V6). And since
@@ -20,14 +20,14 @@ from tenure.protocol.volume.writes import Acknowledgements
 
 
 class Invalidations:
-    """Which readers are told, who is waited for, and who is forgotten."""
+    """The invalidations of a server: it tells readers, waits for some, and forgets others."""
 
     def __init__(self, context: VolumeContext) -> None:
         self.context = context
         self._told: dict[int, list[Item]] = {}
         """The items of one write or drain for each reader, which are sent together."""
 
-    # --- whom to wait for ---
+    # --- waiting for readers ---
 
     def invalidate(
         self,
@@ -38,7 +38,9 @@ class Invalidations:
         wait: int,
         to_come: Acknowledgements,
     ) -> None:
-        """An item takes the place of object leases; whoever may still hit is waited for."""
+        """Put an item in the place of object leases, and wait for the readers that may
+        still hit.
+        """
         readers, terms = self.context.readers, self.context.config.terms
         lease_until = max(reader.leases[key].until for key in keys)
         for key in keys:
@@ -57,11 +59,11 @@ class Invalidations:
 
     @staticmethod
     def deadline(reader: ReaderRecord, lease_until: Instant) -> Instant:
-        """When the earlier of the reader's two leases ends: it may hit until then."""
+        """When the earlier of the reader's two leases ends: the reader may hit until then."""
         return min(reader.volume_until, lease_until)
 
     def wait_with(self, other: Acknowledgements, wait: int, to_come: Acknowledgements) -> None:
-        """Wait for whom another waits that took leases on the same keys."""
+        """Wait for the same readers as another that took leases on the same keys."""
         for (number, item), deadline in other.missing.items():
             reader = self.context.readers.get(number)
             if reader is not None and item in reader.items:
@@ -77,14 +79,14 @@ class Invalidations:
                 message = Invalidate(epoch=self.context.epoch, reader=number, items=tuple(items))
                 self.context.tell(reader.client, message)
 
-    # --- who need not be waited for any more ---
+    # --- ending the wait ---
 
     def acknowledged(self, reader: ReaderRecord, numbers: tuple[int, ...]) -> None:
-        """A reader has applied these items."""
+        """Take note that a reader has applied these items."""
         self._came(reader, self.context.readers.acknowledged(reader, numbers))
 
     def forget(self, reader: ReaderRecord, why: VolumeServerKind) -> None:
-        """Forget a reader: it no longer has anything that anybody could wait for."""
+        """Forget a reader: it no longer has any entry for which a write could wait."""
         self.context.note(why, str(reader.client))
         self._came(reader, self.context.readers.forget(reader))
 
@@ -97,8 +99,8 @@ class Invalidations:
                 self.context.look_at(wait)
 
     def make_room(self, now: Instant, asks: ReaderRecord) -> None:
-        """There may be too many object leases, and this reader asks for another: who was inactive
-        for longest is forgotten (V17).
+        """Forget the reader that was inactive for longest, if there are too many object leases and
+        this reader asks for another (V17).
         """
         readers = self.context.readers
         while not readers.has_room(now):
@@ -109,7 +111,7 @@ class Invalidations:
             self.forget(reader, VolumeServerKind.DISPLACED)
 
     def count_missed(self, now: Instant, wait: int, to_come: Acknowledgements) -> None:
-        """Their deadlines have passed. Nobody waits for these any longer (V20)."""
+        """Count deadlines that have passed. Nobody waits for these readers any longer (V20)."""
         readers = self.context.readers
         for number, item in to_come.missing:
             reader = readers.get(number)

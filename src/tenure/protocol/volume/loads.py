@@ -1,7 +1,8 @@
-"""Loads on their way: one for all who ask for an object at the same time, unless it was overtaken.
+"""Loads under way: one for all readers that ask for an object at the same time, unless it was
+overtaken.
 
-A load that a write's body overtook may have read either value. Those who asked before get the
-value, but may not keep it; those who ask later need a load of their own (V10).
+A load that a write's body overtook may have read either value. Readers that asked before get the
+value, but may not keep it; readers that ask later need a load of their own (V10).
 """
 
 from typing import NamedTuple
@@ -30,9 +31,13 @@ class Loading:
         self.key = key
         self.asked: list[Asked] = []
         self.overtaken = overtaken
-        """A body ran while it did: nobody joins it, and nobody keeps what it read."""
+        """Whether a write's body ran during the load: then nobody joins it, and nobody keeps its
+        value.
+        """
         self.has_moved = False
-        """Its range went away while it ran, and may have come back: nobody is told what it read."""
+        """Whether its range went away during the load, and may have come back: then nobody is told
+        its value.
+        """
 
 
 class LoadsUnderWay:
@@ -47,12 +52,12 @@ class LoadsUnderWay:
         return len(self._by_number)
 
     def to_join(self, key: Key) -> Loading | None:
-        """The load of a key whose answer does for whoever asks now."""
+        """The load of a key that also serves readers that ask now."""
         number = self._to_join.get(key)
         return None if number is None else self._by_number[number]
 
     def begin(self, key: Key, *, overtaken: bool) -> Loading:
-        """Another load; `overtaken` if a body runs already."""
+        """Begin a load; `overtaken` if a body runs already."""
         self._last += 1
         loading = self._by_number[self._last] = Loading(self._last, key, overtaken=overtaken)
         if not overtaken:
@@ -60,26 +65,28 @@ class LoadsUnderWay:
         return loading
 
     def overtake(self, key: Key) -> None:
-        """The body of a write of `key` begins."""
+        """Note that the body of a write of `key` begins."""
         number = self._to_join.pop(key, None)
         if number is not None:
             self._by_number[number].overtaken = True
 
     def move(self, key_range: KeyRange) -> None:
-        """The range goes away, or is granted anew: others may have written there meanwhile."""
+        """Note that the range goes away, or is granted anew: others may have written there
+        meanwhile.
+        """
         for loading in self._by_number.values():
             if loading.key in key_range:
                 loading.has_moved = True
                 self._to_join.pop(loading.key, None)
 
     def end(self, number: int) -> Loading | None:
-        """A load has ended; None for one that nobody waits for any longer."""
+        """End a load, and return it; None if nobody waits for it any longer."""
         loading = self._by_number.pop(number, None)
         if loading is not None and self._to_join.get(loading.key) == number:
             del self._to_join[loading.key]
         return loading
 
     def clear(self) -> None:
-        """Nobody waits for any."""
+        """Forget all loads: nobody waits for them."""
         self._by_number.clear()
         self._to_join.clear()

@@ -1,4 +1,4 @@
-"""What caches and servers say to each other.
+"""The messages between caches and servers.
 
 A request carries the client's nonce, the server's epoch, the reader number that the server drew for
 this client, and a number that rises; its answer repeats that number (V2). A message that gives a
@@ -27,7 +27,9 @@ class VolumeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """Up to which write something is known to be current: comparable within one history only."""
+    """The write up to which something is known to be current. It can be compared within one history
+    only.
+    """
 
     history: Nonce
     number: Number
@@ -41,7 +43,9 @@ class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
         return self.number, self.count
 
     def covers(self, other: "AsOf") -> bool:
-        """Whether what is current as of this is no older than as of `other`."""
+        """Whether something current as of this write is at least as new as something current as of
+        `other`.
+        """
         return self.history == other.history and self.version >= other.version
 
 
@@ -54,7 +58,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tru
 
     @property
     def version(self) -> tuple[int, int]:
-        """Up to where it is known to be current."""
+        """The version as of which it is known to be current."""
         return self.number, self.count
 
 
@@ -65,14 +69,14 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
     key: Key
     number: Number
     count: Number
-    """An entry that is current as of this count, or later, is not meant."""
+    """Entries that are current as of this count, or later, are not meant."""
     withdrawn: bool = False
-    """The range from `key` to `end` is withdrawn; otherwise the object is written."""
+    """Whether the range from `key` to `end` is withdrawn; otherwise the object is written."""
     end: Key | None = None
 
     @property
     def version(self) -> tuple[int, int]:
-        """An entry that is current as of this version is not meant."""
+        """Entries that are current as of this version, or later, are not meant."""
         return self.number, self.count
 
     @property
@@ -88,17 +92,19 @@ Items: TypeAlias = tuple[Item, ...]
 
 
 class Reconnect(VolumeMessage, frozen=True, kw_only=True):
-    """Put me on record. Everything I had is dead or suspect: this acknowledges every item (V8)."""
+    """A request for a place on record. Everything that the client had is dead or suspect, so this
+    acknowledges every item (V8).
+    """
 
     client: Nonce
     sequence: Number
     history: Nonce
     listed: tuple[Listed, ...] = ()
-    """Suspects of that history: which are current?"""
+    """Suspects of that history, of which the client asks which are current."""
 
 
 class Renew(VolumeMessage, frozen=True, kw_only=True):
-    """Another volume lease, and object leases for what is listed."""
+    """A request for another volume lease, and for object leases on the listed entries."""
 
     client: Nonce
     epoch: Nonce
@@ -109,7 +115,9 @@ class Renew(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Fetch(VolumeMessage, frozen=True, kw_only=True):
-    """An object, with leases; if the client's value is current, only word of that."""
+    """A request for an object, with leases. If the client's value is current, the answer only says
+    so.
+    """
 
     client: Nonce
     epoch: Nonce
@@ -121,7 +129,7 @@ class Fetch(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Acknowledge(VolumeMessage, frozen=True, kw_only=True):
-    """The entries that these items are about are dead here."""
+    """The entries that these items are about are dead at the client."""
 
     client: Nonce
     epoch: Nonce
@@ -130,7 +138,7 @@ class Acknowledge(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Write(VolumeMessage, frozen=True, kw_only=True):
-    """Store this. The client's own entry is dead already (V9)."""
+    """A request to store a value. The client's own entry is dead already (V9)."""
 
     client: Nonce
     epoch: Nonce
@@ -141,7 +149,7 @@ class Write(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Bye(VolumeMessage, frozen=True, kw_only=True):
-    """Nobody reads here any longer."""
+    """No reader of this client will read any longer."""
 
     client: Nonce
     epoch: Nonce
@@ -165,7 +173,7 @@ class Reconnected(VolumeMessage, frozen=True, kw_only=True):
 
 
 class Renewed(VolumeMessage, frozen=True, kw_only=True):
-    """A volume lease, from when its request was sent, once the items are applied."""
+    """A volume lease, which counts from when its request was sent, once the items are applied."""
 
     epoch: Nonce
     reader: Nonce
@@ -189,7 +197,7 @@ class Fetched(VolumeMessage, frozen=True, kw_only=True):
     count: Number
     term_ns: Number
     lease_ns: Number
-    """0: it may not be kept."""
+    """The length of the object lease; 0 if the value may not be kept."""
     items: Items = ()
 
     @property
@@ -211,7 +219,7 @@ class WriteDone(VolumeMessage, frozen=True, kw_only=True):
     count: Number
     term_ns: Number
     lease_ns: Number
-    """0: what was written may not be kept."""
+    """The length of the object lease; 0 if the written value may not be kept."""
     items: Items = ()
 
     @property
@@ -221,7 +229,7 @@ class WriteDone(VolumeMessage, frozen=True, kw_only=True):
 
 
 class UnknownReader(VolumeMessage, frozen=True, kw_only=True):
-    """The request's reader is not on record: reconnect."""
+    """The request's reader is not on record, and must reconnect."""
 
     client: Nonce
     sequence: Number
@@ -235,7 +243,7 @@ class Elsewhere(VolumeMessage, frozen=True, kw_only=True):
 
 
 class RequestRefused(VolumeMessage, frozen=True, kw_only=True):
-    """The request cannot be answered: why, and when to ask again."""
+    """The request cannot be answered: the reason, and when to ask again."""
 
     client: Nonce
     sequence: Number

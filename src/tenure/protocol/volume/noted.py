@@ -1,4 +1,4 @@
-"""What a volume's server and its clients note about themselves."""
+"""The kinds of notes that a volume's server and its clients make."""
 
 from enum import unique
 
@@ -7,7 +7,7 @@ from tenure.base.noted import Level, NotedKind
 
 @unique
 class VolumeServerKind(NotedKind):
-    """All of a server's."""
+    """All kinds of a server's notes."""
 
     OPENED = "volume opened", Level.INFO
     WENT_BACK = "memory went back", Level.ERROR
@@ -31,7 +31,7 @@ class VolumeServerKind(NotedKind):
 
 @unique
 class CacheKind(NotedKind):
-    """All of a client's."""
+    """All kinds of a client's notes."""
 
     IN_TOUCH = "volume lease begun", Level.DEBUG
     UNKNOWN_THERE = "unknown to the server", Level.DEBUG

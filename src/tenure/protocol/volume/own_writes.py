@@ -1,8 +1,8 @@
-"""A client's own writes: by writing it acknowledges (V9).
+"""A client's own writes: a client that writes acknowledges thereby (V9).
 
 A write is sent once, and only while there is a volume lease, or when the server has just said that
-it gives none (V20): a client that has just been answered is on record, so the write is not refused
-for lack of that. If no answer comes, the outcome is unknown, and the application is told so.
+it gives none (V20): a client that has just been answered is on record, so its write is not refused
+for lack of a record. If no answer comes, the outcome is unknown, and the application is told so.
 """
 
 from tenure.base.instants import Instant
@@ -23,7 +23,7 @@ from tenure.protocol.volume.messages import (
 
 
 class OwnWriting(Fills):
-    """How a client writes by its server's store."""
+    """The part of a client that writes through its server's store."""
 
     def on_write_wanted(self, now: Instant, event: WriteWanted) -> None:
         write = OwnWrite(event.ticket, event.key, event.value, now)
@@ -40,7 +40,9 @@ class OwnWriting(Fills):
         self.get_lease(now, contact)
 
     def send_write(self, now: Instant, contact: Contact, write: OwnWrite) -> None:
-        """A write acknowledges: the client's entry, and every answer on its way, are dead (V9)."""
+        """Send a write, which acknowledges: the client's entry, and every answer under way, are
+        dead (V9).
+        """
         self._forget_write(write)
         self.kill_before_writing(write.key)
         sequence = self.next_sequence()
@@ -50,7 +52,7 @@ class OwnWriting(Fills):
         self._actions.append(TellServer(contact.server, self.write_message(contact, write)))
 
     def kill_before_writing(self, key: Key) -> None:
-        """The entry of what is written, and every answer about it that is on its way."""
+        """Kill the entry of what is to be written, and every answer about it that is under way."""
         self.fetches.raise_to(key, NOTHING_IS_KEPT)
         for contact in self.contacts.values():
             for asking in contact.asked():

@@ -1,4 +1,4 @@
-"""Read leases: which a reader is given, and until when.
+"""Read leases: a server gives them to readers, each for a bounded time.
 
 Every object lease is given here, if no write and no drain forbids it (V5, V12); and every volume
 lease, within the owner's term (V11).
@@ -24,14 +24,14 @@ class ReadLeases:
     # --- volume leases ---
 
     def term_for(self, now: Instant, reader: ReaderRecord, received_at: Instant) -> int:
-        """How long a volume lease the reader is told of, for a request that came then."""
+        """The length of a volume lease that the reader is told, for a request that came then."""
         if now < reader.muted_until or self.context.is_closed:
             return 0
         return min(self.context.config.terms.term_ns, self.bound_ns(received_at))
 
     def bound_ns(self, received_at: Instant) -> int:
-        """The longest that may be told, so that the lease ends within the owner's term (V11), by
-        what is written down (V16), and before the next owner may write (V13).
+        """The longest length that may be told: the lease must end within the owner's term (V11), by
+        the time that is written down (V16), and before the next owner may write (V13).
         """
         ends_by = min(self.context.term_until, self.context.opening.ends_by)
         left_ns = self.context.config.terms.told_ns(ends_by - received_at)
@@ -47,7 +47,7 @@ class ReadLeases:
     # --- object leases ---
 
     def may_lease(self, now: Instant, key: Key) -> bool:
-        """Whether anybody may be given an object lease on a key now."""
+        """Whether an object lease on a key may be given now."""
         return (
             self.context.served[key] is not None
             and not self.context.writes.is_written(key)
@@ -100,15 +100,15 @@ class ReadLeases:
 
     @staticmethod
     def is_held(now: Instant, reader: ReaderRecord, listed: Listed) -> bool:
-        """Whether its object lease runs, and was given on what the reader has: then nothing was
-        written since, also where hardly a write is known. What the reader has may be older than the
-        lease: the answer that gave it may not have arrived.
+        """Whether the reader's object lease runs, and was given on the entry that the reader has.
+        Then nothing was written since, even if hardly any write is known. The reader's entry may be
+        older than the lease, since the answer that gave it may not have arrived.
         """
         right = reader.leases.get(listed.key)
         return right is not None and now < right.until and listed.version >= right.since
 
     def is_current(self, key: Key, version: tuple[int, int]) -> bool:
-        """Whether an entry of this history is what is served (V15)."""
+        """Whether an entry of this history is current (V15)."""
         return self.context.served[key] is not None and self.context.versions.is_current(
             key, version
         )

@@ -1,4 +1,5 @@
-"""The server's record of who may read which objects without asking (V4 to V9, V17, V20).
+"""The server's record of readers, and of the objects that each may read without asking (V4 to V9,
+V17, V20).
 
 A reader is a client under a number that the server drew when the client reconnected. Its volume
 lease and its object leases are counted from when their requests arrived, and for longer than the
@@ -34,9 +35,11 @@ class ObjectRight:
     def __init__(self, until: Instant, highest: int, since: Version) -> None:
         self.until = until
         self.highest = highest
-        """The highest of the requests that it was given for (V9)."""
+        """The highest number of the requests for which it was given (V9)."""
         self.since = since
-        """What was current as of this version, or later, is current while the lease runs (V15)."""
+        """A value that was current as of this version, or later, is current while the lease runs
+        (V15).
+        """
 
 
 class Pending:
@@ -84,13 +87,13 @@ class ReaderRecord:
         self.last_write = sequence
         """The number of its last write: a message that comes twice must not write twice."""
         self.missed = 0
-        """Deadlines, running."""
+        """How many deadlines in a row the reader has missed."""
         self.muted_until = Instant(0)
         self.fetches = 0
-        """That wait for a load."""
+        """The number of its fetches that wait for a load."""
 
     def is_active(self, now: Instant) -> bool:
-        """Whether it may hit."""
+        """Whether the reader may hit."""
         return now < self.volume_until
 
     def unacknowledged(self) -> Items:
@@ -99,7 +102,7 @@ class ReaderRecord:
 
 
 class Readers:
-    """All readers of one server, the one that has been silent for longest first."""
+    """All readers of one server, the one that has been silent longest first."""
 
     def __init__(self, terms: Terms, random: Random, most_leases: int = OBJECT_LEASES) -> None:
         self.terms = terms
@@ -117,7 +120,7 @@ class Readers:
     def __iter__(self) -> Iterator[ReaderRecord]:
         return iter(self._by_number.values())
 
-    # --- who is who ---
+    # --- finding readers ---
 
     def get(self, number: int) -> ReaderRecord | None:
         """The reader of that number."""
@@ -139,7 +142,7 @@ class Readers:
         return present is None or sequence > present.reconnected
 
     def add(self, now: Instant, client: int, sequence: int) -> ReaderRecord:
-        """A new reader; its client's earlier one must be forgotten first."""
+        """Add a reader; the earlier reader of its client must be forgotten first."""
         assert client not in self._by_client
         number = self.random.randrange(1, NONCE_LIMIT)
         reader = self._by_number[number] = ReaderRecord(number, client, sequence, now)
@@ -152,7 +155,7 @@ class Readers:
         self._by_number[reader.number] = self._by_number.pop(reader.number)
 
     def forget(self, reader: ReaderRecord) -> list[tuple[int, int]]:
-        """Forget it. Returns its items that something waits for."""
+        """Forget a reader, and return those of its items for which something waits."""
         for key in list(reader.leases):
             self.drop_lease(reader, key)
         del self._by_number[reader.number]
@@ -162,14 +165,16 @@ class Readers:
     # --- leases ---
 
     def give_volume(self, reader: ReaderRecord, received_at: Instant, told_ns: int) -> None:
-        """Count a volume lease from when its request came, for longer than was told (V3)."""
+        """Count a volume lease from when its request came, for longer than the reader was told
+        (V3).
+        """
         until = Instant(received_at + self.terms.held_ns(told_ns))
         reader.volume_until = max(reader.volume_until, until)
 
     def give_object(
         self, reader: ReaderRecord, key: Key, received_at: Instant, sequence: int, since: Version
     ) -> None:
-        """It was told of an object lease, and nothing was written since."""
+        """Count an object lease of which the reader was told; nothing was written since."""
         until = Instant(received_at + self.terms.held_ns(self.terms.lease_ns))
         right = reader.leases.pop(key, None)
         if right is None:
@@ -182,11 +187,11 @@ class Readers:
 
     @staticmethod
     def highest(before: int, sequence: int) -> int:
-        """Which request an object lease is remembered by (V9)."""
+        """The request by which an object lease is remembered (V9)."""
         return max(before, sequence)
 
     def drop_lease(self, reader: ReaderRecord, key: Key) -> None:
-        """An object lease has ended, or an item takes its place."""
+        """Drop an object lease that has ended, or whose place an item takes."""
         del reader.leases[key]
         self.leases -= 1
         holders = self._holders[key]
@@ -209,7 +214,7 @@ class Readers:
             self.drop_lease(reader, key)
 
     def has_room(self, now: Instant) -> bool:
-        """Whether there may be another object lease (V17)."""
+        """Whether another object lease fits (V17)."""
         del now
         return self.leases < self.most_leases
 
@@ -230,7 +235,9 @@ class Readers:
         reader.by_target[target] = item.item
 
     def acknowledged(self, reader: ReaderRecord, numbers: Iterable[int]) -> list[tuple[int, int]]:
-        """A reader has applied these. Returns those that something waits for."""
+        """Take note that a reader has applied these items, and return those for which something
+        waits.
+        """
         waited: list[tuple[int, int]] = []
         for number in numbers:
             pending = reader.items.pop(number, None)
@@ -243,7 +250,7 @@ class Readers:
         return waited
 
     def missed(self, now: Instant, reader: ReaderRecord, most: int) -> bool:
-        """A deadline has passed; whether that is one too many (V20)."""
+        """Count a deadline that has passed. Returns whether it is one too many (V20)."""
         reader.missed += 1
         if reader.missed < most:
             return False
@@ -254,7 +261,7 @@ class Readers:
     # --- forgetting ---
 
     def may_forget(self, now: Instant, reader: ReaderRecord) -> bool:
-        """Only those who cannot hit may be forgotten (V17)."""
+        """Whether the reader may be forgotten: only one that cannot hit (V17)."""
         return not reader.is_active(now)
 
     def forgettable(self, now: Instant) -> list[ReaderRecord]:
@@ -268,24 +275,26 @@ class Readers:
         return found
 
     def is_overloaded(self, now: Instant, reader: ReaderRecord) -> bool:
-        """Whether its items are too many to be kept: it is not there to take them (V17)."""
+        """Whether the reader's items are too many to be kept: it is not there to take
+        them (V17).
+        """
         return len(reader.items) > ITEMS_WHILE_INACTIVE and self.may_forget(now, reader)
 
     @property
     def next_at(self) -> Instant:
-        """When the next is to be forgotten, if it is not heard."""
+        """When the next reader is to be forgotten, if it is not heard."""
         first = next(iter(self), None)
         return FAR_FUTURE if first is None else Instant(first.heard_at + self.terms.known_ns)
 
     def clear(self) -> None:
-        """Know nobody."""
+        """Forget all readers."""
         self._by_number.clear()
         self._by_client.clear()
         self._holders.clear()
         self.leases = 0
 
     def invariants(self) -> None:
-        """Both indexes say the same, and no bound is passed."""
+        """Both indexes agree, and no bound is exceeded."""
         assert self.leases == sum(len(each.leases) for each in self)
         assert self.leases == sum(len(each) for each in self._holders.values())
         assert len(self._by_client) == len(self._by_number)

@@ -1,4 +1,4 @@
-"""What a volume's server shows of itself to people: how much it holds, and which writes wait."""
+"""The report of a volume's server to people: how much it holds, and which writes wait."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,7 +21,7 @@ def volume_report(
     shown_keys: Callable[[Sequence[Key]], str],
     shown_client: Callable[[int], str],
 ) -> VolumeReport:
-    """The server's state in short; keys and clients in the words of whoever runs it."""
+    """The server's state in short, with keys and clients named as the caller names them."""
     readers = context.readers
 
     def waiting(writing: Writing) -> WaitingWrite:

@@ -1,4 +1,6 @@
-"""The ranges of a server: under which number, and from when on they may be read and written."""
+"""The ranges of a server, each with its number and the times from which it may be read
+and written.
+"""
 
 import msgspec
 
@@ -9,7 +11,7 @@ from tenure.base.ranges import KeyRange
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """Under which number a range is served, and from when on."""
+    """The number under which a range is served, and the time from which it is served."""
 
     number: int
     writes_from: Instant = Instant(0)
@@ -32,7 +34,7 @@ class ServedRanges:
         self._ranges.assign(key_range, serving)
 
     def end(self, key_range: KeyRange) -> None:
-        """Serve it no longer."""
+        """Serve a range no longer."""
         self._ranges.assign(key_range, None)
 
     def clear(self) -> None:
@@ -56,17 +58,17 @@ class ServedRanges:
         return tuple((key, each.number) for key in keys if (each := self[key]))
 
     def number_of(self, keys: tuple[Key, ...]) -> int:
-        """The number under which these are written together: the lowest of theirs (V14)."""
+        """The number under which these keys are written together: the lowest of theirs (V14)."""
         return min((number for _, number in self.numbers_of(keys)), default=0)
 
     def quiet_until(self, keys: tuple[Key, ...]) -> Instant:
-        """When the quiet of these keys ends: they may be written from then on (V13)."""
+        """When the quiet of these keys ends: from then on they may be written (V13)."""
         if not self.is_strong:
             return Instant(0)
         servings = [self[key] for key in keys]
         return max((each.writes_from for each in servings if each), default=Instant(0))
 
     def reads_from(self, key: Key) -> Instant:
-        """When the key may be read (V13)."""
+        """The time from which the key may be read (V13)."""
         serving = self[key]
         return Instant(0) if serving is None else serving.reads_from

@@ -1,10 +1,10 @@
-"""The server of a volume: it gives read leases, and writes when nobody can read the old value.
+"""The server of a volume: it gives read leases, and writes when no reader can read the old value.
 
 It decides two things. It gives an object lease only while no write of the object has its turn, and
 no range with the object is withdrawn. It runs a write's body once every reader that may hit the old
-value has acknowledged, or can no longer hit (V5). All other rules keep these two true: what a
-volume lease carries (V4), from when leases count (V3), which readers are forgotten (V8, V17), and
-how long a server waits that knows nothing of its predecessor's readers (V13, V16).
+value has acknowledged, or can no longer hit (V5). All other rules keep these two true. They say
+what a volume lease carries (V4), from when leases count (V3), which readers are forgotten (V8,
+V17), and how long a server waits if it knows nothing of its predecessor's readers (V13, V16).
 
 The server of an owner serves ranges that come and go, under the owner's term (V11, V12). A server
 without owners is *alone*: it serves everything once it has opened.
@@ -73,7 +73,7 @@ class VolumeServer:
         self.withdrawals = Withdrawals(self.context, self.invalidations)
         self._has_begun = not config.alone
         self._moving = False
-        """A later end of leases is being written down."""
+        """Whether a later end of leases is being written down."""
 
     # --- the door ---
 
@@ -135,7 +135,7 @@ class VolumeServer:
     def _settle(self, now: Instant) -> None:
         """Let writes and drains go on that have nothing left to wait for.
 
-        Writes come first: what may still be written where a range goes is.
+        Writes come first, so that those in a departing range that may still run do run.
         """
         writes, drains = self.context.writes, self.context.drains
         while waits := self.context.take_to_look_at():
@@ -204,7 +204,7 @@ class VolumeServer:
     # --- under an owner's term ---
 
     def end_term(self, now: Instant) -> None:
-        """The owner's term has ended, and with it every read lease (V11)."""
+        """End the owner's term, and with it every read lease (V11)."""
         if now < self.context.term_until or self.context.epoch == 0:
             return
         self.context.note(VolumeServerKind.TERM_ENDED)
@@ -232,8 +232,8 @@ class VolumeServer:
                     drain.taken_back = True
             return
         quiet_until = Instant(now + event.quiet_ns)
-        # Only with state that did not die comes knowledge of its writes. Without it the state is
-        # read as lost, which is a write to readers that may still hit it (V13).
+        # Knowledge of the writes comes only with state that did not die. Otherwise the state is
+        # read as lost, and to readers that may still hit it that is a write (V13).
         is_lost = event.known is None and not self.config.durable
         reads_from = quiet_until if is_lost else Instant(0)
         self.context.loads.move(event.range)
@@ -266,7 +266,9 @@ class VolumeServer:
                 assert_never(message)
 
     def _on_reconnect(self, now: Instant, message: Reconnect) -> None:
-        """Its sender has only suspects: all items of its earlier reader are acknowledged (V8)."""
+        """Put the sender on record. It has only suspects, so all items of its earlier reader are
+        acknowledged (V8).
+        """
         if self.context.is_closed:
             self.context.refuse(message, "closed")
             return
@@ -287,7 +289,7 @@ class VolumeServer:
     # --- what may be read of it ---
 
     def view(self) -> VolumeServerView:
-        """What the shell that runs this machine may read."""
+        """The view for the shell that runs this machine."""
         return VolumeServerView(
             epoch=self.context.epoch,
             is_open=not self.context.is_closed,
@@ -306,7 +308,7 @@ class VolumeServer:
         )
 
     def invariants(self) -> None:
-        """Its parts agree with themselves, and nothing is held that is not served."""
+        """The server's parts agree, and nothing is held that is not served."""
         self.context.readers.invariants()
         self.context.writes.invariants()
         self.context.versions.invariants()

@@ -13,7 +13,7 @@ from tenure.protocol.volume.terms import Terms
 from tenure.protocol.volume.versions import KnownWrites
 
 Remembers = Literal["longest", "latest end", "nothing"]
-"""What survives a server that has no owner's lease: the longest volume lease that it ever gave, or
+"""The memory that survives a server without owners: the longest volume lease that it ever gave, or
 the latest instant at which one may end (section 3.1.2 has both)."""
 NO_BOUND = 1 << 62
 FailedWhy = Literal["moved", "closed", "too many"]
@@ -27,12 +27,11 @@ class VolumeMemory(msgspec.Struct, frozen=True, kw_only=True):
     longest_ns: int
     """The longest volume lease that was ever given."""
     until: Instant = Instant(0)
-    """When the last of them ends at the latest, by the clock of the host; 0 where that is not
-    kept."""
+    """When the last of them ends at the latest, by the clock of the host; 0 if that is not kept."""
     boot_id: str = ""
     """The start of the host from which `until` is counted."""
     drained: bool = False
-    """The server closed when nobody held a lease any longer."""
+    """Whether the server closed when nobody held a lease any longer."""
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,18 +39,20 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     terms: Terms = Terms()
     alone: bool = True
-    """Without owners: it serves every key, once it has opened. Otherwise ranges come and go."""
+    """Whether the server has no owner: it serves every key, once it has opened. Otherwise ranges
+    come and go.
+    """
     durable: bool = False
     """Whether an owner's objects outlive the owner, so that the next owner reads them (V13)."""
     remembers: Remembers = "longest"
     memory: VolumeMemory | None = None
     """The memory as it was found; None if there was no memory."""
     longest_ns: int = 0
-    """The longest term that any earlier server may have had, where no memory says so; at least the
+    """The longest term that any earlier server may have had, if no memory tells it; at least the
     present one."""
     boot_id: str = ""
     known_writes: int = 0
-    """How many to remember; 0 for the limit."""
+    """How many writes to remember; 0 for the limit."""
     most_leases: int = 0
 
 
@@ -90,12 +91,12 @@ class ObjectLoaded(msgspec.Struct, frozen=True):
 
     load: int
     value: Value | None
-    """None: there is no such object."""
+    """The value; None if there is no such object."""
     failed: str = ""
 
 
 class TermMoved(msgspec.Struct, frozen=True):
-    """The owner's term ends then, by this process's clock; it has ended if that is past."""
+    """The owner's term ends then, by this process's clock; it has ended if that time is past."""
 
     until: Instant
     longest_ns: int = NO_BOUND
@@ -173,8 +174,9 @@ class LoadObject(msgspec.Struct, frozen=True):
     load: int
     key: Key
     fence: int = 0
-    """Before the object is read, the store must refuse writes of it below this number (V14): those
-    of earlier owners may still be on their way. A server without owners has raised it already.
+    """The number below which the store must refuse writes of the object before it is read (V14):
+    writes of earlier owners may still be on their way. A server without owners has raised it
+    already.
     """
 
 
@@ -183,19 +185,19 @@ class RunBody(msgspec.Struct, frozen=True):
 
     write: int
     ticket: int
-    """The application's; 0 for a write of a client, whose value is to be stored."""
+    """The application's ticket; 0 for a write of a client, whose value is to be stored."""
     keys: tuple[Key, ...]
     fence: int
-    """The store refuses a write with a lower one than it has seen (V14)."""
+    """The fence: the store refuses a write with a lower one than it has seen (V14)."""
     waited_ns: int
-    """Since its turn came (C3)."""
+    """How long the write has waited since its turn came (C3)."""
     value: Value = b""
     fences: tuple[tuple[Key, int], ...] = ()
-    """The same for each key: ranges of one owner have numbers of their own."""
+    """The fence for each key: ranges of one owner have numbers of their own."""
 
 
 class FailWrite(msgspec.Struct, frozen=True):
-    """The body will not run."""
+    """The body of the write will not run."""
 
     ticket: int
     why: FailedWhy

@@ -12,15 +12,20 @@ Invalidation = Literal["delayed", "at once"]
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The durations that a server gives leases for; the client is told, never configured.
+    """The durations of the leases that a server gives. Clients are told these; they are never
+    configured.
 
     Raises ConfigurationError if they do not fit together.
     """
 
     term_ns: int = seconds(3)
-    """Of a volume lease, the paper's t_v: what a write waits for a client that is gone."""
+    """The length of a volume lease, the paper's t_v: a write waits this long for a client that is
+    gone.
+    """
     lease_ns: int = seconds(600)
-    """Of an object lease, the paper's t: how long an object is kept without asking about it."""
+    """The length of an object lease, the paper's t: an object is kept this long without asking
+    about it.
+    """
     keep_ns: int = seconds(60)
     """The paper's d: how long invalidations are kept for a reader whose volume lease has ended."""
     mute_ns: int = seconds(60)
@@ -28,7 +33,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "strong"
     invalidate: Invalidation = "delayed"
     drift: tuple[int, int] = (13, 12)
-    """The most by which clocks differ: one shows the first while the other shows the second."""
+    """The most by which clocks differ: one clock shows the first while the other shows
+    the second.
+    """
 
     def __post_init__(self) -> None:
         for name in ("term_ns", "lease_ns", "mute_ns"):
@@ -47,16 +54,16 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         return -(-told_ns * fast // slow)
 
     def told_ns(self, left_ns: int) -> int:
-        """The longest that a client may be told where the server has only `left_ns` (V11)."""
+        """The longest length that a client may be told if the server has only `left_ns` (V11)."""
         fast, slow = self.drift
         return max(0, left_ns * slow // fast)
 
     @property
     def known_ns(self) -> int:
-        """How long a server knows of a reader that it does not hear (C6)."""
+        """How long a server remembers a reader that it does not hear (C6)."""
         return self.held_ns(self.term_ns) + self.keep_ns
 
     @property
     def is_strong(self) -> bool:
-        """Whether writes wait for those who may still read the old value."""
+        """Whether writes wait for readers that may still read the old value."""
         return self.mode == "strong"

@@ -1,4 +1,4 @@
-"""What a server knows of the writes of its objects (V15).
+"""A server's knowledge of the writes of its objects (V15).
 
 It counts its writes, and remembers the object of each of the last ones. An entry is current if it
 is as of the last known write of its object or later, and as of the floor of its range or later: the
@@ -38,8 +38,8 @@ class Versions:
         return len(self._writes)
 
     def written(self, numbers: Iterable[tuple[Key, int]]) -> None:
-        """A write of all these has ended, whatever became of it. Each is known under the number of
-        its own range: entries are compared with that.
+        """Note that a write of all these keys has ended, whatever its outcome. Each is known under
+        the number of its own range, with which entries are compared.
         """
         self.count += 1
         for key, number in numbers:
@@ -49,7 +49,7 @@ class Versions:
             self.forget(next(iter(self._writes)))
 
     def forget(self, key: Key) -> None:
-        """Know this write no longer: the floor of its range stands for it."""
+        """Forget this write: the floor of its range stands for it."""
         version = self._writes.pop(key)
         self.raise_floor(self._floors.range_at(key), version)
 
@@ -59,7 +59,7 @@ class Versions:
                 self._floors.assign(piece, version)
 
     def last(self, key: Key) -> Version:
-        """The version that an entry of the key must have, or a later one, to be current."""
+        """The version that an entry of the key must have reached to be current."""
         return max(self._writes.get(key, NOTHING), self._floors[key])
 
     def is_current(self, key: Key, version: Version) -> bool:
@@ -69,8 +69,8 @@ class Versions:
     # --- ranges that come and go ---
 
     def begin(self, key_range: KeyRange, number: int, known: KnownWrites | None) -> None:
-        """A range is served under `number`. Without word of its writes the number is its floor, and
-        the count: it may have been served here under that number before.
+        """Begin to serve a range under `number`. Without knowledge of its writes, its floor is this
+        number and the present count: it may have been served here under that number before.
         """
         self.end(key_range)
         self._floors.assign(key_range, (number, self.count))
@@ -87,7 +87,7 @@ class Versions:
             self.forget(next(iter(self._writes)))
 
     def end(self, key_range: KeyRange) -> None:
-        """Know nothing of a range."""
+        """Forget the writes of a range."""
         for key in [key for key in self._writes if key in key_range]:
             del self._writes[key]
         self._floors.assign(key_range, NOTHING)
@@ -98,11 +98,13 @@ class Versions:
         return KnownWrites(tuple(self._floors.within(key_range)), writes)
 
     def clear(self) -> None:
-        """Know nothing. The count goes on, so that no number of it comes twice."""
+        """Forget everything. The count goes on, so that no count comes twice."""
         self._writes.clear()
         self._floors = RangeMap(NOTHING)
 
     def invariants(self) -> None:
-        """No write is later than the count of its number says, and none is too much."""
+        """No write is later than the count of its number says, and no more writes are kept than
+        allowed.
+        """
         assert len(self._writes) <= self.most
         assert list(self._floors.within(WHOLE))

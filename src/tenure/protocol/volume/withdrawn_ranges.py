@@ -1,7 +1,7 @@
 """Ranges that are withdrawn before they go (V12).
 
 A range that goes with its state is served until the belief in it ends: with leases until it is
-withdrawn, without them from then on. What is known of its writes is told when both are over.
+withdrawn, without them from then on. The knowledge of its writes is handed on when both are over.
 """
 
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -18,7 +18,7 @@ from tenure.protocol.volume.writes import Writing
 
 
 class Withdrawals:
-    """How a server lets ranges go."""
+    """The part of a server that lets ranges go."""
 
     def __init__(self, context: VolumeContext, invalidations: Invalidations) -> None:
         self.context = context
@@ -50,7 +50,9 @@ class Withdrawals:
         self.context.look_at(drain.number)
 
     def _count_running(self, key_range: KeyRange) -> None:
-        """The next owner may be told of the writes before a running body's value is stored."""
+        """Count running bodies as ended: the next owner may be told of the writes before their
+        values are stored.
+        """
         for writing in self.context.writes.running():
             if self._concerns(writing, key_range):
                 self.context.versions.written(self.context.served.numbers_of(writing.keys))
@@ -90,7 +92,7 @@ class Withdrawals:
             self.context.look_at(writing.number)
 
     def look_at_due(self, now: Instant) -> None:
-        """Some may have waited for long enough."""
+        """Look at the drains that may have waited long enough."""
         drains = self.context.drains
         if now >= drains.next_at:
             drains.next_at = FAR_FUTURE
@@ -118,7 +120,7 @@ class Withdrawals:
             self.context.act(Drained(drain.range, known, drain.served))
 
     def _go(self, key_range: KeyRange) -> None:
-        """Nothing of the range is left here, and nothing waits for it to go."""
+        """Drop everything of a range for whose departure nothing waits any longer."""
         self.context.versions.end(key_range)
         self._end_belief(key_range)
         for drain in self.context.drains.all():
@@ -126,5 +128,5 @@ class Withdrawals:
                 self.context.drains.end(drain)
 
     def is_drained(self, now: Instant, drain: Draining) -> bool:
-        """Whether nobody can still hit anything of it (V12)."""
+        """Whether nobody can still hit anything of the range (V12)."""
         return drain.to_come.are_over(now)

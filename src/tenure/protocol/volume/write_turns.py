@@ -1,4 +1,4 @@
-"""Writes, each in its turn: who is told, what it waits for, and when its body runs (V5, V9)."""
+"""Writes, each in its turn: the readers that are told, the wait for them, and the body (V5, V9)."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from tenure.protocol.volume.writes import Writer, Writing
 
 
 class WriteTurns:
-    """How a server writes."""
+    """The part of a server that writes."""
 
     def __init__(
         self, context: VolumeContext, invalidations: Invalidations, answers: Answers
@@ -49,11 +49,15 @@ class WriteTurns:
             self._add_write(now, 0, (message.key,), writer)
 
     def is_new_write(self, reader: ReaderRecord, message: Write) -> bool:
-        """Whether it was not taken before; what comes twice must not write twice (V2)."""
+        """Whether the write was not taken before: a message that comes twice must not write twice
+        (V2).
+        """
         return message.sequence > reader.last_write
 
     def on_given_up(self, now: Instant, ticket: int) -> None:
-        """The readers whose leases it took are still waited for: the next write needs that."""
+        """Take note that a write was given up. Readers whose leases it took are still waited for:
+        the next write needs that.
+        """
         writing = self.context.writes.of_ticket(ticket)
         if writing is None or writing.stage == "running":
             return
@@ -72,7 +76,7 @@ class WriteTurns:
             self._begin_write(now, writing)
 
     def _begin_write(self, now: Instant, writing: Writing) -> None:
-        """Its turn: from here on no object lease is given on its keys (V5)."""
+        """Begin a write's turn: from here on no object lease on its keys is given (V5)."""
         writing.stage = "waiting"
         writing.began_at = now
         for key in writing.keys:
@@ -111,7 +115,7 @@ class WriteTurns:
             )
 
     def acknowledges_by_writing(self, reader: ReaderRecord, key: Key, writing: Writing) -> bool:
-        """Whether it is this reader's own write, and its lease is older than that (V9)."""
+        """Whether the write is this reader's own, and newer than its lease (V9)."""
         writer = writing.writer
         return (
             writer is not None
@@ -120,7 +124,7 @@ class WriteTurns:
         )
 
     def look_at_due(self, now: Instant) -> None:
-        """Some may have waited for long enough."""
+        """Look at the writes that may have waited long enough."""
         writes = self.context.writes
         if now >= writes.next_at:
             writes.next_at = FAR_FUTURE
@@ -135,8 +139,8 @@ class WriteTurns:
         if writing.stage != "waiting" or self.context.writes.get(writing.number) is not writing:
             return  # it has ended meanwhile
         if not writing.given_up and self.has_moved(writing):
-            # The object leases that it took of keys that are still here are off the record: the
-            # next write of those waits behind it, until their holders can hit no more.
+            # Its items have replaced object leases on keys that are still here. The next write of
+            # those keys waits behind it until their holders can no longer hit.
             self.fail(writing, "moved")
             writing.given_up = True
         if writing.given_up and writing.to_come.are_over(now):
@@ -166,7 +170,7 @@ class WriteTurns:
         )
 
     def has_moved(self, writing: Writing) -> bool:
-        """Whether some of it is no longer served here: then its body will not run."""
+        """Whether some of its keys are no longer served here: then its body will not run."""
         return any(self.context.served[key] is None for key in writing.keys)
 
     def on_body_ended(self, now: Instant, event: BodyEnded) -> None:

@@ -1,4 +1,4 @@
-"""Writes on their way: who waits for whom, and for how long (V5).
+"""Writes under way: which write waits for which readers, and for how long (V5).
 
 Writes of a key go one by one, in the order of their requests; a write of several keys goes when it
 is the first for each of them. When its turn comes, each holder of an object lease gets an item, and
@@ -23,16 +23,18 @@ class Acknowledgements:
 
     def __init__(self) -> None:
         self.missing: dict[tuple[int, int], Instant] = {}
-        """ReaderRecord and item, and until when to wait for it."""
+        """The reader record and item of each missing acknowledgement, and until when to wait for
+        it.
+        """
         self.latest = Instant(0)
 
     def wait_for(self, reader: int, item: int, deadline: Instant) -> None:
-        """This one, too."""
+        """Wait for one more acknowledgement."""
         self.missing[reader, item] = deadline
         self.latest = max(self.latest, deadline)
 
     def came(self, reader: int, item: int) -> None:
-        """A reader has applied an item, or no longer has anything."""
+        """Take note that a reader has applied an item, or no longer has anything."""
         self.missing.pop((reader, item), None)
 
     def are_over(self, now: Instant) -> bool:
@@ -71,15 +73,17 @@ class Writing:
     ) -> None:
         self.number = number
         self.ticket = ticket
-        """The application's; 0 where a client asked."""
+        """The application's ticket; 0 if a client asked."""
         self.keys = keys
         self.writer = writer
         self.stage: Stage = "queued"
         self.to_come = Acknowledgements()
         self.began_at = Instant(0)
-        """When its turn came."""
+        """When the write's turn came."""
         self.given_up = False
-        """Its body will not run; it ends once nobody can hit what its items are about."""
+        """Whether its body will not run; the write ends once nobody can hit what its items are
+        about.
+        """
 
 
 class Writes:
@@ -89,7 +93,7 @@ class Writes:
         self._by_number: dict[int, Writing] = {}
         self._queues: dict[Key, dict[int, None]] = {}
         self.next_at = FAR_FUTURE
-        """When one of them may be due; never later than it is."""
+        """When a write may be due next; never later than it is."""
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -103,7 +107,7 @@ class Writes:
         return next((each for each in self._by_number.values() if each.ticket == ticket), None)
 
     def add(self, writing: Writing) -> None:
-        """Another."""
+        """Add a write."""
         self._by_number[writing.number] = writing
         for key in writing.keys:
             self._queues.setdefault(key, {})[writing.number] = None
@@ -115,7 +119,7 @@ class Writes:
         )
 
     def following(self, writing: Writing) -> list[Writing]:
-        """Take a write out; returns those whose turn it is now."""
+        """Take a write out, and return the writes whose turn it is now."""
         del self._by_number[writing.number]
         heads: dict[int, None] = {}
         for key in writing.keys:
@@ -147,14 +151,14 @@ class Writes:
         return [each for each in self._by_number.values() if each.stage == "running"]
 
     def clear(self) -> list[Writing]:
-        """All that there were."""
+        """Forget all writes, and return them."""
         found = list(self._by_number.values())
         self._by_number.clear()
         self._queues.clear()
         return found
 
     def invariants(self) -> None:
-        """A key has one write whose turn it is, at most."""
+        """At most one write of a key has its turn."""
         for queue in self._queues.values():
             stages = [self._by_number[number].stage for number in queue]
             assert stages[0] == "queued" or set(stages[1:]) <= {"queued"}, stages

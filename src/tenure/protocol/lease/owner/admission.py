@@ -1,4 +1,4 @@
-"""Which offers of state an owner accepts, and when (P13).
+"""Admission: which offers of state an owner accepts, and when (P13).
 
 An owner accepts only the offers that its manager has announced: a source shows the secret of its
 order, which only the two owners have been told. If an offer comes before the answer that announces
@@ -18,13 +18,14 @@ from tenure.protocol.lease.owner.events import Admit, OwnerAction, TurnAway
 from tenure.protocol.lease.owner.transfer import Offer
 
 ARRIVING_AT_ONCE = 32
-"""Ranges: a manager orders four of each owner, so eight owners may give to one at a time. More are
-refused, and come later: each may have some chunks in memory."""
+"""The most ranges that arrive at a time: a manager orders four of each owner, so eight owners may
+give to one at once. More are refused, and come later, because each may have some chunks in memory.
+"""
 PATIENCE_NS = SECOND_NS
 SECRET_BYTES = 8
 CHANNELS_AT_ONCE = 64
-"""That have not been admitted: twice as many as ranges may arrive. Nobody has shown any proof on
-them, and each may have a large message in memory."""
+"""The most channels that have not been admitted: twice as many as ranges may arrive. Nobody has
+shown any proof on them, and each may have a large message in memory."""
 CHANNELS_OF_A_PEER = 32
 """The most channels of one host, so that no stranger keeps out the owners of other hosts. Owners of
 one host that have more ranges to give come with them later.
@@ -39,8 +40,8 @@ class Waiting(NamedTuple):
 
 
 def why_closed(channels: Sequence[str], peer: str) -> str | None:
-    """Why no other channel of `peer` is heard beside those, by peer, that are not admitted yet;
-    None where it is.
+    """The reason why no other channel of `peer` is accepted beside those, by peer, that are not
+    admitted yet; None if it is accepted.
     """
     if len(channels) >= CHANNELS_AT_ONCE:
         return f"{len(channels)} channels wait to be admitted already"
@@ -50,7 +51,9 @@ def why_closed(channels: Sequence[str], peer: str) -> str | None:
 
 
 def _is_proven(offer: Offer, expected: Expected) -> bool:
-    """Comparing takes as long wherever the secrets differ, so that it tells nothing of them."""
+    """Whether the secret of the order was shown. The comparison takes equally long wherever the
+    secrets differ, so its time reveals nothing about them.
+    """
     named = offer.range, offer.number, offer.source
     secrets = (secret.to_bytes(SECRET_BYTES, "big") for secret in (offer.secret, expected.secret))
     is_named = named == (expected.range, expected.number, expected.source)
@@ -67,11 +70,11 @@ class Admission:
         self.expected: tuple[Expected, ...] = ()
         """The ranges that the last answer has announced."""
         self.waiting: dict[int, Waiting] = {}
-        """The offers that nothing has been decided of yet."""
+        """The offers that are not decided yet."""
 
     @property
     def wake_at(self) -> Instant:
-        """When an offer has waited for long enough."""
+        """When an offer has waited long enough."""
         return min((each.until for each in self.waiting.values()), default=FAR_FUTURE)
 
     def on_offer(self, now: Instant, channel: int, offer: Offer) -> None:
@@ -79,11 +82,11 @@ class Admission:
         self.waiting[channel] = Waiting(offer, Instant(now + PATIENCE_NS))
 
     def on_ended(self, channel: int) -> None:
-        """A channel has ended: nobody waits for an answer there."""
+        """Forget the offer of a channel that has ended: nobody waits for an answer there."""
         self.waiting.pop(channel, None)
 
     def expect(self, expected: tuple[Expected, ...]) -> list[OwnerAction]:
-        """Take these from here on; forget whatever else is arriving."""
+        """Expect these ranges from here on, and forget whatever else is arriving."""
         self.expected = expected
         if not self._copies.arriving:
             return []
@@ -91,7 +94,9 @@ class Admission:
         return self._copies.forget_arriving(lambda part: part not in known)
 
     def decide(self, now: Instant, *, may_take: bool) -> list[OwnerAction]:
-        """Admit what can be taken now, and turn away what never can, or has waited long enough."""
+        """Admit offers that can be taken now, and turn away those that never can, or have waited
+        long enough.
+        """
         actions: list[OwnerAction] = []
         for channel, (offer, until) in list(self.waiting.items()):
             why = self._never(offer, may_take=may_take)
@@ -108,7 +113,7 @@ class Admission:
         return actions
 
     def _never(self, offer: Offer, *, may_take: bool) -> str | None:
-        """Refuse an offer that does not name this very owner, as it is now."""
+        """Refuse an offer that does not name exactly this owner, as it is now."""
         belief = self._belief
         if offer.pool != self._pool:
             return f"this is an owner of the pool {self._pool!r}, not {offer.pool!r}"
@@ -128,7 +133,7 @@ class Admission:
         )
 
     def _not_now(self, offer: Offer, actions: list[OwnerAction]) -> str | None:
-        """Refuse an offer of a range of which something is here already, or is arriving."""
+        """Refuse an offer of a range of which some state is here already, or is arriving."""
         arriving = self._copies.arriving
         for part in [part for part in arriving.values() if part.range.overlaps(offer.range)]:
             if part.number < offer.number:  # an older copy is of no use to anybody
@@ -139,8 +144,8 @@ class Admission:
         return self._in_the_way_of(offer)
 
     def _in_the_way_of(self, offer: Offer) -> str | None:
-        """Find what is here of a range already, so that its state cannot be taken: two states in
-        one place would mix, and what is to be forgotten would take what came meanwhile with it.
+        """The state of a range that is here already, so that the offered state cannot be taken: two
+        states in one place would mix, and forgetting one would take the other with it.
         """
         for lease in self._belief.leases:
             if lease.range.overlaps(offer.range):

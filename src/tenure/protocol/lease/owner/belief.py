@@ -1,4 +1,4 @@
-"""What an owner believes that it holds, and what it is still giving up.
+"""An owner's belief: the leases that it counts on, and those that it is still giving up.
 
 One set of leases and one instant at which all of it ends. An answer first drops what it does not
 list, then moves the instant (P4). The owner no longer believes in a range that was recalled, but
@@ -35,11 +35,13 @@ class Belief:
         self.leases = NOTHING
         self.expires_at = Instant(0)
         self._granted = NOTHING
-        """The grants in the answer at hand; they are told when the expiry has moved."""
+        """The grants in the answer at hand; the application is told of them when the expiry has
+        moved.
+        """
         self._firsts: RangeMap[int] = RangeMap(NEVER_RENUMBERED)
         """The number under which each range was granted that was renumbered while it was held."""
         self._unbroken: tuple[Held, ...] = ()
-        """The same, as readers are told it."""
+        """The same, in the form in which readers are told."""
         self._highest_number = NO_NUMBER
         self._revoking: dict[int, tuple[Held, ...]] = {}
         """The leases of each revocation that are still listed while its callback runs; () if there
@@ -50,14 +52,16 @@ class Belief:
         self._is_hit: dict[int, None] = {}
         """The revocations of what caches may still hit."""
         self._told: dict[int, bool] = {}
-        """The revocations of which the last request said that they are not done."""
+        """The revocations that the last request reported as not done."""
         self._next_revocation = 1
         self._held: tuple[Held, ...] | None = ()
         self._fingerprint: tuple[tuple[Held, ...] | None, int, int, bytes] = (None, 0, 0, b"")
-        """The leases of which the fingerprint was made, and the conversation."""
+        """The leases from which the fingerprint was made, and the conversation."""
 
     def held(self) -> tuple[Held, ...]:
-        """All that a request lists, in order: what is believed, and what is being given up."""
+        """Everything that a request lists, in order: leases that are believed, and those being
+        given up.
+        """
         if self._held is None:
             held = [
                 Held(start=lease.start, end=lease.end, number=lease.number) for lease in self.leases
@@ -68,8 +72,8 @@ class Belief:
         return self._held
 
     def has_only(self, told: bytes, owner_nonce: int, manager_nonce: int) -> bool:
-        """Whether nothing is being given up or let go of, and all that a request lists has this
-        fingerprint.
+        """Whether nothing is being given up or let go of, and everything that a request lists has
+        this fingerprint.
         """
         if self._revoking or self._letting_go:
             return False
@@ -87,7 +91,7 @@ class Belief:
     # --- answers ---
 
     def take(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
-        """Believe what is listed and may be taken; drop everything else (P4, P5)."""
+        """Believe in the leases that are listed and may be taken; drop all others (P4, P5)."""
         if listed == self.leases and not self._revoking:
             return []
         self._renumber([lease for lease in listed if lease.former])
@@ -129,13 +133,14 @@ class Belief:
         return overtaken + self._replace(_merged(kept + granted), recalled)
 
     def may_renew(self, number: int, lease: Leased) -> bool:
-        """A renewal is taken only for what is believed now, under that number: nothing comes back
-        that ran out, or was handed over, while the answer was on its way (P5, P6).
+        """Whether a renewal may be taken: only for a lease that is believed now, under that number.
+        A lease that ended, or was handed over, while the answer was under way does not come back
+        (P5, P6).
         """
         return number == lease.number
 
     def _renumber(self, told: list[Leased]) -> None:
-        """Go on under another number (P11). Nothing ends by that, and nobody is told."""
+        """Go on under another number (P11). Nothing ends by this, and nobody is told."""
         if not told:
             return
         newer = RangeMap.of(((lease.range, lease) for lease in told), None)
@@ -176,8 +181,8 @@ class Belief:
         )
 
     def _keep_revoking(self, listed: tuple[Leased, ...]) -> list[OwnerAction]:
-        """Go on listing what is being given up only if the manager still lists it, or caches may
-        still hit it.
+        """Go on listing leases that are being given up only if the manager still lists them, or
+        caches may still hit them.
         """
         known = RangeMap.of(((lease.range, lease.number) for lease in listed), NO_NUMBER)
         overtaken: list[OwnerAction] = []
@@ -201,7 +206,7 @@ class Belief:
     def move_expiry(self, now: Instant, expires_at: Instant) -> list[OwnerAction]:
         """Move the one instant; an answer that comes too late ends everything.
 
-        The grant is believed from here on, so that anybody who is told of it finds it held.
+        A grant is believed from here on, so that everybody who is told of it finds it held.
         """
         self.expires_at = expires_at
         actions: list[OwnerAction] = [self._hold()]
@@ -225,7 +230,7 @@ class Belief:
     # --- ceasing to believe ---
 
     def drop_all(self) -> list[OwnerAction]:
-        """Believe nothing and list nothing: the manager takes it that all is returned."""
+        """Believe nothing and list nothing: the manager takes everything as returned."""
         overtaken: list[OwnerAction] = []
         for revocation, revoking in list(self._revoking.items()):
             if revoking:
@@ -264,7 +269,7 @@ class Belief:
         return self._replace(NOTHING, [lease.range for lease in self.leases])
 
     def let_go(self, revocation: int) -> bool:
-        """The application has let go; whether the manager is to hear of it."""
+        """Note that the application has let go. Returns whether the manager must hear of it."""
         self._held = None
         was_told = self._told.pop(revocation, False)
         self._letting_go.pop(revocation, None)
@@ -273,7 +278,9 @@ class Belief:
         return bool(self._revoking.pop(revocation, ())) or was_told
 
     def end_reads(self, revocation: int) -> bool:
-        """No cache can still hit it (V12). Returns whether the manager must hear of it."""
+        """Note that no cache can still hit it (V12). Returns whether the manager must
+        hear of it.
+        """
         self._held = None
         self._is_hit.pop(revocation, None)
         if revocation in self._letting_go:
@@ -294,7 +301,9 @@ class Belief:
         )
 
     def begin_to_forget(self, key_range: KeyRange) -> int:
-        """The application is to forget state that is not served; the number of that revocation."""
+        """Have the application forget state that is not served, and return the number of that
+        revocation.
+        """
         return self._begin_to_let_go((key_range,), ())
 
     def _begin_to_let_go(self, ranges: tuple[KeyRange, ...], listed: tuple[Held, ...]) -> int:
@@ -314,13 +323,13 @@ class Belief:
         return not any(each.overlaps(key_range) for each in ranges)
 
     def begin_anew(self, journal: int) -> None:
-        """Another journal: numbers begin anew (P22)."""
+        """Begin anew with another journal, whose numbers begin anew (P22)."""
         assert not self.leases
         self.journal = journal
         self._highest_number = NO_NUMBER
 
     def _replace(self, new: tuple[Leased, ...], recalled: list[KeyRange]) -> list[OwnerAction]:
-        """Believe `new` and nothing more. The belief ends before anybody is told so."""
+        """Believe in `new` and nothing more. The belief ends before anybody is told so."""
         old, self.leases = self.leases, new
         self._held = None
         dropped = _without(old, new)
@@ -339,7 +348,7 @@ class Belief:
         return [self._hold(), Revoke(revocation, dropped, self.expires_at, kept)]
 
     def invariants(self) -> None:
-        """Leases in order, not overlapping, and none without an incarnation."""
+        """Leases are in order, do not overlap, and exist only with an incarnation."""
         assert self.incarnation or not self.leases
         for before, after in zip(self.leases, self.leases[1:], strict=False):
             assert before.end is not None, before
@@ -347,8 +356,8 @@ class Belief:
 
 
 def _merged(leases: list[Leased]) -> tuple[Leased, ...]:
-    """These leases in order, with neighbors joined that agree in number and `since`, as the table
-    does.
+    """These leases in order, with neighbours joined that agree in number and `since`, as in the
+    table.
     """
     merged: list[Leased] = []
     for lease in sorted(leases, key=lambda item: item.start):

@@ -46,12 +46,12 @@ class Part(NamedTuple):
     number: int
 
     def is_in_the_way_of(self, lease: Leased) -> bool:
-        """Whether it would be served as the state of what is granted, and is not."""
+        """Whether the part would be served as the state of the granted range although it is not."""
         return self.number != lease.handed and self.range.overlaps(lease.range)
 
 
 def _is_of(copy: Copy, whole: Part | HandOff) -> bool:
-    """Whether it is what is left of that: answers may count a part of a copy only."""
+    """Whether the part is what is left of that copy: answers may count a part of a copy only."""
     return copy.number == whole.number and whole.range.covers(copy.range)
 
 
@@ -80,8 +80,8 @@ class Copies:
     # --- orders ---
 
     def take_orders(self, orders: tuple[HandOff, ...]) -> tuple[list[OwnerAction], bool]:
-        """Begin what is ordered newly, and give up what is not ordered any more; whether any of
-        that is not served any more. It is to come back, or nobody would serve it.
+        """Begin what is newly ordered, and give up what is no longer ordered. Returns whether any
+        of that is no longer served: it must come back, or nobody would serve it.
         """
         ended = [order for order in self.orders if order not in orders]
         begun = [
@@ -100,7 +100,7 @@ class Copies:
     # --- what happens to copies ---
 
     def on_event(self, event: HandOffEvent) -> tuple[list[OwnerAction], bool]:
-        """Take an event; what follows, and whether the manager is to hear of it now."""
+        """Take an event. Returns what follows, and whether the manager must hear of it now."""
         match event:
             case CopiedAhead(order=order):
                 return self._end_belief(order), False
@@ -129,8 +129,8 @@ class Copies:
                 assert_never(event)
 
     def _end_belief(self, order: HandOff) -> list[OwnerAction]:
-        """Stop serving what is copied, so that the last difference is the last; if the order still
-        stands, and the range is still held.
+        """Stop serving a range that is copied, so that the last difference is the last; but only if
+        the order still stands and the range is still held.
         """
         if order not in self.orders or not self._belief.holds(order.range, order.number):
             return [StopHandOver(order)]
@@ -148,11 +148,11 @@ class Copies:
         return bool(named)
 
     def begin(self, channel: int, part: Part) -> None:
-        """Expect state of a range that is served elsewhere, from here on."""
+        """Expect the state of a range that is served elsewhere, from here on."""
         self.arriving[channel] = part
 
     def _keep(self, channel: int) -> list[OwnerAction]:
-        """All of it came: it is a copy from here on, unless it is being forgotten."""
+        """Keep a copy that has arrived whole, unless it is being forgotten."""
         part = self.arriving.pop(channel, None)
         if part is None:
             return [TurnAway(channel, "it came too late: this incarnation does not want it")]
@@ -163,14 +163,14 @@ class Copies:
         return [Keep(channel)]
 
     def forget_arriving(self, is_useless: Callable[[Part], bool]) -> list[OwnerAction]:
-        """Take no more of what is useless, and discard what has come."""
+        """Stop taking state that is useless, and discard what has come of it."""
         useless = [each for each, part in self.arriving.items() if is_useless(part)]
         return [self._forget(*self.arriving.pop(channel)) for channel in useless]
 
     # --- answers ---
 
     def cover(self, lease: Leased) -> bool:
-        """Whether the state that the grant names is here, all of it."""
+        """Whether all the state that the grant names is here."""
         copied = RangeMap.of(
             ((copy.range, True) for copy in self.kept if copy.number == lease.handed),
             default=False,
@@ -178,15 +178,15 @@ class Copies:
         return all(is_there for _, is_there in copied.within(lease.range))
 
     def is_clear_for(self, lease: Leased) -> bool:
-        """Whether nothing is here, of the range that is granted, but what the grant names."""
+        """Whether no state of the granted range is here except what the grant names."""
         here = [*self.arriving.values(), *(Part(copy.range, copy.number) for copy in self.kept)]
         return not any(part.is_in_the_way_of(lease) for part in here)
 
     def settle(
         self, asked: tuple[Copy, ...], counting: tuple[Held, ...], leases: tuple[Leased, ...]
     ) -> list[OwnerAction]:
-        """Keep the copies that count, and those that were not `asked` about: they came later. Those
-        that came with one of `leases` are served again; forget all others.
+        """Keep the copies that count, and those that were not `asked` about, since they came later.
+        Copies granted with one of `leases` are served again; all others are forgotten.
         """
         actions: list[OwnerAction] = []
         kept: list[Copy] = []
@@ -211,13 +211,15 @@ class Copies:
         return Forget(self._belief.begin_to_forget(key_range), key_range, number)
 
     def give_way(self, granted: tuple[Leased, ...]) -> list[OwnerAction]:
-        """Drop what arrives for a range that is granted without it: it will never be of use."""
+        """Drop state that arrives for a range that is granted without it: it will never
+        be of use.
+        """
         return self.forget_arriving(
             lambda part: any(part.is_in_the_way_of(lease) for lease in granted)
         )
 
     def drop_all(self) -> list[OwnerAction]:
-        """The term ran out, or the owner goes: no copy is worth anything from here on."""
+        """Drop all copies: the term has ended, or the owner leaves, so no copy is of any use."""
         forgotten = self.forget_arriving(lambda _: True)
         stopped, _ = self.take_orders(())
         return [*stopped, *self.settle(tuple(self.kept), (), ()), *forgotten]

@@ -42,7 +42,7 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     hand_off: str | None = None
     """The address at which the owner takes the state of ranges from other owners."""
     reads_ns: int = 0
-    """The longest volume lease that it gives to caches; 0 where it gives none (V11)."""
+    """The longest volume lease that it gives to caches; 0 if it gives none (V11)."""
     cache: str | None = None
     """The address at which the owner takes caches."""
 
@@ -92,9 +92,9 @@ class OwnerView(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     leadership: int
     leases: int
-    """How many it believes that it holds."""
+    """How many leases it believes that it holds."""
     listed: int
-    """How many its requests list: also what the application has not let go of yet."""
+    """How many its requests list, with those that the application has not let go of yet."""
     copies: int
     is_searching: bool
     """Whether a leader is being looked for."""
@@ -113,13 +113,13 @@ class Revoked(msgspec.Struct, frozen=True):
 
 
 class ReadsEnded(msgspec.Struct, frozen=True):
-    """No cache can still hit the revoked ranges: said by owners that give read leases (V12)."""
+    """No cache can still hit the revoked ranges. Only owners that give read leases say so (V12)."""
 
     revocation: int
 
 
 class Lapsed(msgspec.Struct, frozen=True):
-    """A reader saw the holdings expire before the machine was told the time: so they have expired
+    """A reader saw the holdings expire before the machine was told the time, so they have expired
     (S3).
     """
 
@@ -129,11 +129,11 @@ class Alive(msgspec.Struct, frozen=True):
 
 
 class CloseRequested(msgspec.Struct, frozen=True):
-    """Return everything and go."""
+    """Return everything and leave."""
 
 
 class DrainRequested(msgspec.Struct, frozen=True):
-    """Hand everything over, or return it if nobody can take it, and go."""
+    """Hand everything over, or return it if nobody can take it, and leave."""
 
 
 class CopiedAhead(msgspec.Struct, frozen=True):
@@ -149,26 +149,28 @@ class HandedOver(msgspec.Struct, frozen=True):
 
 
 class HandOffFailed(msgspec.Struct, frozen=True):
-    """The taker cannot be reached, or does not take it."""
+    """The taker cannot be reached, or refuses the range."""
 
     order: HandOff
 
 
 class OfferMade(msgspec.Struct, frozen=True):
-    """Another owner offers state on a channel of that number; it hears Admit or TurnAway."""
+    """Another owner offers state on a channel of that number; the answer is Admit or TurnAway."""
 
     channel: int
     offer: Offer
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """All of what was admitted there has come; it hears Keep or TurnAway."""
+    """All of the state that was admitted on that channel has come; the answer is Keep
+    or TurnAway.
+    """
 
     channel: int
 
 
 class ArrivalEnded(msgspec.Struct, frozen=True):
-    """Nothing more comes there: what has come, if anything, is of no use."""
+    """No more state comes on that channel; what has come, if anything, is of no use."""
 
     channel: int
 
@@ -181,7 +183,7 @@ class ImportLost(msgspec.Struct, frozen=True):
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """A look at a process has shown this; `manager` asked for it."""
+    """The result of a look at a process, for which `manager` asked."""
 
     manager: str
     question: Attest
@@ -211,28 +213,30 @@ OwnerEvent: TypeAlias = (
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Believe this and nothing more from here on; this comes before any action after it."""
+    """Believe in these holdings and nothing more from here on; this comes before any action after
+    it.
+    """
 
     holdings: Holdings
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """Tell the application what has been granted to it."""
+    """Tell the application which ranges were granted to it."""
 
     leases: tuple[Leased, ...]
 
 
 class Revoke(msgspec.Struct, frozen=True):
-    """Tell the application what it no longer holds; say Revoked when that is done, and ReadsEnded,
-    if the owner gives read leases, when no cache can hit any of it.
+    """Tell the application which ranges it no longer holds; say Revoked when that is done, and if
+    the owner gives read leases, ReadsEnded when no cache can hit any of them.
     """
 
     revocation: int
     leases: tuple[Leased, ...]
     deadline: Instant
-    """When the term runs out: a callback that is not done by then was too late."""
+    """When the term ends: a callback that is not done by then was too late."""
     kept: tuple[KeyRange, ...] = ()
-    """The ranges that nobody else gets before Revoked is said, unless Overtaken comes first."""
+    """The ranges that no other owner gets before Revoked is said, unless Overtaken comes first."""
 
 
 class Overtaken(msgspec.Struct, frozen=True):
@@ -258,25 +262,25 @@ class HandOver(msgspec.Struct, frozen=True):
 
 
 class SendLast(msgspec.Struct, frozen=True):
-    """The range is no longer served: send the last difference; then say HandedOver."""
+    """Send the last difference of a range that is no longer served; then say HandedOver."""
 
     order: HandOff
 
 
 class StopHandOver(msgspec.Struct, frozen=True):
-    """The range is not to be handed over, or not to that owner: stop, however far it has come."""
+    """Stop handing over a range, or handing it to that owner, however far it has come."""
 
     order: HandOff
 
 
 class Admit(msgspec.Struct, frozen=True):
-    """Take what is offered on that channel; then say Imported, or ArrivalEnded."""
+    """Take the state that is offered on that channel; then say Imported, or ArrivalEnded."""
 
     channel: int
 
 
 class TurnAway(msgspec.Struct, frozen=True):
-    """Do not take what is offered on that channel, or no longer."""
+    """Do not take the state that is offered on that channel, or stop taking it."""
 
     channel: int
     why: str
@@ -289,8 +293,8 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """The state of a range, as the lease of that number left it, is no longer of use: discard it,
-    even if it is still arriving; then say Revoked.
+    """Discard the state of a range, as the lease of that number left it, since it is no longer of
+    use, even if it is still arriving; then say Revoked.
     """
 
     revocation: int

@@ -38,19 +38,20 @@ from tenure.protocol.lease.owner.transfer import (
 )
 
 ROUNDS = 5
-"""The rounds of differences while the range is served. More of them do not catch up with an
-application that changes state faster than it can be sent; the last difference is then what it is.
+"""The rounds of differences while the range is served. More rounds would not catch up with an
+application that changes state faster than it can be sent; the last difference is then as large as
+it is.
 """
 SMALL_BYTES = 64 * 1024
-"""A difference that is sent, or put into the state, in a millisecond or so: as much may be sent
-while nobody serves the range."""
+"""A small difference: it is sent, or put into the state, in a millisecond or so, for which nobody
+may serve the range."""
 SETTLE_NS = 10 * SECOND_NS
-"""How long what has begun in the range may take to finish, unless its owner leaves sooner: longer
-than a request takes, and a small part of the time that an order stands.
+"""How long operations that have begun in the range may take to finish, unless the owner leaves
+sooner: longer than a request takes, and a small part of the time for which an order stands.
 """
 LONG_SETTLE_NS = 100 * MILLISECOND_NS
-"""After so long there is another difference while the range is served: settled or not, it was
-written to meanwhile, and nobody serves it during the last one."""
+"""If settling takes longer than this, another difference is sent while the range is served: the
+range was written to meanwhile, and nobody serves it during the last difference."""
 CHUNKS_IN_HAND = 2
 """The chunks of the application that are made and not yet sent: it makes one while another waits.
 """
@@ -80,7 +81,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
-    """No cache can still hit anything of the range (V12)."""
+    """No cache can still hit any key of the range (V12)."""
 
 
 class ServingEnded(msgspec.Struct, frozen=True):
@@ -129,8 +130,8 @@ class MakeChunk(msgspec.Struct, frozen=True):
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """Let what has begun in the range finish, and say Settled. Wait for it until the deadline;
-    whatever has not finished by then goes on without its lease.
+    """Let operations that have begun in the range finish, and say Settled. Wait for them until the
+    deadline; those that have not finished by then go on without their lease.
     """
 
     deadline: Instant
@@ -147,7 +148,7 @@ class EndServing(msgspec.Struct, frozen=True):
 
 
 class HaveGiven(msgspec.Struct, frozen=True):
-    """The taker has the whole: tell the owner machine HandedOver. Nothing follows but HangUp."""
+    """The taker has everything: tell the owner machine HandedOver. Nothing follows but HangUp."""
 
 
 class FailGiving(msgspec.Struct, frozen=True):
@@ -206,9 +207,11 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
         self._has_made_all = True
         self._under_way = 0
         self._heard_by = FAR_FUTURE
-        """When the taker must have said something."""
+        """The time by which the taker must have said something."""
         self._called_by = FAR_FUTURE
-        """When the application must have come back: nobody serves the range meanwhile."""
+        """The time by which the application must have answered: nobody serves the range
+        meanwhile.
+        """
 
     # --- the machine ---
 
@@ -375,11 +378,11 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
             self._end_serving()
 
     def is_to_settle(self) -> bool:
-        """Whether what has begun in the range is still to be waited for."""
+        """Whether operations that have begun in the range are still waited for."""
         return not self._has_settled
 
     def _on_settled(self, now: Instant) -> None:
-        """Settled, or for long enough waited for."""
+        """Go on after the range has settled, or was waited for long enough."""
         self._is_settled, self._settle_by = True, FAR_FUTURE
         self._end_settling(now)
 

@@ -1,4 +1,5 @@
-"""A lease that a reader saw end must not go on (S3), whatever the machine had decided by then.
+"""Lapses: a lease that a reader saw end must not go on (S3), whatever the machine has decided by
+then.
 
 The machine decides at 12.0 s that a renewal moves the end of the term, which was 12.1 s. Before the
 new snapshot is published, at 12.2 s, a reader sees that the published one has ended, and says no.
@@ -18,8 +19,8 @@ class Lapse:
         self.is_seen = False
 
     def admits(self, holdings: Holdings) -> bool:
-        """Whether readers may be shown these holdings. Those that are empty show that the machine
-        has dropped all that was held before.
+        """Whether readers may be shown these holdings. Empty ones show that the machine has dropped
+        everything that was held before.
         """
         if not holdings.leases:
             self.is_seen = False

@@ -49,9 +49,9 @@ FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
 ANSWERS_A_RENEWAL = 3
 """How often a request is repeated, with a new number, before another leader is looked for."""
 SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
-"""Between two requests that nothing but time calls for, whatever a manager says."""
+"""The shortest pause between requests that only time calls for, whatever a manager says."""
 LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
-"""After a refusal, however long it says: a name may come free by its owner leaving."""
+"""The longest pause after a refusal: a name may become free when its owner leaves."""
 
 
 class OwnerMachine:
@@ -64,15 +64,15 @@ class OwnerMachine:
         self.search = Search(random)
         self.token = 0
         self._token_until = Instant(0)
-        """Until then an answer with this token may come to the question who leads."""
-        # Whom it speaks to.
+        """The time until which an answer with this token may come to the question who leads."""
+        # The manager that it speaks to.
         self.manager: str | None = None
         self.manager_nonce = 0
         self.leadership = 0
-        # Who it is to them.
+        # Its identity to managers.
         self.owner_nonce = self.draw_nonce()
         self.sequence = 0
-        # What it asked.
+        # Its questions.
         self.request: Request | None = None
         self.unanswered_since: Instant | None = None
         """When the first request without an answer was sent: silence counts from there (P24)."""
@@ -81,13 +81,14 @@ class OwnerMachine:
         self._ask_again = False
         self._receipt = b""  # of the last answer, for whoever leads next (P22)
         self._fingerprint = b""
-        """The leader's fingerprint of what it renews: short requests do while just that is held."""
+        """The leader's fingerprint of the leases that it renews: while just these are held,
+        requests are short."""
         self.renew_ns = FIRST_RENEW_NS
         self._ask_at = Instant(0)
         self.possession = Possession(config.pool, gives_reads=config.reads_ns > 0)
         self.belief, self.copies = self.possession.belief, self.possession.copies
         self._ends_at = FAR_FUTURE
-        """When the term runs out on what it has, as it was after the last step."""
+        """When the term of all that it has ends, as it was after the last step."""
         self.news = News(config.pool)
         self._actions: list[OwnerAction] = []
         self.silence = Silence(config.watchdog_ns)
@@ -187,14 +188,14 @@ class OwnerMachine:
     # --- asking ---
 
     def _ask_or_search(self, now: Instant) -> None:
-        """Ask; where nobody has answered for a renewal's time, look for another leader too."""
+        """Ask; if no manager has answered for a renewal's time, look for another leader too."""
         silent_since = self.unanswered_since
         if silent_since is not None and now - silent_since >= self.renew_ns:
             self.search.start(now)
         self._ask(now)
 
     def _ask(self, now: Instant) -> None:
-        """Send a request, the newest; an answer to any before it will not be taken."""
+        """Send a request, the newest; an answer to any earlier one will not be taken."""
         if self.manager is None or now > self.silence.hangs_at:
             return
         self.sequence += 1
