@@ -32,10 +32,10 @@ async def main(port: int) -> None:
         return web.json_response({"visits": count + 1})
 
     def granted(ranges: tuple[KeyRange, ...]) -> None:
-        print(f"granted {len(ranges)} ranges", flush=True)
+        print(f"ranges granted: {len(ranges)}", flush=True)
 
     def revoked(ranges: tuple[KeyRange, ...]) -> None:
-        print(f"revoked {len(ranges)} ranges", flush=True)
+        print(f"ranges revoked: {len(ranges)}", flush=True)
 
     address = f"http://127.0.0.1:{port}"
     async with Owner(

@@ -19,7 +19,6 @@ up.
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import suppress
 from threading import Lock
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -31,6 +30,7 @@ from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.errors import LeaseLost, NotOwner, UsageError
 from tenure.runtime.clock import Clock
+from tenure.runtime.loops import call_in
 
 Found: TypeAlias = tuple[int, Lease | None]
 
@@ -279,8 +279,7 @@ class GuardedBody:
     def on_lost(self) -> None:
         """The lease is lost. Called in the thread that renews, or in one that reads."""
         if self._task is not None:
-            with suppress(RuntimeError):  # the loop is closed, and the body is gone with it
-                self._task.get_loop().call_soon_threadsafe(self._cancel)
+            call_in(self._task.get_loop(), self._cancel)
 
     def _cancel(self) -> None:
         if self._is_inside and not self._cancelled and self._task is not None:

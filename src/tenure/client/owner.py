@@ -46,6 +46,7 @@ from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.reports import EntityReport, TierReport
+from tenure.runtime.loops import call_in
 from tenure.transport.credentials import Credentials
 
 Ranges: TypeAlias = tuple[KeyRange, ...]
@@ -311,7 +312,7 @@ class Owner(Enterable[OwnerEngine]):
         loop, task, gone = asyncio.get_running_loop(), asyncio.current_task(), self._gone
         assert task is not None
         assert gone is not None
-        gone.add_done_callback(lambda _: _call_in(loop, task.cancel))
+        gone.add_done_callback(lambda _: call_in(loop, task.cancel))
         await self._engine.watchdog.keep_alive(self._probe)
 
     def _probe_here(self) -> None:
@@ -411,8 +412,3 @@ def _ended(owner: "ref[Owner]") -> Callable[[], bool]:
         return there is None or (gone is not None and gone.done())
 
     return has_ended
-
-
-def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    with suppress(RuntimeError):  # the loop is closed, and its tasks are gone
-        loop.call_soon_threadsafe(call)

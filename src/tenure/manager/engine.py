@@ -15,7 +15,6 @@ the leadership: see `Manager.handle` and `LeaderBroke`.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Protocol
 
@@ -51,6 +50,7 @@ from tenure.protocol.log.noted import LogKind
 from tenure.protocol.topology.messages import ToNode
 from tenure.runtime.clock import Clock, Timers, boot_clock
 from tenure.runtime.driver import Driver
+from tenure.runtime.loops import call_in
 from tenure.wire.lease import WholeTables, encode
 from tenure.wire.topology import encode_topology
 
@@ -207,8 +207,7 @@ class ManagerEngine:
             self._planner.ask(work)
 
     def _post_from_thread(self, made: PlanMade) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
-            self._loop.call_soon_threadsafe(self.post, made)
+        call_in(self._loop, self.post, made)
 
     def _ask_journal(self, action: JournalAction) -> None:
         task = asyncio.create_task(self._carry_out(action))

@@ -8,13 +8,13 @@ their own: one timer of the loop looks at all that take long.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from tenure.routing.finder import Finder, Watching
 from tenure.routing.outstanding import Outstanding
 from tenure.routing.trying import InDoubt, Wanted
+from tenure.runtime.loops import call_in
 from tenure.runtime.task_limits import TaskLimit
 
 LOOKS_AFTER_SECONDS = 0.5
@@ -137,8 +137,7 @@ class AttemptLimit(TaskLimit):
             self._end_it_if_moved()
 
     def _on_change(self, _: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and the attempt is gone with it
-            self._loop.call_soon_threadsafe(self._end_it_if_moved)
+        call_in(self._loop, self._end_it_if_moved)
 
     def _end_it_if_moved(self) -> None:
         if self._lookout.lookup.find(self._wanted.key) not in (None, self._address):

@@ -120,6 +120,16 @@ class LoopCalls:
             self._is_shut = True
 
 
+def call_in(
+    loop: asyncio.AbstractEventLoop, call: Callable[..., object], *arguments: object
+) -> None:
+    """Have `loop` make a call, from any thread; nothing if the loop is closed, since whatever
+    the call is about is gone with it.
+    """
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, *arguments)
+
+
 async def wait_for(future: "Future[None]") -> None:
     """Wait for a future of another thread. Being cancelled leaves it as it is."""
     loop = asyncio.get_running_loop()
@@ -129,11 +139,7 @@ async def wait_for(future: "Future[None]") -> None:
         if not waiter.done():
             waiter.set_result(None)
 
-    def on_done(_: "Future[None]") -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(wake)
-
-    future.add_done_callback(on_done)
+    future.add_done_callback(lambda _: call_in(loop, wake))
     await waiter
     take(future)
 
