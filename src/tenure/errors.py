@@ -205,7 +205,7 @@ class ServiceRefusal(TenureError):
         self.version = version
         """The version that is there, if another was expected."""
         self.gone_at = gone_at
-        """When what was asked for went, in seconds since 1970; 0 where it did not."""
+        """When the requested thing ceased to exist, in seconds since 1970; 0 if it did not."""
 
     def __str__(self) -> str:
         return self.detail

@@ -146,7 +146,7 @@ class CacheEngine:
         return self._begun(future, begin)
 
     def saw(self, key: Key, as_of: AsOf) -> "Future[None]":
-        """When the future is done, nothing older is read any longer (C5)."""
+        """When the future is done, no older value is read any longer (C5)."""
         future: Future[None] = Future()
 
         def begin() -> None:

@@ -1,4 +1,5 @@
-"""What readers do, from any thread: without a lock, without waiting, without asking anybody.
+"""Hits: what readers do, from any thread, without a lock, without waiting and without asking
+anybody.
 
 The order of the steps of a hit is rule V1: the entry, the end of its reader's volume lease, whether
 the entry is live, the clock. It is `Entries.hit` of the protocol, inlined, because each extra call
@@ -32,7 +33,7 @@ MISSING: Final = Missing.MISSING
 
 
 class Proof(NamedTuple):
-    """Why an entry may be read now."""
+    """The proof that an entry may be read now."""
 
     as_of: AsOf
     """Up to which write it is known to be current: pass it to `saw`, in another process too."""
@@ -90,7 +91,9 @@ class Hits(Generic[V]):
         return found
 
     def proof(self, key: UserKey) -> Proof | None:
-        """Why the object may be read at this moment; None if its server must be asked."""
+        """The proof that the object may be read at this moment; None if its server must
+        be asked.
+        """
         found = self._found(key)
         if found is None:
             return None

@@ -66,7 +66,7 @@ ASKING = AskingOptions()
 
 
 class HttpReply(msgspec.Struct, frozen=True):
-    """What a manager said."""
+    """The answer of a manager."""
 
     status: int
     body: bytes
@@ -202,7 +202,7 @@ def connection_to(
 
 
 def why_not(error: Exception, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-    """Why a manager could not be asked, in words."""
+    """The reason why a manager could not be asked, in words."""
     match error:
         case ConnectionRefusedError():
             return "connection refused, nothing listens there"

@@ -10,7 +10,7 @@ from tenure.cli.waiting import WaitingLine
 from tenure.protocol.lease.answers import Owners
 
 PAUSE_SECONDS = 0.1
-"""Between two questions: far less than a range takes to move."""
+"""The pause between two questions: far shorter than a range takes to move."""
 
 
 class StillHeld(NamedTuple):

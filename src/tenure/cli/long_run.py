@@ -1,4 +1,4 @@
-"""What long-running commands share: the loop, the handling of signals, and the output."""
+"""The parts that long-running commands share: the loop, the handling of signals, and the output."""
 
 import asyncio
 import json

@@ -41,7 +41,7 @@ def complain(text: str) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """So many of them, as a sentence has them."""
+    """A number of things, as a sentence has it."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

@@ -1,4 +1,5 @@
-"""What a running manager reports on its output: where it listens, if it leads, when it grants.
+"""The report of a running manager on its output: where it listens, whether it leads, when it
+grants.
 
 The report has three forms: lines, lines with a bar of progress on a terminal, and JSON for
 programs, which learn the URL of a manager on a free port from the first object.

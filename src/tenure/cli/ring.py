@@ -91,7 +91,7 @@ def create(
 
 
 def budget_of(said: str) -> int:
-    """So many bytes may be moved in a day. Raises ConfigurationError."""
+    """The number of bytes that may be moved in a day. Raises ConfigurationError."""
     if said in ("auto", "off"):
         return AUTO_BYTES if said == "auto" else 0
     if said.isascii() and said.isdecimal():

@@ -72,7 +72,7 @@ def hints(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
 
 
 def _upkeep(cluster: str, how: AskingOptions | SteeringOptions) -> UpkeepRead | None:
-    """None where it is told as JSON."""
+    """The upkeep of a cluster; None if it was printed as JSON."""
     reply = ask(how.manager, ring_path(cluster, "upkeep"))
     if how.json:
         put(reply.text)

@@ -50,7 +50,7 @@ class Overview(msgspec.Struct, frozen=True):
     """What the owners of each pool run beside their leases."""
     stores: tuple[StoreTier, ...] = ()
     why_no_tiers: str = ""
-    """Why the leader did not report pools and clusters, if it did not."""
+    """The reason why the leader did not report pools and clusters, if it did not."""
 
 
 def status(*, how: AskingOptions = ASKING) -> None:
@@ -89,7 +89,7 @@ def _ask(url: str) -> AskedManager:
 
 
 def with_lags(asked: Sequence[AskedManager]) -> Overview:
-    """Which manager leads, and how far the others are behind."""
+    """The overview: the URL of the leader, and how far the other managers are behind."""
     leading = [each.status for each in asked if each.status and each.status.proven]
     leader = max(leading, key=lambda each: each.leadership, default=None)
     if leader is None:

@@ -82,7 +82,7 @@ class HomeCluster:
 
     @property
     def url(self) -> str:
-        """That of the store."""
+        """The URL of the store."""
         return "columns:" + ",".join(self._nodes())
 
     def _nodes(self) -> list[str]:

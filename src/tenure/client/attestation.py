@@ -15,8 +15,8 @@ from tenure.protocol.lease.messages import Process
 
 PROC = Path("/proc")
 STATE, START_TIME = 0, 19
-"""In `stat` behind the name, which may itself hold spaces and parentheses; proc(5) counts from 1,
-and these are its fields 3 and 22."""
+"""The positions in `stat` after the name, which may itself contain spaces and parentheses; proc(5)
+counts from 1, and these are its fields 3 and 22."""
 ENDED = (b"Z", b"X")
 
 

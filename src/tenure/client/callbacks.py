@@ -47,7 +47,7 @@ class Job(NamedTuple):
     """The subject of the call, for the log."""
     then: Callable[[], None] | None = None
     deadline: Instant = FAR_FUTURE
-    """When the term of what it is about runs out."""
+    """When the term of the ranges that it is about ends."""
 
 
 def shown_ranges(ranges: Sequence[KeyRange]) -> str:

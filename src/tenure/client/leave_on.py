@@ -102,4 +102,4 @@ class LeaveOn:
 
 
 def _nothing() -> None:
-    """There is nothing to leave."""
+    """Do nothing: there is nothing to leave."""

@@ -92,7 +92,7 @@ class RouteBoard:
             self.current = routes
 
     def find_nothing(self) -> None:
-        """Nothing is known any longer: `find` still works, and finds nothing."""
+        """Know nothing any longer: `find` still works, and finds nothing."""
         routes = Routes(FINDS_NOTHING)
         routes.digest, routes.to_key = self.current.digest, self.current.to_key
         self.publish(routes)

@@ -68,7 +68,7 @@ class Engine(Protocol[E_contra, A, M_contra]):
         ...
 
     def why_not_entered(self) -> TenureError:
-        """Why `shell.have_entered` has not been called in time."""
+        """The reason why `shell.have_entered` has not been called in time."""
         ...
 
     async def give_back(self) -> None:
@@ -105,7 +105,7 @@ class Shell(Generic[E, A, M]):
         self.name, self.environment, self._log = config.name, config.environment, config.logger
         self._config = config
         self._role = role
-        """None for a client that speaks to no servers, because it is one."""
+        """The role; None for a client that speaks to no servers, because it is one."""
         self._engine = engine
         self.servers = servers
         self.clock = self.environment.clock

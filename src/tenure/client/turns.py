@@ -169,7 +169,7 @@ class Turns:
 
 
 def _nobody() -> None:
-    """Nobody waits."""
+    """Do nothing: nobody waits."""
 
 
 def _finish(come: "asyncio.Future[None]") -> None:

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 GATHER_SECONDS = 0.002
-"""About as long as a sync: a writer waits at most half as long again, so that others can share its
-sync.
+"""How long a writer gathers others to share its sync: about as long as a sync takes, so it waits at
+most half as long again.
 """
 
 

@@ -1,4 +1,4 @@
-"""What a store returns: columns, super columns, rows, and pages of them."""
+"""The results that a store returns: columns, super columns, rows, and pages of them."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What one replica of a cluster has of a row: the whole row, or parts of its sections."""
+"""The state that one replica of a cluster has of a row: the whole row, or parts of its sections."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar

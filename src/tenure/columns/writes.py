@@ -19,7 +19,7 @@ from tenure.protocol.replication.versions import Version
 
 
 def outranking(refused: Outranked, number: int) -> str:
-    """Why a lease of that number may not write the row."""
+    """The reason why a lease of that number may not write the row."""
     if refused.fence > number:
         return f"a lease of number {refused.fence} has been here, so number {number} is refused"
     return (

@@ -68,7 +68,7 @@ class Journal(Protocol[R, S]):
     """
 
     async def read_seat(self) -> Seat:
-        """Which manager leads."""
+        """The seat, which says which manager leads."""
         ...
 
     async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:

@@ -63,7 +63,7 @@ class JournalContents(Generic[R, S]):
 
     @property
     def lsn(self) -> int:
-        """That of the last record."""
+        """The LSN of the last record."""
         return self.state_lsn + len(self._written)
 
     @property
@@ -205,7 +205,7 @@ class MemoryJournal(Generic[R, S]):
             return self._contents.leads(mandate)
 
     async def close(self) -> None:
-        """Nothing: the object may be another manager's too."""
+        """Do nothing: the object may be another manager's too."""
 
     def _ask(self, action: LogAction[R, S], kind: type[T]) -> T:
         with self._lock:

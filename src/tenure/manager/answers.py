@@ -57,12 +57,12 @@ class SeenManager(msgspec.Struct, frozen=True):
 
     url: str
     role: ManagerRole | None = None
-    """None where it did not say."""
+    """The role; None if the manager did not tell it."""
     proven: bool = False
     leadership: int = 0
     lsn: int = 0
     error: str = ""
-    """Why it did not say."""
+    """The reason why it did not answer."""
 
 
 class ManagersAnswer(msgspec.Struct, frozen=True):

@@ -232,7 +232,7 @@ class Api:
         return as_json(Owners(found.pool, tuple(owners)))
 
     async def locate(self, request: web.Request) -> web.Response:
-        """Which owner has a key."""
+        """Answer which owner has a key."""
         pool = request.match_info["pool"]
         key = asked_key(request, self.pool_kind(pool))
         return as_json(await self.ask(Locate(pool, key), Location))

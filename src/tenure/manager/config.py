@@ -33,7 +33,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     journal: str | None = None
     """`memory`, `sqlite:PATH` or `etcd:URL,...`; None is a file in the state directory."""
     state_dir: Path | None = None
-    """None is the user's own: see `state_directory`."""
+    """The directory; None stands for the user's own: see `state_directory`."""
     preset: str = DEFAULT.name
     advertise: str | None = None
     """The address at which clients and other managers find it; None is the one it listens on."""

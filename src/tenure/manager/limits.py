@@ -24,8 +24,9 @@ SYNCS_AT_ONCE = 200
 missed.
 """
 REQUESTS_A_SECOND = 100
-"""Over HTTP on one connection: a page asks five times a second while everything moves, and whoever
-asks for the keys of a pool one by one keeps a manager from its work."""
+"""The most requests a second over HTTP on one connection: a page asks five times a second while
+everything moves, and a client that asks for the keys of a pool one by one keeps a manager from its
+work."""
 REQUESTS_AT_ONCE = 500
 FLOOD_SECONDS = 2.0
 """Whoever asks too often is not read for so long before it is told and let go. It comes back at

@@ -93,7 +93,7 @@ class _Reader:
         self.least = least
         self.permit = permit
         self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_EVENTS)
-        """None ends it."""
+        """The messages that wait; None ends the connection."""
 
     def put(self, frame: bytes | None) -> None:
         try:

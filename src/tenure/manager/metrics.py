@@ -1,4 +1,4 @@
-"""What a manager shows at `/metrics`."""
+"""The metrics that a manager shows at `/metrics`."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a manager's process notes, beside its machine."""
+"""The notes of a manager's process, beside those of its machine."""
 
 from enum import unique
 

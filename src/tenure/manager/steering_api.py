@@ -72,7 +72,7 @@ class SteeringApi:
         return as_json(await self.asking.ask(ReadPlan(pool), PlanRead))
 
     async def why(self, request: web.Request) -> web.Response:
-        """Which owner has a key, and how it came there."""
+        """Answer which owner has a key, and how the key came there."""
         pool = request.match_info["pool"]
         key = asked_key(request, self.asking.pool_kind(pool))
         return as_json(await self.asking.ask(ExplainKey(pool, key), KeyExplained))

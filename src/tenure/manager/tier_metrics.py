@@ -1,4 +1,6 @@
-"""What a leader shows at `/metrics` about the tiers beside leases: volumes, entities, the store."""
+"""The metrics of a leader at `/metrics` about the tiers beside leases: volumes, entities, the
+store.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple

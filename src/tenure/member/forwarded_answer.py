@@ -16,7 +16,7 @@ MOST_UNREAD_BYTES = 262_144
 CONTENT_LENGTH, TRANSFER_ENCODING = b"content-length", b"transfer-encoding"
 WITHOUT_BODY = (204, 304)
 INFORMATIONAL = 200
-"""Below this status, another answer follows."""
+"""The status below which another answer follows."""
 END_OF_HEAD = b"\r\n\r\n"
 HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 

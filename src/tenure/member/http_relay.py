@@ -84,7 +84,7 @@ class Body:
         self.is_there = True
         """Whether the whole body can be sent, again or for the first time."""
         self.over = asyncio.Event()
-        """No more of the body is to come."""
+        """Set when no more of the body is to come."""
         if whole is not None:
             self.over.set()
 

@@ -1,1 +1,1 @@
-"""What happened, for people and programs to see: counters and log lines."""
+"""Observation, for people and programs: counters and log lines."""

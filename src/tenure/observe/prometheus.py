@@ -29,7 +29,7 @@ class FamiliesCollector(Collector):
         return map(_converted, self._families())
 
     def describe(self) -> list[Metric]:
-        """Nothing: otherwise a registry would collect in order to learn the names."""
+        """Return nothing: otherwise a registry would collect in order to learn the names."""
         return []
 
 

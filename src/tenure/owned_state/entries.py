@@ -64,8 +64,8 @@ class StoredEntries(KeyedState[Stored]):
         self._clock: Callable[[], int] = lambda: NEVER
         self._bytes = 0
         self._ends: list[tuple[int, int, UserKey]] = []
-        """When which entry ended when it was first stored: a heap, to be looked at then. What an
-        entry says itself counts."""
+        """A heap of the times at which entries were to end when they were first stored, to be
+        looked at then. The time in the entry itself is the one that counts."""
         self._order = count()
 
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:

@@ -32,7 +32,7 @@ class Lookout:
         self.lookup = lookup
         self.outstanding = outstanding
         self._under_way: dict[AttemptLimit, float] = {}
-        """When to look at each attempt. Those that began first come first."""
+        """The times at which to look at each attempt. Attempts that began first come first."""
         self._is_looking = False
 
     def add(self, limit: "AttemptLimit", now: float) -> None:

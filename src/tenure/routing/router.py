@@ -1,5 +1,5 @@
-"""What all routing clients share: checked options, and the loop that carries out what `Trying`
-decides, once for event loops and once for threads.
+"""The parts that all routing clients share: checked options, and the loop that carries out what
+`Trying` decides, once for event loops and once for threads.
 """
 
 import asyncio

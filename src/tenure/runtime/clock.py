@@ -18,7 +18,9 @@ from typing import Protocol, cast
 from tenure.base.instants import SECOND_NS, Instant
 
 LONGEST_SLEEP_NS = 5 * SECOND_NS
-"""Between two looks at the clock: how late an alarm may be after the machine was suspended."""
+"""The longest sleep between two looks at the clock: an alarm is at most this late after the machine
+was suspended.
+"""
 
 _CLOCK_ID: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -27,7 +29,7 @@ class Clock(Protocol):
     """A reading of this process's clock."""
 
     def __call__(self) -> Instant:
-        """Now, in nanoseconds; never less than before."""
+        """The present time in nanoseconds; never less than before."""
         ...
 
 

@@ -21,7 +21,7 @@ class TaskLimit:
         self._loop = loop
         self.has_ended_it = False
         self._task: asyncio.Task[Any] | None = None
-        """While it may be ended."""
+        """The task, while it may be ended."""
         self._cancelling = 0
 
     def __enter__(self) -> Self:
@@ -75,7 +75,7 @@ class EqualLimits(Generic[T]):
 
     @property
     def oldest(self) -> EqualLimit[T] | None:
-        """That of what has run for longest."""
+        """The limit of what has run longest."""
         return next(iter(self._under_way), None)
 
     def begin(self, what: T) -> EqualLimit[T]:

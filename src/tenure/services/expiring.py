@@ -23,9 +23,9 @@ class Expiring(msgspec.Struct):
 
     ttl: float = 0.0
     expires: float = 0.0
-    """When it goes, unless it is refreshed before; 0 if there is nothing."""
+    """When it ends, unless it is refreshed before; 0 if there is nothing."""
     gone_at: float = 0.0
-    """When it went; 0 if it did not."""
+    """When it ended; 0 if it did not."""
 
 
 S = TypeVar("S", bound=Expiring)

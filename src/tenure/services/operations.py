@@ -40,13 +40,13 @@ class ServiceRequest(NamedTuple):
     """Raises ServiceRefusal if the request is not allowed."""
 
     def check_again(self) -> None:
-        """After a wait: raise ServiceRefusal where its token is no longer valid."""
+        """Raise ServiceRefusal if the token is no longer valid after a wait."""
         if self.check is not None:
             self.check(self.request)
 
 
 class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """No query."""
+    """The query of operations that have none."""
 
 
 class Operation(NamedTuple):

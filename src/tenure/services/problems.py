@@ -20,7 +20,7 @@ class ServiceProblem(msgspec.Struct, omit_defaults=True):
     version: str = ""
     """The present version."""
     gone_at: float | None = None
-    """When it went, in seconds since 1970."""
+    """When it ceased to exist, in seconds since 1970."""
 
     @classmethod
     def of(cls, error: ServiceRefusal) -> "ServiceProblem":

@@ -137,7 +137,7 @@ class Service(Generic[E]):
     entity: type[E]
     limits: ClassVar[tuple[ServiceLimit, ...]] = ()
     takes: ClassVar[frozenset[str]] = frozenset({"store"})
-    """Which of the optional settings this service has."""
+    """The optional settings that this service has."""
 
     def __init__(self, settings: ServiceSettings, **of_entities: Any) -> None:  # noqa: ANN401
         self.settings = self.checked(settings)

@@ -121,7 +121,7 @@ class InProcessCluster:
         self.timing = timing
         self.network = MemoryNetwork()
         self.channels = MemoryChannelNetwork()
-        """Over which owners hand over state."""
+        """The channels over which owners hand over state."""
         self.journal = MemoryJournal(LEASE_RECORDS, State(waited_out=True))
         self.clock: Clock = clock or boot_clock
         self._turned = clock

@@ -115,7 +115,9 @@ class JudgedExchange:
 
 @contextmanager
 def turns_judged() -> Iterator[None]:
-    """While this lasts, a turn that lost its lease must have said nothing: it was not kept."""
+    """A context in which a turn that lost its lease must have sent no answer, since its change was
+    not kept.
+    """
     enter, leave = Turn.__aenter__, Turn.__aexit__
 
     async def entered(turn: Turn[Any]) -> Turn[Any]:
@@ -160,7 +162,7 @@ def _who_does(process: AppProcess, user_key: object) -> str:
 
 
 def _relay_key(app: object) -> PathKey | None:
-    """That of the first Relay around an application, or among its middlewares."""
+    """The key of the first Relay around an application, or among its middlewares."""
     if isinstance(app, Relay):
         return app.key
     middlewares: Sequence[object] = getattr(app, "user_middleware", ())

@@ -27,7 +27,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 120.0
 """The simulated time for anything that a test waits for."""
 STEPS_AT_ONCE = 50
-"""Before the test's own event loop has its turn."""
+"""The number of steps after which the test's own event loop has its turn."""
 
 
 class ServedSite:

@@ -198,7 +198,9 @@ def simulated(  # what a simulation is, said once
 
 
 ONLY_SEED: dict[str, int] = {}
-"""Under "seed", the one to run; empty for all of them. `pytest --tenure-seed` puts it there."""
+"""The name under which the one seed to run is kept; empty for all of them. `pytest --tenure-seed`
+sets it.
+"""
 
 
 def run_seed(trial: AppTrial, app: AppSource, test: Test, key: PathKey | None = None) -> int:

@@ -115,7 +115,9 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         self.left: Callable[[AcceptedSocket], None] | None = None
         """Called when the connection is gone; whoever counts connections sets it."""
         self._frames: FrameReader | None = FrameReader(most_bytes)
-        """None once a frame cannot be read: later bytes are dropped until the connection ends."""
+        """The frames read so far; None once a frame cannot be read: later bytes are dropped until
+        the connection ends.
+        """
         self._turns = turns
         self._rate = rate
         self._is_waiting = False

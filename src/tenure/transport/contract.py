@@ -40,12 +40,12 @@ request and repeats it every second or so. So when this many wait, the manager h
 minute, and the messages are of no use to it.
 """
 PING_SECONDS = 4.0
-"""After so long without a word from a server it is pinged; after half as long again the connection
+"""A server that has not been heard for this long is pinged; after half as long again the connection
 is given up.
 """
 UNHEARD_SECONDS = 6.0
-"""If sent bytes do not even reach the server's kernel for so long, the connection is given up. This
-is within half a term of the default preset, so that another leader is found in the other half.
+"""If bytes do not even reach the server's kernel for this long, the connection is given up. This is
+within half a term of the default preset, so that another leader is found in the other half.
 """
 SELDOM_SECONDS = 45.0
 """Like `PING_SECONDS`, for clients that ask by themselves, at least every 30 s, and look for

@@ -30,7 +30,8 @@ class UnsafeAddressError(ConfigurationError):
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """What a client shows to managers and other owners, and what it demands of them.
+    """The credentials of a client: what it shows to managers and other owners, and what it demands
+    of them.
 
     `token` is what `tenure token new` printed; in `token_file` it may be replaced while the process
     runs. `ca` is a file with the authorities whose certificates are trusted; without it, the

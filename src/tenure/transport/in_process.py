@@ -100,7 +100,7 @@ class _Client(Protocol):
 
 
 class _Connection:
-    """Both ends of one connection."""
+    """The two ends of one connection."""
 
     def __init__(
         self,

@@ -206,7 +206,7 @@ def _ending(socket: aiohttp.ClientWebSocketResponse, frame: aiohttp.WSMessage) -
 
 
 def reason(error: BaseException) -> str:
-    """Why a connection could not be made, or broke, for people to read."""
+    """The reason why a connection could not be made, or broke, for people to read."""
     match error:
         case aiohttp.WSServerHandshakeError(status=401):
             return f"it wants a token that counts: set {TOKEN} or {TOKEN_FILE}"

@@ -25,7 +25,7 @@ WAY_OUT: Final = (
     "Move the journal away, with all its files, and start every manager of it anew: they begin a "
     "new history, wait out what the old one may have promised, and every key is lost once"
 )
-"""What to do about damage."""
+"""The advice in errors about damage."""
 
 R = TypeVar("R")
 S = TypeVar("S")

@@ -64,7 +64,7 @@ SINCE: Final[Mapping[type[AnyMessage], int]] = {
     ShortRequest: 3,
     ShortResponse: 3,
 }
-"""Which version brought each message type."""
+"""The version of the protocol that introduced each message type."""
 
 
 _LIMITS: Final[Mapping[type[AnyMessage], int]] = {

@@ -43,7 +43,7 @@ def subprotocol(version: int) -> str:
 
 
 SUBPROTOCOLS: Final = tuple(subprotocol(version) for version in range(NEWEST, OLDEST - 1, -1))
-"""What our clients offer."""
+"""The subprotocols that our clients offer."""
 
 
 def agreed(said: Iterable[str]) -> int:

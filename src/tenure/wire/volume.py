@@ -168,7 +168,7 @@ _known_decoder: msgspec.msgpack.Decoder[KnownWrites] = msgspec.msgpack.Decoder(K
 
 
 def encode_known(known: KnownWrites) -> tuple[bytes, ...]:
-    """What is known of writes in a range, in chunks that go along with the range."""
+    """The knowledge of the writes in a range, in chunks that go along with the range."""
     most = WRITES_PER_CHUNK
     count = max(len(known.floors), len(known.writes))
     return tuple(

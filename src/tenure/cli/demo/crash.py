@@ -13,7 +13,7 @@ from tenure.cli.demo.scenario import Scenario
 from tenure.runtime.clock import boot_clock
 
 HOLDS_FOR_A_CRASH = 2
-"""No crash is begun that would not be over before the end."""
+"""The least time, in holds, before the end at which a crash is begun: it must be over by then."""
 
 
 class Crashes(Scenario):

@@ -54,5 +54,5 @@ class Display(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more is to be shown."""
+        """End the display."""
         ...

@@ -19,7 +19,7 @@ LONGEST_PAUSE_SECONDS = 3.0
 CALM_SECONDS = 0.5
 """Longer than two reports of a frontend: if none republishes for this long, all have finished."""
 HOLDS_FOR_A_FAULT = 2
-"""No fault is begun that would not be over before the end."""
+"""The least time, in holds, before the end at which a fault is begun: it must be over by then."""
 TAKEOVER_SECONDS = 5.0
 """How much time of the demo must be left for a failover: one whose end is not seen shows
 nothing."""
@@ -133,9 +133,8 @@ class BrokenOwner(OwnerFaults):
 
 
 class LeaderFaults(OwnerFaults):
-    """Also kills the manager that leads, now and then, and measures until another leads.
-
-    Owners and frontends are to notice nothing of it. Managers and owners take turns, so that no
+    """Faults with kills of the manager that leads, now and then, and the time until another leads.
+    Owners and frontends are to notice nothing of them. Managers and owners take turns, so that no
     owner is down when a leader dies: a new leader holds what it inherits for a whole hold (P19),
     and with a new leader every few seconds a dead owner's keys would never come free.
     """

@@ -20,7 +20,9 @@ from tenure.errors import ConfigurationError
 from tenure.runtime.clock import boot_clock
 
 USERS_FOR_EACH_OWNER = 2
-"""In a crowd: half of all requests are theirs, so each asks an owner for a quarter of its share."""
+"""The users in a crowd for each owner: half of all requests are for the crowd, so each user brings
+a quarter of an owner's share.
+"""
 EVEN = 1.2
 """The load is even if no owner serves more than this many times the mean. Counting alone makes 1.1
 of an even load."""
@@ -30,7 +32,7 @@ WINDOW = seconds(3)
 WATCH_SECONDS = 5.0
 """The time from an even load to the next crowd."""
 CROWD_SECONDS = 15.0
-"""No crowd is gathered if less time than this is left until the end."""
+"""The least time left before the end at which a crowd is gathered."""
 USERS_FOR_EACH_CROWD = 2
 """The users that each owner must have for each user of a crowd. With fewer, chance alone is
 uneven."""
@@ -84,7 +86,7 @@ class HotKeys(Scenario):
     ) -> None:
         super().__init__(service, tell, random)
         self.uneven: list[float] = []
-        """Before each crowd was spread, the most that one owner served, compared with the mean."""
+        """The most that one owner served, compared with the mean, before each crowd was spread."""
         self._last: OwnerPlace | None = None
 
     def figures(self) -> dict[str, float]:

@@ -17,7 +17,7 @@ from tenure.runtime.clock import boot_clock
 
 HOST = "127.0.0.1"
 ETCD_MEMBERS = 3
-"""As many as in production: the smallest number of which one may fail."""
+"""The number of members: as in production, the smallest of which one may fail."""
 
 
 class ManagerPlace:
@@ -73,7 +73,7 @@ class ManagerProcesses:
 
     @property
     def shown(self) -> str:
-        """Which manager leads, for people."""
+        """The manager that leads, for people."""
         leader = self.leader
         if len(self.places) == 1 or not leader.leadership:
             return f"dashboard: {leader.url}"

@@ -13,7 +13,7 @@ FIRST, LAST = 10_000, 30_000
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports in a row that nobody has at the moment, for TCP and for UDP."""
+    """That many ports in a row, free at the moment for TCP and for UDP."""
     while True:
         first = SystemRandom().randrange(FIRST, LAST - count)
         ports = list(range(first, first + count))

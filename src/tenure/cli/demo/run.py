@@ -26,7 +26,7 @@ from tenure.runtime.clock import boot_clock
 
 SHOW_SECONDS = 0.2
 RATE_SECONDS = 2.0
-"""Over how long a rate is taken."""
+"""The time over which a rate is measured."""
 SLICES = 216
 """How many slices of the key space are shown: three lines of a narrow terminal."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

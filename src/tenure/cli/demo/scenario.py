@@ -1,4 +1,4 @@
-"""What a demo does to its service: one scenario out of several."""
+"""A scenario: what the demo does to its service, one of several choices."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

@@ -75,7 +75,9 @@ class Application:
         self._log = logger
         self._turn = asyncio.Lock()
         self.is_leaving = False
-        """No range will be granted any longer, so a discard that fails is not tried again."""
+        """Whether no range will be granted any longer, so that a discard that fails is not tried
+        again.
+        """
 
     @property
     def settle_ns(self) -> int:

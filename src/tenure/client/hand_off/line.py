@@ -64,7 +64,7 @@ class Line(ABC):
 
     @abstractmethod
     def clean_up(self) -> None:
-        """Nothing follows."""
+        """Clean up after the last message: nothing follows."""
 
     async def run(self, channel: Channel | None = None) -> None:
         """Run the machine from its first step until it hangs up."""

@@ -105,7 +105,7 @@ class Transfers:
         self._handed: RangeMap[int] = RangeMap(NONE_OF_OURS)
         """The ranges whose state was served here and still is here, with their lease numbers."""
         self.settle_by: Instant = FAR_FUTURE
-        """If the owner leaves: until when to wait for a range to settle."""
+        """How long to wait for a range to settle, if the owner leaves."""
         self._said: dict[KeyRange, str] = {}
         """The last failure of each range, which is logged as a warning only once."""
 
@@ -211,7 +211,7 @@ class Transfers:
     def _on_giving(
         self, line: GivingLine, said: EndServing | HaveGiven | FailGiving | Withdraw
     ) -> None:
-        """In the transfers' loop."""
+        """Carry out what a giving machine wants, in the transfers' loop."""
         order, counts = line.order, self._owner.counts
         if isinstance(said, Withdraw):
             assert self._owner.reads is not None

@@ -1,1 +1,1 @@
-"""What stands behind a store: engines in this process, or a cluster."""
+"""The backends of a store: engines in this process, or a cluster."""

@@ -87,7 +87,7 @@ class _Waiting:
         self.answer: asyncio.Future[ToStoreClient | None] = (
             asyncio.get_running_loop().create_future()
         )
-        """None: the connection is lost."""
+        """The answer; None if the connection is lost."""
 
 
 class ClusterBackend:
@@ -114,7 +114,7 @@ class ClusterBackend:
         self._lost: dict[str, str] = {}
         """The reason why the last connection to each node broke."""
         self._losses = 0
-        """Since a node has answered; that was at `_heard_at`."""
+        """The number of losses since a node has answered; that was at `_heard_at`."""
         self._heard_at = 0.0
 
     # --- opening ---

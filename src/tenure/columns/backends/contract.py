@@ -38,7 +38,7 @@ class Backend(Protocol):
         ...
 
     async def records(self) -> Mapping[str, TableRecord]:
-        """Which tables exist, and how each was made."""
+        """The tables that exist, with how each was made."""
         ...
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:

@@ -45,7 +45,7 @@ SHORTEST_SECONDS = 1e-6
 
 
 def wall_clock() -> int:
-    """Now, in microseconds since 1970."""
+    """The present time, in microseconds since 1970."""
     return time.time_ns() // 1_000
 
 

@@ -131,7 +131,7 @@ class ManagerLink:
 
 
 def refusal(refused: NodeRefused) -> TenureError:
-    """Why a node may not take part, and what to do."""
+    """The reason why a node may not take part, and what to do."""
     if refused.reason == "past":
         return StoreDamaged(
             f"{refused.detail}. The directory was put back to an earlier state, or another process "

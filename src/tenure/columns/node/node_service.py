@@ -90,7 +90,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wall_us() -> int:
-    """Now, in microseconds since 1970."""
+    """The present time, in microseconds since 1970."""
     return time.time_ns() // 1_000
 
 
@@ -409,7 +409,7 @@ class NodeService:
                 return
 
     async def _make_table(self, manager: str, name: str, record: TableRecord) -> str:
-        """Why the table was not made; empty if it was."""
+        """The reason why the table was not made; empty if it was."""
         if self._http is None:
             self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TABLE_SECONDS))
         body = msgspec.json.encode({"name": name, "table": record})

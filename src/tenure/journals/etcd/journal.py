@@ -34,7 +34,7 @@ class EtcdJournal(Generic[R, S]):
     def __init__(
         self, options: EtcdOptions, codec: JournalCodec[R, S], *, makes: bool = True
     ) -> None:
-        """With `makes` a missing journal is begun.
+        """A missing journal is begun if `makes` is given.
 
         Raises ConfigurationError for certificates that cannot be used.
         """

@@ -77,7 +77,7 @@ class EtcdStore:
         self._meeting = asyncio.Lock()
 
     async def identity(self) -> JournalIdentity:
-        """Which journal this is; a missing one is begun. Raises JournalError."""
+        """The identity of this journal; a missing journal is begun. Raises JournalError."""
         return (await self._known())[1]
 
     def forget_identity(self) -> None:
@@ -147,7 +147,7 @@ class EtcdStore:
         return Pieces(place, len(cut), len(data))
 
     def still_there(self, pieces: Pieces) -> Compare:
-        """That nobody has swept them away."""
+        """The condition that nobody has swept the pieces away."""
         return exists(pieces.place + b"%08x" % 0)
 
     async def read_pieces(self, pieces: Pieces, revision: int) -> bytes:

@@ -21,8 +21,8 @@ _MAX_PREFIX_BYTES = 1_024  # every key of every record repeats it
 
 
 class EtcdOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where etcd is, and how to speak with it. Raises ConfigurationError if an option cannot be
-    used.
+    """The address of etcd, and how to speak with it. Raises ConfigurationError if an option cannot
+    be used.
     """
 
     endpoints: tuple[str, ...]

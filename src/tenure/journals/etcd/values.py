@@ -49,7 +49,7 @@ _msgpack = msgspec.msgpack.Encoder()
 
 
 class JournalIdentity(msgspec.Struct, frozen=True):
-    """Which journal this is."""
+    """The identity of a journal."""
 
     format: Number
     journal: JournalId
@@ -134,7 +134,7 @@ class Front:
 
     @property
     def seat(self) -> Seat:
-        """Which manager leads. Raises JournalDamaged."""
+        """The seat, which says which manager leads. Raises JournalDamaged."""
         keys = self._keys
         return Seat(
             _number_in(keys.leadership, self._values),
@@ -171,7 +171,7 @@ def to_json(value: object) -> bytes:
 
 
 def identity_in(key: bytes, value: bytes) -> JournalIdentity:
-    """Which journal this is. Raises JournalDamaged, and JournalTooNew for a later format."""
+    """The identity of the journal. Raises JournalDamaged, and JournalTooNew for a later format."""
     try:
         found = msgspec.json.decode(value, type=JournalIdentity)
     except MALFORMED as error:

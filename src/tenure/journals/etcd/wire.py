@@ -63,7 +63,9 @@ class Op(GatewayRequest, frozen=True):
 
 
 class Txn(GatewayRequest, frozen=True):
-    """If all of `compare` holds, do `success`, otherwise `failure`, as one."""
+    """A transaction: if all of `compare` holds, it does `success`, otherwise `failure`, as one
+    step.
+    """
 
     compare: list[Compare]
     success: list[Op]
@@ -82,7 +84,7 @@ class StatusRequest(GatewayRequest, frozen=True):
 
 
 class AlarmRequest(GatewayRequest, frozen=True):
-    """Which alarms are raised."""
+    """A question: which alarms are raised?"""
 
     action: str
 
@@ -91,7 +93,7 @@ class AlarmRequest(GatewayRequest, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Which revision the answer is of."""
+    """The head of an answer, with its revision."""
 
     revision: int = 0
     member_id: int = 0
@@ -119,7 +121,7 @@ class OpAnswer(msgspec.Struct, frozen=True):
 
 
 class TxnAnswer(msgspec.Struct, frozen=True):
-    """Which branch was taken, and its results."""
+    """The branch of a transaction that was taken, and its results."""
 
     header: Header = Header()
     succeeded: bool = False
@@ -191,7 +193,7 @@ def exists(key: bytes) -> Compare:
 
 
 def nothing_under(prefix: bytes) -> Compare:
-    """No key begins with this."""
+    """The condition that no key begins with this."""
     end = after_prefix(prefix)
     return Compare(prefix, "CREATE", "EQUAL", create_revision=0, range_end=end)
 

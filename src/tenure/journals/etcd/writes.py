@@ -85,7 +85,7 @@ class AppendCall:
         return Committed(self._lsn) if front is None else await self._judge(front)
 
     async def _judge(self, front: Front) -> AppendResult:
-        """Why it was not written, as of the moment when it was not."""
+        """The reason why a write was not done, as of the moment when it was refused."""
         if not front.leads(self._mandate):
             return Deposed()
         if front.end == self._after:

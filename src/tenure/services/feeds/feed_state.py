@@ -70,7 +70,7 @@ class FeedState(msgspec.Struct):
     updated: float = 0.0
     """When it last changed."""
     gone_at: float = 0.0
-    """When the feed went, in which case nothing else is left of it; 0 if it did not."""
+    """When the feed ended, in which case nothing else is left of it; 0 if it did not."""
 
     def take(self, items: list[FeedItem], now: float, join: Joining) -> int:
         """Put items in, coalesced with present ones; returns how many are new."""

@@ -50,7 +50,7 @@ class SourceGiven(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SourceNamed(msgspec.Struct, forbid_unknown_fields=True):
-    """Which one."""
+    """The name of one source."""
 
     url: str
 

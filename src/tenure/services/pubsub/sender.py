@@ -185,5 +185,5 @@ class Pump:
                 come.set_result(None)
 
     def end(self) -> None:
-        """Nothing is sent any more."""
+        """Stop sending."""
         self._reach(None)

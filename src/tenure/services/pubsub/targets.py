@@ -1,4 +1,4 @@
-"""Where messages go: into queues, or to URLs."""
+"""Targets, to which messages are sent: queues, or URLs."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol

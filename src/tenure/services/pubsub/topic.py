@@ -111,7 +111,7 @@ class Sender(Protocol):
     """The name of the process, unlike any other."""
 
     def kick(self, topic: str) -> None:
-        """There may be something to send."""
+        """Look whether there is something to send."""
         ...
 
     async def settle(self, topic: str, number: int, seconds: float) -> None:

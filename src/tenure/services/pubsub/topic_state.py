@@ -131,7 +131,7 @@ class TopicState(msgspec.Struct):
         return there
 
     def without(self, id_: str) -> ServiceRefusal:
-        """Why there is no such subscription."""
+        """The refusal that there is no such subscription."""
         at = self.gone.get(id_)
         if at is None:
             return ServiceRefusal(404, "unknown", "the topic has no such subscription")

@@ -36,7 +36,7 @@ class QueueLoss(msgspec.Struct, frozen=True, omit_defaults=True):
     """Keys of other pools whose state was lost, by pool."""
 
     def and_also(self, other: "QueueLoss") -> "QueueLoss":
-        """Both losses in one."""
+        """The loss that combines both."""
         pools = dict(self.pools)
         for pool, keys in other.pools.items():
             pools[pool] = tuple(dict.fromkeys((*pools.get(pool, ()), *keys)))

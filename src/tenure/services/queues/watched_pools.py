@@ -117,7 +117,7 @@ class WatchedPools:
         return found
 
     async def lost(self, watched: Watched) -> tuple[dict[str, list[str]], Watched]:
-        """Which of these keys have lost their state, and the present standings of all."""
+        """The keys among these that have lost their state, and the present standings of all."""
         lost: dict[str, list[str]] = {}
         now: dict[str, tuple[WatchedKey, ...]] = {}
         for pool, before in watched.items():

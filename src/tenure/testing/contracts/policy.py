@@ -42,7 +42,7 @@ SIZES = (1, 2, 3, 7, 20)
 
 
 def candidates(count: int, first: int = 1) -> list[Candidate]:
-    """So many candidates, told apart by name and number, in two zones."""
+    """That many candidates, told apart by name and number, in two zones."""
     numbers = range(first, first + count)
     return [Candidate(i, f"owner-{i}", labels={"zone": "ab"[i % 2]}) for i in numbers]
 
@@ -138,7 +138,7 @@ def incarnations(members: Sequence[Candidate]) -> set[int]:
 
 
 def moved_from(table: RangeMap[Right], plan: Plan) -> set[tuple[int, int]]:
-    """Which owner gives to which."""
+    """The pairs of owners between which ranges move, each giver first."""
     return {(change.giver, change.taker) for change in changes(table, plan)}
 
 

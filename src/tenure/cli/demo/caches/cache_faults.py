@@ -1,4 +1,4 @@
-"""What the demo does to owners and caches: kills, stops, moves, and frontends that stand still."""
+"""The demo's faults of owners and caches: kills, stops, moves, and frontends that stand still."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ from tenure.runtime.clock import boot_clock
 
 LONGEST_PAUSE_SECONDS = 2.0
 HOLDS_FOR_A_FAULT = 2
-"""No fault is begun that would not be over before the end."""
+"""The least time, in holds, before the end at which a fault is begun: it must be over by then."""
 TERMS_STOPPED = 3
 """The number of its volume's terms for which a frontend stands still."""
 FaultName: TypeAlias = Literal["kill", "stop", "move", "stop frontend"]

@@ -53,7 +53,7 @@ class CacheDisplay(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more is to be shown."""
+        """End the display."""
         ...
 
 

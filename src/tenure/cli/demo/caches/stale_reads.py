@@ -35,7 +35,7 @@ class ReadJudge:
 
     def __init__(self, frontends: int) -> None:
         self.reads = 0
-        """That are judged."""
+        """The number of reads that were judged."""
         self.found: list[StaleRead] = []
         self._frontends = frontends
         self._whole_until: dict[str, Instant] = {}

@@ -20,7 +20,7 @@ ROOMS = Table("rooms", kind="ordered", said=Family(columns=str))
 WORKERS = 8
 KEYS_OF_A_WORKER = 25
 HOT = 0.8
-"""So many requests are for the hot fifth of the keys."""
+"""The share of requests for the hot fifth of the keys."""
 VALUE_BYTES = 1_000
 RECENT = 2_000
 """Requests whose times are kept."""

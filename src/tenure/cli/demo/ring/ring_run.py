@@ -51,7 +51,7 @@ class RingSummary(msgspec.Struct, kw_only=True):
     slowest_ms: float = 0.0
     killed: str = ""
     convicted_seconds: float = 0.0
-    """After which all others left the killed node out."""
+    """The time after which all others had left the killed node out."""
     added: str = ""
     copied_bytes: int = 0
     """The bytes copied by the node that was added."""

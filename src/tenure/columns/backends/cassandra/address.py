@@ -1,4 +1,4 @@
-"""Where a Cassandra is: `cassandra:HOST[:PORT],HOST/KEYSPACE`."""
+"""The address of a Cassandra: `cassandra:HOST[:PORT],HOST/KEYSPACE`."""
 
 import re
 
