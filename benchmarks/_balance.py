@@ -32,7 +32,7 @@ HOT = 1_000
 RATE = 1_000.0
 """Checks a second, of an owner on the average."""
 SAMPLES = 256
-"""That an owner takes between two reports."""
+"""The samples that an owner takes between two reports."""
 SEEN_AT_LEAST, TOLD_AT_MOST = 4, 32
 LEAST = RATE / SAMPLES / 2
 """A key with a lower rate is not met so often, but once in hundreds of reports."""
@@ -173,7 +173,7 @@ class World:
         self.held: dict[int, list[Held]] = {}
         self.rates: dict[int, float] = {}
         self._told: dict[int, list[RangeRate]] = {}
-        """What each owner reports about its ranges."""
+        """The reports of each owner about its ranges."""
         self._notable: dict[int, list[tuple[int, float]]] = {}
         """The keys of each owner that may be met often enough to be told."""
         self._tail = [i for i, rate in enumerate(self.load.rates) if rate > LEAST]

@@ -327,8 +327,8 @@ async def clients(
     seen: Seen,
     told: Told = nobody,
 ) -> AsyncIterator[tuple[list[LiveOwner], list[LiveLookup]]]:
-    """That many of each, once all of them have joined and nothing moves any longer; ended
-    afterwards.
+    """That many of each kind, once all of them have joined and nothing moves any longer; they are
+    ended afterwards.
 
     `told` hears all that lookups are told: after what, and its entries.
     """

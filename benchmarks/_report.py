@@ -193,5 +193,5 @@ def prose(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Beside the progress."""
+    """Print a line beside the progress."""
     print(text, file=sys.stderr, flush=True)

@@ -68,7 +68,7 @@ class Cart(Entity[Articles]):
     """A cart."""
 
     async def put(self, article: str) -> int:
-        """Once, however often it is asked for."""
+        """Put an article into the cart, once, however often that is asked for."""
         if article not in self.state.kept:
             self.state.kept.append(article)
         return len(self.state.kept)

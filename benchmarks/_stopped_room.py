@@ -73,7 +73,7 @@ class Listener:
         """See ASGI."""
 
     async def receive(self) -> dict[str, Any]:
-        """Nothing, until it is closed."""
+        """Receive nothing, until it is closed."""
         await self._is_closed.wait()
         return {"type": "websocket.disconnect", "code": 1000}
 

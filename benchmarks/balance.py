@@ -97,7 +97,7 @@ class Figures(NamedTuple):
     started: float
     """The part of the key space that moved before the windows begin."""
     seconds: int
-    """That passed until then."""
+    """The seconds that passed until then."""
     ranges: int
     settled: tuple[int, ...]
     """Seconds from each flip."""

@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def measure() -> int:
-    """Both, several times in turn."""
+    """Measure both ways, several times in turn."""
     bare, handed, pauses, ranges = [], [], [], 0
     for _ in range(ROUNDS):
         bare.append(without_leases())

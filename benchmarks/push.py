@@ -102,7 +102,7 @@ class Told:
         self.bytes = b""
         """The newest push."""
         self.lsn = 0
-        """After it."""
+        """The LSN after the newest push."""
         self.before = FAR
         """The newest that anybody knew before the change that is waited for."""
         self.left = 0

@@ -37,7 +37,7 @@ RELAYED_BOUND = at_most(2.2)
 
 
 class Measured(NamedTuple):
-    """Both ratios."""
+    """The two ratios."""
 
     routed: float
     relayed: float

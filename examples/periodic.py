@@ -20,7 +20,7 @@ Check = Callable[[str, Lease], Awaitable[None]]
 
 
 class Rounds:
-    """What one process does: it checks its sites, one after another, again and again."""
+    """The work of one process: it checks its sites, one after another, again and again."""
 
     owner: Owner
 

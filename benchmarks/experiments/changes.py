@@ -39,14 +39,14 @@ VARIANTS = {
     "zookeeper": {"zookeeper": "kazoo SetPartitioner, time_boundary 1 s"}
     | ({} if QUICK else {"zookeeper, 30 s": "kazoo SetPartitioner, as it is by default (30 s)"}),
 }
-"""For each system, what is measured, and what that is called."""
+"""The measurement of each system, and its name."""
 
 
 class Event(NamedTuple):
     """The cost of a change."""
 
     gaps: list[float]
-    """For each partition, the seconds without an owner."""
+    """The seconds without an owner, for each partition."""
     moved: int
     least: int
     """The least that must move, whatever system decides."""

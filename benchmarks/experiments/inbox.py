@@ -29,7 +29,7 @@ paper says 10 to 15 s on the average, at a hundred nodes and the same threshold.
 
 
 def run(tell: Callable[[str], None], nodes: Sequence[int] = NODES) -> Section:
-    """Both tables."""
+    """Measure, and return a section with both tables."""
     tell("the inbox is filled and searched")
     with TemporaryDirectory(prefix="tenure-bench-") as place:
         found = asyncio.run(measured(f"rocksdb:{place}/store", SEARCHES))

@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 async def measure(manager: ManagerProcess, tell: Callable[[str], None]) -> list[Found]:
-    """After each step."""
+    """Measure the memory after each step."""
     found = [Found(0, 0, memory_of(manager.pid))]
     tell(f"{OWNERS:,} owners come")
     sockets = await packed(manager.url + "/v1/owner", OWNERS)

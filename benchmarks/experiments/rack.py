@@ -28,7 +28,7 @@ from tenure.protocol.lease.timing import PRESETS
 
 OWNERS, RETURNING, FRONTENDS = sized(250, 25), sized(50, 5), sized(1_000, 50)
 SECONDS = float(sized(60, 5))
-"""That are measured: in normal operation, and from the rack's return on."""
+"""The seconds that are measured: in normal operation, and from the rack's return on."""
 RATE = float(sized(1_000, 200))
 """Operations a second."""
 AGAIN_SECONDS = 0.05

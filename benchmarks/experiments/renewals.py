@@ -23,7 +23,7 @@ client's CPU is from its bytes to the routes that readers find by, and until one
 
 
 def run(tell: Callable[[str], None]) -> Section:
-    """Both tables."""
+    """Measure, and return a section with both tables."""
     allow_many_files()
     rows, found = [], []
     with running_manager("--preset", "paper") as manager:

@@ -22,7 +22,7 @@ from tests.integration.failover.stage import TERMINATE, Manager, Stage, on_etcd
 
 OWNERS, LOOKUPS = sized(130, 20), sized(1_000, 100)
 SECONDS = float(sized(60, 3))
-"""Between two changes of the leader."""
+"""The seconds between two changes of the leader."""
 MANAGERS = 3
 PRESET = "paper" if not QUICK else "default"
 TEXT = """{owners} owners and {lookups:,} lookups on real sockets, preset `{preset}`, and three

@@ -22,7 +22,7 @@ alone is more than twice the mean. `ring` does not look at the load."""
 
 
 def run(tell: Callable[[str], None], minutes: int = MINUTES) -> Section:
-    """Both policies, side by side."""
+    """Measure both policies, side by side, and return the section."""
     with ProcessPoolExecutor(len(POLICIES)) as pool:
         tell(f"{minutes} minutes under {' and '.join(POLICIES)}")
         running = {name: pool.submit(figure_10, name, minutes) for name in POLICIES}

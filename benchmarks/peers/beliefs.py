@@ -22,7 +22,7 @@ class Run(NamedTuple):
     held: int
     since: float
     to: float | None = None
-    """None while it goes on."""
+    """The end of the run; None while it goes on."""
 
 
 Member = Sequence[Run]

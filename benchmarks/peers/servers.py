@@ -32,7 +32,7 @@ TITLES = {
     "etcd": "etcd lease",
     "postgres": "PostgreSQL advisory lock",
 }
-"""For each system, the feature that is compared."""
+"""The feature of each system that is compared."""
 
 
 class Server(NamedTuple):

@@ -272,7 +272,7 @@ class Stage:
         self.letters: deque[Letter] = deque()
         self.sent: list[Letter] = []
         self.cut_off: list[Actor] = []
-        """Whose letters are lost, both ways."""
+        """The processes whose letters are lost, both ways."""
         self.managers: dict[str, ManagerActor] = {}
         self.clients: list[Actor] = []
         for i in range(managers):

@@ -35,7 +35,9 @@ def answers(draw: st.DrawFn) -> tuple[Leased, ...]:
 
 
 class Naive:
-    """Per key: the number it is believed under, and the number it is being given up under."""
+    """The number under which each key is believed, and the number under which it is
+    being given up.
+    """
 
     def __init__(self) -> None:
         self.believed: dict[bytes, int] = {}

@@ -348,5 +348,5 @@ class LookupActor(Actor):
         return found.name if found else None
 
     def lost(self, key: Key) -> list[str]:
-        """Why the key's state was signalled as lost, each time that it was."""
+        """The reason for each signal that the key's state was lost."""
         return [why for key_range, why in self.losses if key in key_range]

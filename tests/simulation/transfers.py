@@ -23,7 +23,7 @@ Step: TypeAlias = (
     | owner_events.HandedOver
     | owner_events.HandOffFailed
 )
-"""What goes from the source to its taker, and the taker's word that it has come."""
+"""A message from the source to its taker, and the taker's word that it has come."""
 
 
 Decision: TypeAlias = owner_events.Admit | owner_events.TurnAway | owner_events.Keep

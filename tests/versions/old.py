@@ -22,7 +22,7 @@ OLD = Release("leasehold", (HERE / "leasehold-1.zip", HERE / "leasehold-1"))
 
 
 def environment(release: Release) -> dict[str, str]:
-    """That of a process which is to import that release."""
+    """The environment of a process that is to import that release."""
     here = dict(os.environ)
     return {**here, "PYTHONPATH": os.pathsep.join(map(str, release.path))} if release.path else here
 

@@ -1,4 +1,4 @@
-"""What the last release that spoke version 2 writes, and what it makes of bytes, by itself.
+"""The bytes that the last release with version 2 writes, and its reading of bytes, by itself.
 
     PYTHONPATH=tests/versions/tenure-2.zip python tests/versions/version_2.py write
     PYTHONPATH=tests/versions/tenure-2.zip python tests/versions/version_2.py read

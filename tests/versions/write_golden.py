@@ -1,4 +1,4 @@
-"""What a release writes, by that release itself: a program for `golden-1.json`.
+"""The bytes that a release writes, by that release itself: a program for `golden-1.json`.
 
     PYTHONPATH=tests/versions/leasehold-1.zip python tests/versions/write_golden.py
 

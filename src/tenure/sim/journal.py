@@ -44,7 +44,7 @@ LATENCY_NS = 2 * MILLISECOND_NS
 
 
 def failure_of(action: JournalAction, why: str) -> JournalEvent | None:
-    """What the caller hears if the answer to a call is lost."""
+    """The failure that the caller hears of if the answer to a call is lost."""
     match action:
         case Append(mandate=mandate, after_lsn=after_lsn):
             return Appended(mandate.leadership, after_lsn, Unknown(why))

@@ -1,4 +1,4 @@
-"""What an application keeps in one simulated owner process: nothing but a dictionary."""
+"""The store of an application in one simulated owner process: nothing but a dictionary."""
 
 from tenure.base.keys import Key
 

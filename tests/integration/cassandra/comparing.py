@@ -22,14 +22,14 @@ KEYS = [b"a", b"ab", b"b", b"\x00z", b"\xffq"]
 NAMES = [b"m%d" % i for i in range(8)] + [b"\x00", b"\xff\xff", b"m3\x00"]
 SUPERS = [b"s%d" % i for i in range(4)] + [b"\x00\x01"]
 VALUES = [b"", b"1", b"22", b"\x7f"]
-"""In a tie the larger value counts. Cassandra compares values as signed bytes, so that FF is below
+"""The larger value counts in a tie. Cassandra compares values as signed bytes, so that FF is below
 7F. We do not, because everything else is in the order of bytes.
 """
 TIMES = 25
 """There are so few times that ties are frequent, and so are late writes."""
 ALL = 10_000
 MOST = b"\xff" * 8
-"""After every name."""
+"""A bound after every name."""
 
 
 class Write(NamedTuple):

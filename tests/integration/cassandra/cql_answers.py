@@ -49,8 +49,8 @@ LOCAL = (
     "rpc_address",
     "schema_version",
 )
-"""What the driver reads about a node. The other table for which it asks is refused, as old servers
-do.
+"""The columns that the driver reads about a node. The other table for which it asks is refused, as
+old servers do.
 """
 STATIC = ("fence", "journal", "turn")
 COLUMNS = ("family", "super", "name")

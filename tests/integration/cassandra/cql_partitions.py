@@ -129,11 +129,11 @@ class Tables:
         self._engine.sync()
 
     def partition(self, table: str, key: bytes) -> Partition:
-        """What is under a key."""
+        """The contents under a key."""
         return Partition(self._engine, table, key)
 
     def partitions(self, table: str) -> Iterator[tuple[bytes, Partition]]:
-        """What is under each key, in order."""
+        """The contents under each key, in order."""
         entries = self._engine.cursor(table).walk(b"", None)
         for key, _ in groupby(entries, lambda each: _pieces(each[0])[0]):
             yield key, self.partition(table, key)

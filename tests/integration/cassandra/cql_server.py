@@ -37,7 +37,7 @@ CODES: dict[str, tuple[int, Callable[[Any], bytes], Callable[[bytes], Any]]] = {
     "inet": (16, bytes, bytes),
     "uuid": (12, lambda each: each.bytes, lambda data: uuid.UUID(bytes=data)),
 }
-"""For each type, its number, and how its values are encoded and decoded."""
+"""The number of each type, and how its values are encoded and decoded."""
 
 
 class Frame:

@@ -84,7 +84,7 @@ class OnCassandra(StoreContract):
 
 
 def mutation(family: str, *names: Any) -> dict[str, Any]:  # noqa: ANN401 - names as they are
-    """What writes one column, without a value."""
+    """A mutation that writes one column, without a value."""
     found: Any = b""
     for each in reversed(names):
         found = {each: found}

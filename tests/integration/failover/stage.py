@@ -89,7 +89,7 @@ class Stage:
         self.managers: list[Manager] = []
         self.etcd: Cluster | None = None
         self.to_etcd: list[list[Proxy]] = []
-        """For each manager, one proxy to each member."""
+        """The proxies of each manager, one to each member."""
         self.to_managers: list[Proxy] = []
 
     def start(self, journal: str, *options: str, release: Release = NEW) -> Manager:

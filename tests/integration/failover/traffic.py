@@ -27,7 +27,7 @@ KEYS = tuple(f"room-{n}" for n in range(60))
 STREAMS = 4
 WORK_SECONDS = 0.002
 PAUSE_SECONDS = 0.01
-"""Between two attempts of a request."""
+"""The pause between two attempts of a request."""
 HOLDS_IN_A_DEADLINE = 2
 """A deadline as in the demo: a request that takes longer has failed."""
 UNANSWERED_NS = seconds(0.8)

@@ -96,7 +96,7 @@ async def how_many(request: web.Request) -> web.Response:
 
 @routes.get("/carts/{user}/events")
 async def events(request: web.Request) -> web.StreamResponse:
-    """Never ends."""
+    """Send events without end."""
     global streaming  # noqa: PLW0603  # it is what the test asks for
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)

@@ -95,7 +95,7 @@ async def how_many() -> int:
 
 @app.get("/carts/{user}/events")
 async def events() -> StreamingResponse:
-    """Never ends."""
+    """Send events without end."""
 
     async def body() -> AsyncIterator[str]:
         global streaming  # noqa: PLW0603  # it is what the test asks for

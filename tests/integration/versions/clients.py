@@ -37,9 +37,9 @@ class Clients:
         self.managers = managers
         self.clients: list[Client] = []
         self.numbers: dict[str, int] = {}
-        """For every key, the lease number under which it was last seen served."""
+        """The lease number under which each key was last seen served."""
         self._settled: list[tuple[int, int]] = []
-        """For each client, how many ranges had been revoked and lost by then."""
+        """The number of ranges that had been revoked and lost by then, for each client."""
 
     async def start(self, release: Release) -> None:
         """One client more."""

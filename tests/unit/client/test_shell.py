@@ -40,7 +40,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class ToyMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """What clients and servers say to each other."""
+    """The messages between clients and servers."""
 
 
 class Greeting(ToyMessage, frozen=True):

@@ -39,7 +39,7 @@ class Wrong(AssertionError):
 
 
 class World:
-    """What all entities of one run share."""
+    """The world that all entities of one run share."""
 
     def __init__(self) -> None:
         self.inside: defaultdict[str | int, int] = defaultdict(int)

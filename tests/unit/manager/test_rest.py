@@ -42,7 +42,7 @@ FEW = 5
 
 
 class Heard:
-    """What the manager's clients heard last."""
+    """The last messages that the manager's clients heard."""
 
     owner: ToOwner | None = None
     lookup: ToLookup | None = None

@@ -35,7 +35,7 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 
 async def recorded(spans: InMemorySpanExporter, *names: str) -> list[ReadableSpan]:
-    """Once there are spans of all these names."""
+    """The spans, once there are some of all these names."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not {*names} <= {each.name for each in spans.get_finished_spans()}:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

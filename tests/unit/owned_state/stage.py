@@ -41,7 +41,7 @@ class Holder:
         self._publish()
 
     def lose(self, key_range: KeyRange) -> None:
-        """No longer hold this from here on."""
+        """Hold this no longer, from here on."""
         self.leases.pop(key_range, None)
         self._publish()
         self.guards.keep((key_range,), ())

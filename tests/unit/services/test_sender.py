@@ -26,7 +26,7 @@ class OneTopic:
     def __init__(self, *due: list[Delivery]) -> None:
         self.due_at = list(due)
         self.busy: list[list[str]] = []
-        """For each look, the targets that are busy."""
+        """The targets that are busy, for each look."""
         self.looked: Callable[[], None] = lambda: None
         self.reported: list[tuple[str, list[str]]] = []
         self.settled = 0

@@ -28,13 +28,15 @@ USERS = "users"
 
 
 class AppTrial(Trial, frozen=True, kw_only=True):
-    """What one seed runs."""
+    """The settings of a run of one seed."""
 
     processes: int = 3
     timing: Timing = DEFAULT
     spare_owners: int = 1
     journal: str | None = "durable"
-    """Without a journal a manager first waits out the longest hold, and programs wait with it."""
+    """The journal. Without one, a manager first waits out the longest hold, and programs wait with
+    it.
+    """
     faults: tuple[str, ...] = FAULTS.kinds
 
 

@@ -80,7 +80,7 @@ def version_alone(family: str, key: bytes, entry: bytes) -> bytes:
 
 
 def old_list_alone(self: Replicas) -> tuple[tuple[NodeId, ...], ...]:
-    """In the joint step the level is needed in the old list only."""
+    """The level is needed in the old list only, in the joint step."""
     return (self.old,)
 
 
@@ -137,7 +137,7 @@ def certain_to_the_last(lasts: Sequence[bytes | None], *, is_reverse: bool) -> b
 def live_by_time(
     cursors: Cursors, section: bytes, part: Slice
 ) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """In the order of time tombstones are not listed."""
+    """Tombstones are not listed in the order of time."""
     return (each for each in original_by_time(cursors, section, part) if is_live(each[2], b""))
 
 
@@ -269,7 +269,7 @@ def short_again(self: Adopting) -> bool:
 
 
 def replaces_the_other_attempt(self: StateMerge, record: RowRecord) -> bool:
-    """Of two tries of one owner, the one that arrives last counts."""
+    """The one of two tries of an owner that arrives last counts."""
     state = self._state
     is_other = (state.adopted, state.attempt) != (record.adopted, record.attempt)
     return is_other and 0 < state.adopted >= record.adopted
@@ -287,19 +287,19 @@ def mended_whatever_the_adoption(
 
 
 def filled_is_done(self: LedCluster) -> None:
-    """When all is copied, the new lists count."""
+    """The new lists count as soon as all is copied."""
     version = self.next_version
     self._set(finish(join(self.topology, version), version), TopologyKind.CHANGE_DONE, "")
 
 
 def written_in_one_list(self: ReplicaRequest, replicas: Replicas) -> Any:
-    """In the joint step a write needs the old list only."""
+    """A write needs the old list only, in the joint step."""
     needs = original_needs(self, replicas)
     return needs[:1] if needs and isinstance(self, RowWriting) else needs
 
 
 def read_in_one_list(self: ReplicaRequest, replicas: Replicas) -> Any:
-    """In the joint step a read needs the old list only."""
+    """A read needs the old list only, in the joint step."""
     needs = original_needs(self, replicas)
     return needs[:1] if needs and isinstance(self, Reading) else needs
 

@@ -20,7 +20,7 @@ class Convictions:
     def __init__(self, site: RingSite) -> None:
         self._site = site
         self._silent_since: dict[tuple[str, str], int] = {}
-        """Since when each node is silent for each other."""
+        """The time since when each node is silent for each other node."""
         self._told: dict[int, tuple[NodeId, ...]] = {}
         """The nodes that each process was told last."""
         site.at(site.now + LOOKED_APART_NS, self._look, None)

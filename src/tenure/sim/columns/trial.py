@@ -1,4 +1,4 @@
-"""What to simulate of the store."""
+"""The trial of a simulation of the store."""
 
 from tenure.base.instants import seconds
 from tenure.sim.columns.strikes import FAULTS
@@ -6,7 +6,7 @@ from tenure.sim.kernel.world import AnyTrial
 
 
 class ColumnsTrial(AnyTrial, frozen=True, kw_only=True):
-    """What one seed of the store runs."""
+    """The settings of a run of one seed of the store."""
 
     patience_ns: int = seconds(10)
     """How long a request may take. Faults come as often as this is long."""

@@ -1,4 +1,4 @@
-"""What clients do with the store: they write, delete and read columns, and add to a set."""
+"""The workload of clients of the store: they write, delete and read columns, and add to a set."""
 
 from collections import Counter
 from random import Random

@@ -86,7 +86,7 @@ def over_gaps(
 
 
 def nothing_follows(self: SocketEntry, received: int) -> tuple[Frame, ...]:
-    """If it is unknown which frames follow, none do."""
+    """No frames follow if it is unknown which do."""
     missing = max(self.sent - received, 0)
     return self.unread[len(self.unread) - missing :] if missing <= len(self.unread) else ()
 
@@ -120,7 +120,7 @@ async def saved_unfenced(
 async def saved_over_any(
     self: FencedRows, key: str | int, lease: Lease, step: int, data: bytes, due: float | None
 ) -> None:
-    """What was given up is written too, when its time comes."""
+    """A write that was given up is made too, when its time comes."""
     values = lease.number, step, data, due, msgspec.msgpack.encode(key), lease.number
     statement = (
         "UPDATE tenure_entity SET number = ?, step = ?, data = ?, alarm = ? "

@@ -1,5 +1,5 @@
-"""What was seen of one key from outside: answers, frames and readings, and what must be true of
-them together.
+"""The history of one key as seen from outside: answers, frames and readings, and what must be true
+of them together.
 
 Places are given once, and an operation has one place. A reader that asks after an operation was
 seen sees it too: there is one ledger, in one order, wherever the key lives (it is linearizable). A

@@ -1,4 +1,4 @@
-"""What to simulate of entities."""
+"""The trial of a simulation of entities."""
 
 from tenure.protocol.lease.timing import PAPER, Timing
 from tenure.sim.app.world import AppTrial
@@ -6,7 +6,7 @@ from tenure.sim.entity.faults import FAULTS
 
 
 class EntityTrial(AppTrial, frozen=True, kw_only=True):
-    """What one seed of entities runs."""
+    """The settings of a run of one seed of entities."""
 
     timing: Timing = PAPER
     journal: str | None = None

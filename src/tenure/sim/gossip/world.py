@@ -81,7 +81,7 @@ TABLE = FaultTable(
 
 
 class GossipTrial(AnyTrial, frozen=True, kw_only=True):
-    """What one seed of gossip runs."""
+    """The settings of a run of one seed of gossip."""
 
     nodes: int = 5
     interval_ns: int = SECOND_NS

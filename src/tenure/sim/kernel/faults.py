@@ -38,8 +38,8 @@ class Fault(NamedTuple):
     name: str
     rate: Rate = each_time
     strike: Callable[[Any], None] | None = None
-    """What the fault does, given the world's strikes. None for a fault that strikes events that
-    happen anyway.
+    """The function that strikes, given the world's strikes. None for a fault that strikes events
+    that happen anyway.
     """
 
 
@@ -96,7 +96,7 @@ AtAPoint = Literal["", "stopped", "killed"]
 
 
 class Mix:
-    """Which kinds of fault a run has, and how often each strikes."""
+    """The mix of a run: the kinds of fault that it has, and how often each strikes."""
 
     def __init__(
         self,

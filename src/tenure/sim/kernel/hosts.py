@@ -29,7 +29,7 @@ TIME_OFFSET_TICKS = 12_345
 
 
 class Place(NamedTuple):
-    """Where the processes of a slot live."""
+    """The place in which the processes of a slot live."""
 
     host: int = 0
     is_container: bool = False
@@ -52,7 +52,7 @@ class Identity(NamedTuple):
 
 
 class Glimpse(NamedTuple):
-    """What a process sees of a pid. None if the pid cannot be read."""
+    """The view that a process has of a pid. None if the pid cannot be read."""
 
     is_there: bool
     start_time: int | None = None
@@ -103,7 +103,7 @@ class Hosts:
         self._by_pid: dict[tuple[int, int, int], HostProcess] = {}
 
     def place_of(self, slot: str) -> Place:
-        """Where the slot's processes live. The place outlives them."""
+        """The place of the slot's processes, which outlives them."""
         if slot not in self._places:
             random = self.random
             self._places[slot] = Place(
@@ -137,7 +137,7 @@ class Hosts:
         del self._by_pid[process.key]
 
     def look(self, witness: HostProcess, pid: int) -> Glimpse:
-        """What a living process sees of a pid, in its own namespaces."""
+        """The view that a living process has of a pid, in its own namespaces."""
         process = self._by_pid.get((witness.place.host, witness.namespace, pid))
         if process is None:
             return Glimpse(is_there=False)

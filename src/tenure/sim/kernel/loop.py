@@ -66,7 +66,7 @@ INSTEAD = {
     ),
     **dict.fromkeys(("run_forever", "run_until_complete"), DRIVEN),
 }
-"""What a loop with sockets can do, and what simulated code should do instead."""
+"""The things that a loop with sockets can do, and what simulated code should do instead."""
 
 logger = logging.getLogger("tenure.simulator")
 

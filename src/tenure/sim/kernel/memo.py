@@ -47,7 +47,7 @@ class Memory:
         return pickle.loads(self._kept[number])  # noqa: S301 - it was made here
 
     def once(self, question: Any, find: Callable[[], Any]) -> Any:
-        """What `find` returns, asked only once for each `question`."""
+        """The result of `find`, asked only once for each `question`."""
         try:
             return self._results[question]
         except KeyError:

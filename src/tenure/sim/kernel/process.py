@@ -46,7 +46,7 @@ class Site(Scene):
 
     @abstractmethod
     def not_well(self) -> str | None:
-        """What is still missing for all to be well. None if nothing is."""
+        """The reason why not all is well yet. None if all is."""
 
     @abstractmethod
     def restart_later(self, slot: str, after_ns: int) -> None:
@@ -120,7 +120,7 @@ class SimProcess:
                 return
 
     def now(self) -> Instant:
-        """What the process's clock shows."""
+        """The reading of the process's clock."""
         return self.clock.local(self.site.now)
 
     def _take(self, output: Any) -> None:

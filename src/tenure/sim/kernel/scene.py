@@ -1,4 +1,4 @@
-"""What all parts of a simulated world share: real time, the dice, and the story.
+"""The scene that all parts of a simulated world share: real time, the dice, and the story.
 
 No process can see real time: each has a clock of its own. Only the world itself and the checkers
 use it.

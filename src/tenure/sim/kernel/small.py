@@ -57,7 +57,7 @@ class SmallState(NamedTuple):
     left: tuple[int, ...]
     """How many faults may still happen, for each kind that the world limits."""
     more: Hashable
-    """What the tier keeps beside: a journal, or what the checkers remember."""
+    """The additional state of the tier: a journal, or what the checkers remember."""
 
 
 class SmallWorld:
@@ -95,7 +95,7 @@ class SmallWorld:
 
     @abstractmethod
     def now(self, slot: int) -> Instant:
-        """What the clock of the process in a place shows."""
+        """The reading of the clock of the process in a place."""
 
     @abstractmethod
     def make(self, slot: int, uid: int) -> Any:
@@ -107,10 +107,10 @@ class SmallWorld:
 
     @abstractmethod
     def in_words(self, packet: Packet) -> str:
-        """What the packet contains, as a story tells it."""
+        """The contents of the packet, as a story tells them."""
 
     def keep(self) -> Hashable:
-        """What the tier keeps of a state, beside what all small worlds have."""
+        """The part of a state that the tier keeps, beside what all small worlds have."""
         return None
 
     def bring_back(self, kept: Any) -> None:

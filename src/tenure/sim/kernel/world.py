@@ -19,13 +19,13 @@ STORY_LINES = 60
 
 
 class AnyTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one seed runs, for any tier."""
+    """The settings of a run of one seed, for any tier."""
 
     seed: int
     hours: float = 1.0
     faults: tuple[str, ...]
     fault_rate: float = 1.0
-    """What the drawn rates of faults are multiplied by."""
+    """The factor by which the drawn rates of faults are multiplied."""
     has_all_faults: bool = False
     """Whether every fault can strike. Otherwise a seed draws some of them."""
 

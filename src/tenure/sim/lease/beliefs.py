@@ -1,4 +1,4 @@
-"""What owners believe at this instant, as their readers see it."""
+"""The beliefs of owners at this instant, as their readers see them."""
 
 from bisect import bisect_right
 

@@ -223,8 +223,8 @@ class Checkers(InvariantChecker):
                 known.assign(piece, now_known.number)
 
     def check_pushed(self, lookup: LookupProcess, within_ns: int) -> None:
-        """Nothing goes wrong: the lookup must know of each change within `within_ns` of its
-        commit.
+        """Check that the lookup knows of each change within `within_ns` of its commit, while
+        nothing goes wrong.
         """
         seen = lookup.machine.view()
         for pool, lsn, at in self.changes:
@@ -240,7 +240,7 @@ class Checkers(InvariantChecker):
     # --- L1: after healing ---
 
     def unknown_to(self, lookup: LookupProcess) -> str | None:
-        """What owners believe and this lookup does not know yet."""
+        """A range in which an owner believes and which this lookup does not know yet, in words."""
         if lookup.routes is None or not lookup.routes.in_contact:
             return f"{lookup.slot} is out of contact"
         return _unknown(lookup, self._believed(lookup.pool))
@@ -255,7 +255,7 @@ class Checkers(InvariantChecker):
         return sorted(believed, key=itemgetter(0))  # an old copy may have given a range twice
 
     def not_converged(self) -> str | None:
-        """What is still missing for every key to have an owner that every lookup knows."""
+        """The reason why not every key has an owner yet that every lookup knows."""
         return next(filter(None, map(self._not_converged, self.site.pools)), None)
 
     def _not_converged(self, pool: str) -> str | None:
@@ -303,7 +303,9 @@ class Checkers(InvariantChecker):
 def _unknown(
     lookup: LookupProcess, believed: list[tuple[Key, Key | None, OwnerProcess]]
 ) -> str | None:
-    """What owners believe and the lookup does not find in the table that it has published."""
+    """A range in which an owner believes and which the lookup does not find in its published table,
+    in words.
+    """
     for start, end, owner in believed:
         address = owner.machine.view().config.address
         if any(found != address for found in lookup.found_in(start, end)):

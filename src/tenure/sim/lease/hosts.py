@@ -18,6 +18,6 @@ def as_process(process: HostProcess) -> Process:
 
 
 def sight(hosts: Hosts, witness: HostProcess, pid: int) -> Sight:
-    """What a living process sees of a pid, in its own namespaces."""
+    """The view that a living process has of a pid, in its own namespaces."""
     seen_from, seen = as_process(witness), hosts.look(witness, pid)
     return Sight(seen_from=seen_from, **seen._asdict())

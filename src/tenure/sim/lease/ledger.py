@@ -11,8 +11,8 @@ from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, PoolState
 
 Said = tuple[int, int, int]
-"""What is said of a key: its owner's incarnation, its lease number, and since when it is
-unbroken.
+"""The facts about a key: its owner's incarnation, its lease number, and since when it
+is unbroken.
 """
 
 
@@ -23,7 +23,7 @@ class PlainPool:
         self, keys: Sequence[Key], state: PoolState | None = None, highest: int = 0
     ) -> None:
         self.keys: dict[Key, Said | None] = dict.fromkeys(keys)
-        """What was last said of each key. None if no record has named the key yet."""
+        """The last facts about each key. None if no record has named the key yet."""
         self.highest = state.next_number - 1 if state else highest
         self.members: dict[int, tuple[str, int]] = {}
         """Name and nonce, by incarnation."""
@@ -49,8 +49,8 @@ class PlainPool:
                     self.keys[key] = (entry.owner, entry.number, entry.since)
 
     def differs(self, known: PoolState) -> str | None:
-        """What the ledger has of the pool and a leader that has read the whole journal does not
-        know.
+        """A difference between the ledger of the pool and a leader that has read the
+        whole journal.
         """
         if known.next_number <= self.highest:
             return f"number {self.highest} was given out, and {known.next_number} would be next"
@@ -87,7 +87,7 @@ class PlainLedger:
                 pass
 
     def differs(self, known: Sequence[PoolState]) -> str | None:
-        """What the ledger has and a leader does not know, if anything."""
+        """A difference between the ledger and a leader, if there is one."""
         there = {each.pool: each for each in known}
         for pool, plain in self.pools.items():
             if pool not in there:

@@ -76,7 +76,9 @@ class LossChecker:
                 _violated(lookup, key, reliance, now - since)
 
     def relied_on_at(self, owner: OwnerProcess) -> list[Relied]:
-        """What clients rely on and this owner serves now, also if another owner handed it over."""
+        """The versions on which clients rely and which this owner serves now, even if another owner
+        handed them over.
+        """
         return [
             Relied(lookup, key, reliance)
             for lookup in self.site.lookups()

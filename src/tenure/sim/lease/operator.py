@@ -129,7 +129,7 @@ class Operator:
         return process is None or not process.alive
 
     def _table(self, pool: str) -> LeaseTable | None:
-        """What the newest manager that leads, or believes so, knows of the pool."""
+        """The table of the newest manager that leads, or believes that it does."""
         views = [each.machine.view(each.now()) for each in self.site.managers() if each.alive]
         tables = [
             (view.leadership, view.history.tables[pool])

@@ -119,7 +119,7 @@ class StateMoves(Protocol):
         ...
 
     def withdrawn(self, owner: "OwnerProcess", order: HandOff) -> None:
-        """No cache can still hit what the owner is handing over."""
+        """Report that no cache can still hit what the owner is handing over."""
         ...
 
     def stop_arriving(self, owner: "OwnerProcess", key_range: KeyRange, number: int) -> None:

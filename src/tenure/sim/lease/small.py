@@ -111,7 +111,7 @@ def _nothing(*_: Any) -> None:
 
 
 class SmallPool(SmallWorld):
-    """What may happen to the processes of one pool."""
+    """The events that may happen to the processes of one pool."""
 
     slots = ("m0", "m1", "o0", "o1", "l0", "journal")
     clients = (*OWNERS, LOOKUP)
@@ -174,7 +174,7 @@ class SmallPool(SmallWorld):
         self.journal, self.judge = kept
 
     def now(self, slot: int) -> Instant:
-        """What the clock in a place shows."""
+        """The reading of the clock in a place."""
         return Instant(BEGIN + self.tick * (FAST if slot in MANAGERS else SLOW))
 
     # --- what may go wrong ---
@@ -392,7 +392,7 @@ class SmallPool(SmallWorld):
     # --- telling ---
 
     def in_words(self, packet: Packet) -> str:
-        """What the packet contains, as a story tells it."""
+        """The contents of the packet, as a story tells them."""
         event = self.memory.thing(packet.event)
         message = getattr(event, "message", event)
         words = in_words(message) if message is not event else ""

@@ -10,7 +10,7 @@ from tenure.sim.kernel.checkers import Violation
 
 
 class SeenLease(NamedTuple):
-    """What an owner's readers see of the key."""
+    """The lease of the key that an owner's readers see."""
 
     incarnation: int = 0
     number: int = 0
@@ -18,7 +18,7 @@ class SeenLease(NamedTuple):
 
 
 class SeenRoute(NamedTuple):
-    """What a lookup's readers see, and what its client relies on."""
+    """The route that a lookup's readers see, and the state on which its client relies."""
 
     address: str = ""
     in_contact: bool = False
@@ -36,7 +36,7 @@ class SeenRoute(NamedTuple):
 
 
 class SmallJudge(NamedTuple):
-    """What the checkers remember."""
+    """The judge, with what the checkers remember."""
 
     beliefs: tuple[SeenLease, ...]
     route: SeenRoute = SeenRoute()

@@ -115,7 +115,7 @@ def _moved_for_load(situation: Situation, plan: Plan) -> int:
 
 
 class Counting:
-    """What one owner process counts, and reports with its renewals."""
+    """The counts of one owner process, which it reports with its renewals."""
 
     def __init__(self, owner: OwnerProcess, traffic: Traffic) -> None:
         self._owner = owner

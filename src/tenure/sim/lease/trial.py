@@ -1,4 +1,4 @@
-"""What to simulate."""
+"""The trial: what to simulate."""
 
 from tenure.protocol.lease.timing import PAPER, Timing
 from tenure.sim.kernel.world import AnyTrial
@@ -6,7 +6,7 @@ from tenure.sim.lease.strikes import FAULTS
 
 
 class Trial(AnyTrial, frozen=True, kw_only=True):
-    """What one seed of leases runs."""
+    """The settings of a run of one seed of leases."""
 
     timing: Timing = PAPER
     owners: int = 3
@@ -14,9 +14,9 @@ class Trial(AnyTrial, frozen=True, kw_only=True):
     lookups: int = 2
     managers: int = 2
     virtual_nodes: int | None = None
-    """None if it is to be drawn."""
+    """The number of virtual nodes; None if it is to be drawn."""
     pools: int | None = None
-    """None if it is to be drawn."""
+    """The number of pools; None if it is to be drawn."""
     journal: str | None = None
     """`memory`, with one manager, or `durable`. None if it is to be drawn."""
     faults: tuple[str, ...] = FAULTS.kinds

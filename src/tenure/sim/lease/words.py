@@ -42,7 +42,7 @@ LONGEST = 160
 
 
 def in_words(thing: Any) -> str:
-    """What `thing` says, or its own text if nothing better is known."""
+    """The meaning of `thing` in words, or its own text if nothing better is known."""
     match thing:
         case Hello() | Poke() | WaitedOut():
             return ""

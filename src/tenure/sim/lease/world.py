@@ -165,7 +165,9 @@ class LeaseWorld(JournaledWorld):
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.fragments = FRAGMENTS if trial.seed % 3 else 1
-        """In a third of all worlds, whatever can be one entry of the table becomes one."""
+        """How many entries may be joinable before any is renumbered: only one in a third of all
+        worlds, so that whatever can be one entry of the table becomes one.
+        """
         self.hosts = Hosts(random_for(random))
         pools = trial.pools or drawn_pools(trial.seed)
         self.pools = (POOL, *(f"{POOL}-{i}" for i in range(1, pools)))
@@ -207,7 +209,7 @@ class LeaseWorld(JournaledWorld):
             self.drills.perform(self.promise_ns)
 
     def not_well(self) -> str | None:
-        """What is still missing for every key to have an owner that every lookup knows."""
+        """The reason why not every key has an owner yet that every lookup knows."""
         unnoticed = self.checkers.went_back_unnoticed() if self.is_old_copy else None
         return unnoticed or self.operator.still_steers() or self.checkers.not_converged()
 
@@ -250,7 +252,9 @@ class LeaseWorld(JournaledWorld):
         return (*self.manager_slots, *owners, *lookups)
 
     def _several(self, told: int, each: int) -> int:
-        """As many as the trial says, but at least `each` for each pool if there are several."""
+        """The number in the trial, but if there are several pools, at least `each` for
+        each pool.
+        """
         return told if len(self.pools) == 1 else max(told, each * len(self.pools))
 
     def pool_of(self, slot: str) -> str:

@@ -30,7 +30,7 @@ class DocumentChange(NamedTuple):
 
 
 class AskedAt(NamedTuple):
-    """When a request was made, and which version was known then."""
+    """The time of a request, and the version that was known then."""
 
     at: int
     newest: str
@@ -70,7 +70,7 @@ class DocumentHistory:
         """The numbers of the updates that were not made."""
         self._tried_again: set[int] = set()
         self._made: dict[str, int] = {}
-        """Which change made a version."""
+        """The change that made each version."""
         self._follows: dict[str, str] = {}
         """The version that an update of that version depended on."""
         self._seen: dict[str, dict[str, str]] = {}
@@ -108,7 +108,9 @@ class DocumentHistory:
             raise self._wrong(f"{version} is both {there} and {sections}")
 
     def absent(self, asked: AskedAt, now: int) -> None:
-        """Nothing is there, and nobody deletes or expires: it was lost. Raises Violation."""
+        """Check an answer that nothing is there: if nobody deletes and nothing expires, it was
+        lost. Raises Violation.
+        """
         if asked.newest:
             self._lose(asked, f"is absent, and {asked.newest} was known", now)
 

@@ -1,4 +1,4 @@
-"""What to simulate of services."""
+"""The trial of a simulation of services."""
 
 from tenure.protocol.lease.timing import PAPER, Timing
 from tenure.sim.app.world import AppTrial
@@ -6,7 +6,7 @@ from tenure.sim.services.faults import FAULTS
 
 
 class ServicesTrial(AppTrial, frozen=True, kw_only=True):
-    """What one seed of services runs."""
+    """The settings of a run of one seed of services."""
 
     timing: Timing = PAPER
     journal: str | None = None

@@ -16,7 +16,9 @@ T = TypeVar("T")
 MOST = 20
 SETTLED_SECONDS = 5.0
 HELD_TERMS = 1.0
-"""After which another may attend to a device, though the former may not have ended."""
+"""The time, in terms, after which another may attend to a device, though the former may not have
+ended.
+"""
 
 
 class ServicesUsers:
@@ -182,7 +184,7 @@ class ServicesUsers:
         return len(entries)
 
     async def drain_all(self, device: Device) -> None:
-        """When all is well: read until there is nothing."""
+        """Read a device's queue until it is empty, when all is well."""
         session = device.attended()
         for topic in self._site.topics:  # who uses a topic has it sent what waits
             await self._again(self._process.topics[topic].figures())

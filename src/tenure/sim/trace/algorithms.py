@@ -209,7 +209,7 @@ class Delayed(VolumeLease):
         self.pending: list[dict[int, list[WaitingItem]]] = [{} for _ in range(trace.volumes)]
         """The items that each inactive client is to be told."""
         self.held: list[dict[int, set[int]]] = [{} for _ in range(trace.volumes)]
-        """Which files each client may have a lease on."""
+        """The files on which each client may have a lease."""
 
     def forgotten_at(self, client: int, file: int) -> float:
         """When a client is forgotten: so long after its volume lease has ended."""

@@ -1,4 +1,4 @@
-"""What an algorithm costs: messages, server state, stale reads.
+"""The costs of an algorithm: messages, server state, stale reads.
 
 A message counts at the server, whichever way it goes (4.1). State is counted in records of 16
 bytes: an object lease, a volume lease, a callback, or an invalidation that waits (5.2). It is kept

@@ -64,7 +64,7 @@ def lease_before_items(
 
 
 def acknowledged_at_once(self: CacheMachine, contact: Contact, message: Any) -> None:
-    """What arrives is acknowledged before it is applied."""
+    """Items are acknowledged before they are applied."""
     if not self.is_of_present_reader(contact, message):
         return
     self.acknowledge(contact, message.items)
@@ -122,7 +122,7 @@ def only_by_acknowledging(self: Acknowledgements, now: Instant) -> bool:
 
 
 def half_as_long(reader: ReaderRecord, lease_until: Instant) -> Instant:
-    """As if the deadline were the request's arrival."""
+    """A write waits half as long, counted from when the reader was heard."""
     until = min(reader.volume_until, lease_until)
     return Instant(reader.heard_at + (until - reader.heard_at) // 2)
 
@@ -131,7 +131,7 @@ def half_as_long(reader: ReaderRecord, lease_until: Instant) -> Instant:
 
 
 def marks_of_contacts_stay(self: Fills, contact: Contact, item: Item) -> None:
-    """What a Renew or Reconnect lists leaves no mark."""
+    """The marks of a Renew or Reconnect are not raised by an item."""
     del contact
     self.fetches.apply(item)
 
@@ -143,7 +143,7 @@ def held_whatever_it_has(now: Instant, reader: ReaderRecord, listed: Listed) -> 
 
 
 def all_that_are_listed(self: ReadLeases, key: Key, version: tuple[int, int]) -> bool:
-    """What is served is current."""
+    """Every listed entry of an object that is served is current."""
     del version
     return self.context.served[key] is not None
 
@@ -220,7 +220,9 @@ def floors_stay(self: Versions, key_range: Any, version: Version) -> None:
 
 
 def by_count_alone(self: Versions, key: Key, version: Version) -> bool:
-    """Only counts are compared, whatever lease numbers they were counted under."""
+    """Versions are compared by their counts alone, whatever lease numbers they were
+    counted under.
+    """
     return version[1] >= self.last(key)[1]
 
 

@@ -40,7 +40,7 @@ class VolumeCheckers(InvariantChecker):
         self._own: dict[tuple[int, Key], tuple[int, int, bytes]] = {}
         """The last write of each client to each key: its beginning, its end, and its value."""
         self._heard: dict[tuple[int, int], int] = {}
-        """When a server last heard a client, by its own clock."""
+        """When a server last heard each client, by its own clock."""
         self._terms: dict[int, int] = {}
         """The latest real time until which each owner's term has been known to last."""
 
@@ -90,7 +90,7 @@ class VolumeCheckers(InvariantChecker):
             raise Violation("C1: an audit found a stale entry", f"{who}, not {judged.value!r}")
 
     def _check_age(self, key: Key, value: bytes, began: int, who: str) -> None:
-        """With best effort, a hit is stale for less than t_v."""
+        """Check that with best effort a hit is stale for less than t_v."""
         history = self.histories[key]
         oldest = began - round(FAST * self.terms.term_ns)
         if history.is_stale_since(value, oldest):
@@ -179,7 +179,9 @@ class VolumeCheckers(InvariantChecker):
     # --- what a server knows ---
 
     def on_granted(self, server: AnyServer, lease: Leased, known: KnownWrites | None) -> None:
-        """What is known of a range's writes comes with its state (V15), if there is any (V13)."""
+        """Check that knowledge of a range's writes comes with its state (V15), if state comes
+        (V13).
+        """
         if not lease.handed or (known is None and not server.volume.config.durable):
             return
         floors = RangeMap.of([], default=False)

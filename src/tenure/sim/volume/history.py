@@ -34,7 +34,7 @@ class Cluster:
 
 
 class Wrong(NamedTuple):
-    """Why a history is not linearizable."""
+    """The reason why a history is not linearizable."""
 
     what: str
 

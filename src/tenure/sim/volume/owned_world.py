@@ -124,7 +124,9 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
 
     @property
     def healing_bound_ns(self) -> int:
-        """That of leases; then a quiet, a reader's muteness, and the patience of whoever asks."""
+        """The healing bound of leases; then a quiet, a reader's muteness, and the patience of
+        whoever asks.
+        """
         return super().healing_bound_ns + 10 * self.terms.held_ns(self.terms.term_ns)
 
     def end_faults(self) -> None:
@@ -133,7 +135,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         self.applications.begin_healing()
 
     def not_well(self) -> str | None:
-        """What is still missing for every key to have an owner, and every cache to read."""
+        """The reason why not every key has an owner yet, or not every cache can read."""
         return super().not_well() or self.applications.missing()
 
     def when_well(self, left_ns: int) -> None:

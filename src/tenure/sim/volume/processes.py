@@ -310,7 +310,7 @@ class CacheProcess(VolumeProcess):
         super().__init__(site, slot, clock, machine)
         self.entries = WatchedEntries(site.stop_a_reader)
         self.pending: dict[int, tuple[Key, int]] = {}
-        """What each ticket asked for, and when."""
+        """The object that each ticket asked for, and when."""
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """A message of a server has arrived."""

@@ -128,7 +128,7 @@ class SmallVolumes(SmallWorld):
         return CacheMachine(config, dice)
 
     def now(self, slot: int) -> Instant:
-        """What the clock of a place shows."""
+        """The reading of the clock of a place."""
         return Instant(BEGIN + self.tick * (FAST if slot == SERVER else SLOW))
 
     def keep(self) -> Hashable:
@@ -140,11 +140,11 @@ class SmallVolumes(SmallWorld):
         self.beside = kept
 
     def may_start(self, slot: int) -> bool:
-        """Only servers restart."""
+        """Whether the process may restart: only servers may."""
         return slot == SERVER
 
     def crash_of(self, slot: int) -> str:
-        """Only servers are killed."""
+        """The crash of a process: only servers are killed."""
         return "crash" if slot == SERVER else "no crash"
 
     def in_words(self, packet: Packet) -> str:
@@ -244,7 +244,7 @@ class SmallVolumes(SmallWorld):
     # --- the store ---
 
     def _run(self, body: server_events.RunBody) -> None:
-        """Nobody may hit what is written: the paper's first invariant (C2)."""
+        """Run the body; nobody may hit the old value, which is the paper's first invariant (C2)."""
         for key in body.keys:
             for client in CLIENTS:
                 if body.fence >= self.beside.fence and self._hit(client, key) is not None:

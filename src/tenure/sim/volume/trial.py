@@ -1,4 +1,4 @@
-"""What to simulate of caches."""
+"""The trial of a simulation of caches."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ SLOW = Terms(
 
 
 class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
-    """What one seed of caches runs."""
+    """The settings of a run of one seed of caches."""
 
     terms: Terms = SLOW
     """The terms. The mode and all lengths but t_v are drawn anew."""

@@ -220,7 +220,7 @@ class CacheWorkload:
         self.written_since.clear()
 
     def missing(self) -> str | None:
-        """Which client could not read yet, or which key nobody could write."""
+        """A client that could not read yet, or a key that nobody could write."""
         for cache in self.site.caches():
             if not self.read_since.get(cache.slot):
                 if cache.alive and not cache.pending:

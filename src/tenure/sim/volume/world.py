@@ -119,7 +119,7 @@ class VolumeWorld(World, VolumeSite):
         self.applications.begin_healing()
 
     def not_well(self) -> str | None:
-        """What is still missing for everybody to read and write (C7)."""
+        """The reason why not everybody can read and write yet (C7)."""
         for server in self.servers():
             view = server.volume.view()
             if not view.is_open:

@@ -63,7 +63,7 @@ class World:
         self.served = [0.0] * len(users_of)
         self.spread_seconds = spread_seconds
         self.crowds: list[tuple[Instant, tuple[str, ...], set[int]]] = []
-        """For each crowd, when it began, whose keys it wanted, and at which owners they were."""
+        """The beginning of each crowd, whose keys it wanted, and at which owners they were."""
         self.told: list[str] = []
         self._report()
 

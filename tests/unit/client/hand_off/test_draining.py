@@ -44,7 +44,7 @@ async def test_without_a_drain_nothing_is_exported_and_the_loss_is_said(stage: S
 
 
 async def draining(stage: Stage) -> tuple[Member, Member, "asyncio.Future[None]"]:
-    """Under a watchdog, on its way out, with a taker that takes nothing in for now."""
+    """An owner under a watchdog that is leaving, with a taker that takes nothing in for now."""
     source = await stage.first(watchdog=WATCHDOG)
     assert source.owner._life is not None
     source.owner._life.cancel()  # signs of life come from the test, by the cluster's clock

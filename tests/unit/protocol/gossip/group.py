@@ -31,7 +31,7 @@ class Group:
         self.told: dict[str, list[GossiperAction]] = {}
         self.longest = 0
         self.parted: set[frozenset[str]] = set()
-        """Between which two no datagram passes."""
+        """The pairs between which no datagram passes."""
 
     def start(self, node: int, generation: int = 1, **more: object) -> Gossiper:
         address = f"n{node}"

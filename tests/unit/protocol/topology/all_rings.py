@@ -54,7 +54,7 @@ def try_rings(placement: Placement, up_to: int, twin_up_to: int) -> int:
 
 
 def _owner(nodes: list[Node], of: Node) -> NodeId:
-    """Whose own range the own range of `of` was, or most of it."""
+    """The node whose own range contained the own range of `of`, or most of it."""
     ends = [each for each in nodes if each.token >= of.token]
     return (ends or nodes)[0].id
 

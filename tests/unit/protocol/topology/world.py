@@ -374,7 +374,7 @@ class World:
     # --- what happens ---
 
     def maybe_step(self) -> None:
-        """Between two messages of a request anything may happen."""
+        """Let anything happen between two messages of a request."""
         if not self._stepping and self.random.random() < self.interrupts:
             self._stepping = True
             self.step()

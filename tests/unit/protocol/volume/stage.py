@@ -104,7 +104,7 @@ class Stage:
         self.loads: list[LoadObject] = []
         self.bodies: list[RunBody] = []
         self.told: list[ServerAction] = []
-        """What was said to the server's application alone."""
+        """The words to the server's application alone."""
         self.memory: VolumeMemory | None = None
         self.fence = 0
         self.fences = True
@@ -363,7 +363,7 @@ class Stage:
         return None if found is None else found.value
 
     def use(self, name: str, *keys: Key) -> None:
-        """There were hits."""
+        """Say that there were hits."""
         self.tell_cache(name, WasUsed("s", keys))
 
     def write(self, *keys: Key, ticket: int = 1) -> None:

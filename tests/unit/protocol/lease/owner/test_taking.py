@@ -43,7 +43,7 @@ from tenure.protocol.lease.owner.transfer import (
 OFFER = Offer(pool="p", journal=7, start=b"a", end=b"b", number=5, source=1, taker=2, secret=77)
 CHUNK = Chunk(data=b"1")
 PHASES: dict[str, tuple[TakingEvent, ...]] = {}
-"""For each phase, the events that lead to it."""
+"""The events that lead to each phase."""
 PHASES["silent"] = ()
 PHASES["asking"] = (PeerSaid(OFFER),)
 PHASES["clearing"] = (*PHASES["asking"], Admitted())
