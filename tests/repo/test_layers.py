@@ -28,7 +28,7 @@ ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 
 # The rooms of `protocol/`, from the bottom up too: a room sees those in lower rows, and not those
 # beside it. `lease` is the vocabulary that all rooms of leases share; it stands above `topology`,
-# because one journal holds the records of both. `gossip` is a place kept for what is to come.
+# because one journal holds the records of both.
 ROOMS = (
     ("log", "gossip", "entity"),
     ("topology",),
