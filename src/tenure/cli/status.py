@@ -47,7 +47,7 @@ class Overview(msgspec.Struct, frozen=True):
     pools: tuple[PoolSummary, ...] = ()
     """The pools of the leader."""
     tiers: tuple[PoolTiers, ...] = ()
-    """What the owners of each pool run beside their leases."""
+    """The things that the owners of each pool run beside their leases."""
     stores: tuple[StoreTier, ...] = ()
     why_no_tiers: str = ""
     """The reason why the leader did not report pools and clusters, if it did not."""

@@ -56,7 +56,7 @@ class StoreTier(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolTiers(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owners of one pool run beside their leases."""
+    """The things that the owners of one pool run beside their leases."""
 
     pool: str
     caches: CacheTier | None = None

@@ -1,4 +1,4 @@
-"""What a library's engine has around it: a clock, a network, randomness, a host, a place to run.
+"""The environment of a library's engine: a clock, a network, randomness, a host, a place to run.
 
 In production these are always the same. The test kit replaces them; everything beyond them, threads
 included, is the same as in production.

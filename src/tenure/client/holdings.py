@@ -1,4 +1,4 @@
-"""What an owner holds, readable from any thread: one snapshot, published by one store.
+"""The holdings of an owner, readable from any thread: one snapshot, published by one store.
 
 `check` and `holds` read the snapshot and the clock; they take no lock and wait for nothing. The
 thread that renews publishes a new snapshot at each change. A reader that still has the old one

@@ -1,4 +1,4 @@
-"""What concerns single keys, in the order of the keys: guards, watches, and waits for moves.
+"""Interests in single keys, in the order of the keys: guards, watches, and waits for moves.
 
 There may be thousands of each. A change of a few ranges then costs a bisection for each of those
 ranges, and a look at what lies in them, not at everything.

@@ -1,4 +1,5 @@
-"""What an owner tells the part that gives read leases for it, by which caches read what it owns.
+"""The events that an owner tells the part that gives read leases for it, by which caches read its
+keys.
 
 The owner's machine decides which ranges it serves and until when; another machine in the same loop
 decides about caches. The owner knows only the interface in this file.

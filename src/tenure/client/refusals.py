@@ -1,4 +1,4 @@
-"""What a service answers over HTTP if an operation could not be carried out.
+"""The answers of a service over HTTP if an operation could not be carried out.
 
 Two answers must not be confused. 421 says that nothing was begun: the client may send the very
 request to another owner. Once the operation has acted, that is no longer true: its effect may have

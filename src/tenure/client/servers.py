@@ -1,5 +1,5 @@
-"""What each server said last, or why it could not be reached: for the log, and for the error when
-no server helps.
+"""The last answer of each server, or the reason why it could not be reached: for the log, and for
+the error when no server helps.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""What runs the machine of any client: a loop, a driver, contact with servers, the way in and out.
+"""The shell that runs the machine of any client: a loop, a driver, contact with servers, the way in
+and out.
 
 A shell knows no protocol. It gets an *engine*, which says which machine to run, and what its
 actions and the servers' messages mean. Owners and lookups each have an engine, and so does a client

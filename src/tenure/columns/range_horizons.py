@@ -1,4 +1,4 @@
-"""What a node has promised and sealed, by range of the ring (R24, R25).
+"""The horizons that a node has promised and sealed, by range of the ring (R24, R25).
 
 Its changes are entries of a batch: they hold when the batch is written, and this module believes
 them after `load`.

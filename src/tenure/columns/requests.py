@@ -1,4 +1,4 @@
-"""What a store asks of a backend: one value for each request, passed on unchanged.
+"""The requests of a store to a backend: one value for each, passed on unchanged.
 
 All names are bytes here, checked and encoded. A backend may carry a request out itself, hand it to
 a replica, or send it to another process: none of them takes it apart on the way.

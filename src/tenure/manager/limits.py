@@ -29,8 +29,8 @@ everything moves, and a client that asks for the keys of a pool one by one keeps
 work."""
 REQUESTS_AT_ONCE = 500
 FLOOD_SECONDS = 2.0
-"""Whoever asks too often is not read for so long before it is told and let go. It comes back at
-once, and a connection costs more than a message."""
+"""A peer that asks too often is not read for this long before it is told and let go. It comes back
+at once, and a connection costs more than a message."""
 
 
 class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""What a member has around it: a listener of its own, and a way to the listeners of the others.
+"""The environment of a member: a listener of its own, and a way to the listeners of the others.
 
 In production these are always the same. The test kit replaces them by ones in memory; the member,
 its relay and the application are the same as in production.

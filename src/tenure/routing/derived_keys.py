@@ -50,7 +50,7 @@ def _derived(key: K, i: int) -> K:
 
 
 async def quorum(calls: Iterable[Awaitable[T]], *, of: int | None = None) -> list[T]:
-    """What the first `of` calls that succeed return, in the order in which they end.
+    """The results of the first `of` calls that succeed, in the order in which they end.
 
     By default more than half of them. The other calls are cancelled then: those that write may have
     been carried out, or not. Raises NoQuorum, with what was raised, as soon as so many have failed

@@ -1,4 +1,4 @@
-"""What routing needs of a Lookup, in whatever form it was entered."""
+"""The part of a Lookup that routing needs, in whatever form the Lookup was entered."""
 
 from collections.abc import Callable
 from concurrent.futures import Future

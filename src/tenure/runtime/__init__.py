@@ -1,1 +1,1 @@
-"""What acts: the one driver that runs any machine, and the clocks it reads."""
+"""The code that acts: the one driver that runs any machine, and the clocks that it reads."""

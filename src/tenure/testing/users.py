@@ -188,7 +188,9 @@ class UserSocket:
         await channel.close()
 
     async def keep_open(self, patience: float = PATIENCE_SECONDS) -> bool:
-        """Connect again where it was closed, trying for a while; whether it is open."""
+        """Connect again if the socket was closed, trying for a while. Returns whether
+        it is open.
+        """
         ends_at = asyncio.get_running_loop().time() + patience
         while self._channel is None and asyncio.get_running_loop().time() < ends_at:
             try:
@@ -198,7 +200,7 @@ class UserSocket:
         return self.is_open
 
     async def send(self, text: str, patience: float = PATIENCE_SECONDS) -> bool:
-        """Send a frame, connecting again where that is needed; whether it was sent."""
+        """Send a frame, connecting again if that is needed. Returns whether it was sent."""
         if not await self.keep_open(patience):
             return False
         assert self._channel is not None

@@ -1,4 +1,4 @@
-"""What the clients of the demo do, sent to the owners by the library's routing.
+"""The operations of the demo's clients, sent to the owners by the library's routing.
 
 An attempt that the routing gives up is not taken back here: like a packet in a real network it
 stays on its way, and is answered when the owner that stood still goes on. That answer must be a

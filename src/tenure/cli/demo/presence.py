@@ -1,4 +1,5 @@
-"""What an owner of the presence service does with an operation: the four steps of PRS 2.2.
+"""The way in which an owner of the presence service carries out an operation: the four steps of PRS
+2.2.
 
 The presence of users is kept in a `KeyedState`: what is in it of a range that this process holds is
 the state of that range, whether it was published here or came from the owner before. So step 2 asks

@@ -1,4 +1,4 @@
-"""What the demo and its processes say to each other: a line of JSON each, over pipes.
+"""The messages between the demo and its processes: a line of JSON each, over pipes.
 
 Down, through standard input: the orders first, and a line when it is to stop. Up, through
 standard output: reports, several a second. Counts begin with the process and only grow.

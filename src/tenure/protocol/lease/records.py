@@ -113,7 +113,7 @@ class Left(Record, frozen=True, kw_only=True):
 
 
 class Steering(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What an operator wants of a pool, whatever its policy would do.
+    """The orders of an operator for a pool, whatever its policy would do.
 
     Owners are named, so that an order outlives a restart; an eviction names the incarnation, since
     it concerns only that process.

@@ -37,9 +37,9 @@ class VolumeReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unacknowledged: Number
     """Invalidations."""
     writes: Number
-    """That are asked for and not done."""
+    """The number of writes that are asked for and not done."""
     loads: Number
-    """That are under way."""
+    """The number of loads under way."""
     waiting: Annotated[tuple[WaitingWrite, ...], msgspec.Meta(max_length=SHOWN_WRITES)] = ()
     """The writes that have waited for longest."""
 
@@ -51,7 +51,7 @@ class EntityReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The name of their class."""
     instances: Number
     turns: Number
-    """That run now."""
+    """The number of turns that run now."""
     waiting: Number
     """Calls that wait for a turn."""
     alarms: Number

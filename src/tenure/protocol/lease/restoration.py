@@ -52,7 +52,7 @@ class Vigil:
 
 
 def restored(history: LeaseHistory, seat: Seat, secret: bytes) -> tuple[Seat, State]:
-    """What the new history begins with: an empty seat, and the snapshot at the copy's LSN.
+    """The beginning of the new history: an empty seat, and the snapshot at the copy's LSN.
 
     Its `secret`, drawn anew, is there before anybody leads on it. Were it drawn at the first
     takeover, a copy from before that one would lead to another secret, and no leader on the copy

@@ -114,7 +114,7 @@ def entry_digest(family: str, key: bytes, entry: bytes) -> int:
 
 
 def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
-    """By what a write is known again: its version, and a digest of one of its entries.
+    """The mark by which a write is recognised: its version, and a digest of one of its entries.
 
     A version alone is not enough: two writers to whom one newest version was told draw the same.
     """

@@ -40,7 +40,7 @@ def majority(nodes: Sequence[NodeId]) -> int:
 def needs_of(
     lists: Iterable[tuple[NodeId, ...]], level: Level, datacentre_of: DatacentreOf, local: str
 ) -> list[Need]:
-    """What a level asks for in these lists, for a coordinator in the datacentre `local`.
+    """The needs of a level in these lists, for a coordinator in the datacentre `local`.
 
     A list without any node of a datacentre that the level names cannot meet it, and says so with a
     need of one node among none.

@@ -99,7 +99,7 @@ class Pace:
         self._spent = 0
 
     def is_over(self, size: int, entries: int = 1) -> bool:
-        """Count entries that have `size` bytes together; whether a step is over with them."""
+        """Count entries that have `size` bytes together. Returns whether a step ends with them."""
         self._spent += size + entries * (STEP_BYTES // STEP_ENTRIES)
         if self._spent < STEP_BYTES:
             return False
@@ -127,7 +127,7 @@ class _Filling:
         self.cells: list[FoundCell] = []
 
     def add(self, name: bytes, cell: bytes) -> bool:
-        """Take a live cell; whether the page is full then."""
+        """Take a live cell. Returns whether the page is full then."""
         value = value_in(cell)
         assert value is not None
         self.cells.append(FoundCell(name, version_of(cell), value))

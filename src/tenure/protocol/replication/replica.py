@@ -91,7 +91,7 @@ class ReplicaPart:
         }
 
     def serve(self, sender: NodeId, body: object) -> bool:
-        """Do what a node asks; whether it is for a replica at all."""
+        """Do what a node asks. Returns whether the request is for a replica at all."""
         answer = self._answers.get(type(body))
         if answer is None:
             return False

@@ -141,6 +141,6 @@ class RowMend(Settling):
         self._then(now)
 
     def on_deadline(self, now: Instant) -> None:
-        """Whoever wants it has the same deadline, and says so."""
+        """End quietly: the request that waits for this has the same deadline, and fails by it."""
         del now
         self.end()

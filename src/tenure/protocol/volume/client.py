@@ -260,7 +260,8 @@ class CacheMachine(OwnWriting):
 
     def _judge(self, now: Instant, flight: Flight, message: Fetched) -> None:
         """Judge an entry that was live when the question was sent, and is live now: all the while
-        there was no other value (C1). What the answer brought is applied, and not kept yet.
+        there was no other value (C1). The items of the answer are applied, and its value is not
+        kept yet.
         """
         if (
             message.kind != "unchanged"

@@ -38,7 +38,7 @@ async def settled_at_once(self: Topic, number: int, seconds: float) -> MessageSe
 
 
 def all_taken(self: TopicState, epoch: str, outcomes: list[DeliveryOutcome], now: float) -> None:
-    """Whatever a target said, it has taken everything."""
+    """A target has taken everything, whatever it said."""
     _report(self, epoch, [DeliveryOutcome(each.id, self.number, False) for each in outcomes], now)  # noqa: FBT003
 
 

@@ -39,7 +39,7 @@ class Device:
         self.subscribed: dict[str, str] = {}
         """The epochs of topics to which it is subscribed, as far as it knows."""
         self.session: object = None
-        """Whoever attends to it."""
+        """The session that attends to it."""
         self.session_at = -1
         self._readers: dict[str, tuple[int, int]] = {}
         """When the last readers asked to be it, and were answered."""
@@ -77,7 +77,9 @@ class Device:
             self._owed.append(publication._replace(is_with_all=is_with_all))
 
     def check_owed(self) -> None:
-        """Whatever it is owed has come, or it was told (Centrifuge 4.3, 4.4). Raises Violation."""
+        """Check that everything that it is owed has come, or that it was told (Centrifuge 4.3,
+        4.4). Raises Violation.
+        """
         for each in self._owed:
             if not self._has(each):
                 raise Violation("no silent loss", f"{self.name} has nothing of {each}")

@@ -241,7 +241,7 @@ class Delayed(VolumeLease):
                 self.leases[file][client] = LeaseRecord(now, record.until)
 
     def _settle(self, now: float, client: int, volume: int) -> bool:
-        """Take the client's list away, told or discarded; whether there was one."""
+        """Take the client's list away, told or discarded. Returns whether there was one."""
         since = self.pending[volume].pop(client, [])
         self.tally.record_seconds[volume] += sum(now - each.since for each in since)
         return bool(since)

@@ -250,8 +250,9 @@ def costs_of(
 
 
 def _parts(runs: Iterable[Run]) -> Iterator[Sequence[Run]]:
-    """What one process does after the other: a workload is drawn by one of them, since drawing the
-    largest takes as long as replaying it; the default one by each, because most replays are of it.
+    """The parts that one process does one after another: a workload is drawn by one of them, since
+    drawing the largest takes as long as replaying it; the default one by each, because most replays
+    are of it.
     """
     by_workload: dict[Workload, list[Run]] = {}
     for run in runs:

@@ -1,4 +1,5 @@
-"""What frontends have read and written, and when, by the clock that all processes share.
+"""The record of what frontends have read and written, and when, by the clock that all processes
+share.
 
 Each frontend appends to a file of its own. A read is recorded with the instants of its call and of
 its return; a write, when it was answered. Now and then a frontend says until when its record is

@@ -1,4 +1,4 @@
-"""Who relies on what a server has, and has to be told when it is lost.
+"""The PCs that rely on what a server has, and have to be told when it is lost.
 
 The demo asks the manager's table, as anybody may: which of these keys the server has that is about
 to have trouble, and whether their state was lost then, or had been handed over just before.

@@ -3,8 +3,8 @@
 The work PC subscribes and goes offline. The home PC gets a new address and says so; that is
 published; the queue keeps it; the work PC comes online, drains, and connects. It must have learned
 the address, or have been told to ask again. And whoever relied on what the server had must have
-been told, if that was lost. What must never be is silence: a work PC that believes an old address,
-and was told nothing.
+been told, if that was lost. There must never be silence: a work PC that believes an old address and
+was told nothing.
 """
 
 import asyncio

@@ -154,7 +154,7 @@ class Meter:
 
 
 def _without_rest(report: Measurement) -> Measurement:
-    """That nothing was asked of anything need not be said of each range."""
+    """The report without its ranges if none had a request: then no range need be listed."""
     return report if any(each.rate for each in report.ranges) else report._replace(ranges=())
 
 

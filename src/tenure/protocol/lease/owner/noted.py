@@ -1,4 +1,4 @@
-"""What an owner notes about itself."""
+"""The kinds of notes that an owner makes about itself."""
 
 from collections.abc import Iterator
 from enum import unique

@@ -1,4 +1,5 @@
-"""What an owner has: the leases that it counts on, and copies; and how an answer changes both.
+"""The possession of an owner: the leases that it counts on, and copies; and how an answer changes
+both.
 
 The order counts. Obstacles to a grant are dealt with before it is believed, belief ends before
 anybody is told so, and the expiry moves last (P4). All of it ends with the one term.
@@ -68,7 +69,9 @@ class Possession:
         return self.copies.on_event(event)
 
     def let_go(self, event: Revoked | ReadsEnded) -> bool:
-        """The application, or the last cache, has let go; whether the manager is to hear of it."""
+        """Note that the application, or the last cache, has let go. Returns whether the manager
+        must hear of it.
+        """
         if isinstance(event, ReadsEnded):
             return self.belief.end_reads(event.revocation)
         return self.belief.let_go(event.revocation) or self.waits_for_application

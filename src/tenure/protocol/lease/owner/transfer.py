@@ -1,4 +1,4 @@
-"""What two owners say to each other when one hands a range to the other (P13).
+"""The messages between two owners when one hands a range to the other (P13).
 
 One channel carries one range, straight from its present owner to its next. The source says what it
 has, for which incarnation, and the secret of its order; the taker accepts, and acknowledges each
