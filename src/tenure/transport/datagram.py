@@ -97,6 +97,8 @@ class DatagramSeal:
         self._received: dict[int, _Numbers] = {}
         self.dropped: Counter[str] = Counter()
         """How many datagrams were dropped, by reason."""
+        self.was_other = False
+        """Whether the latest datagram was dropped because its seal was wrong."""
 
     def seal(self, data: bytes) -> bytes:
         """Seal a datagram. Raises LocalProtocolError if it would be too long."""
@@ -113,10 +115,12 @@ class DatagramSeal:
 
     def open(self, datagram: bytes) -> Sealed | None:
         """The content of a datagram; None if the datagram is dropped."""
+        self.was_other = False
         try:
             return self._open(datagram)
         except _DatagramDropped as error:
             self.dropped[error.why] += 1
+            self.was_other = error.why == "seal"
             return None
 
     def _open(self, datagram: bytes) -> Sealed:
@@ -152,10 +156,18 @@ DatagramHeard: TypeAlias = Callable[[str, Sealed], None]
 """Called with the sender's address and the contents."""
 
 
+def _tell_nobody(address: str) -> None:
+    """Tell nobody of a wrong seal."""
+
+
 class Datagrams(Protocol):
     """The place where one node sends and hears."""
 
     dropped: Counter[str]
+    on_other_seal: Callable[[str], None]
+    """Called with an address to which this node sends, if a datagram with a wrong seal came from
+    there: most likely the node there was given another secret. Strangers' addresses are not told.
+    """
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
         """Listen at "HOST:PORT", and return the address. Port 0 means any free port. Raises
@@ -188,9 +200,12 @@ class UdpDatagrams(asyncio.DatagramProtocol):
     def __init__(self, seal: DatagramSeal) -> None:
         self._seal = seal
         self.dropped = seal.dropped
+        self.on_other_seal: Callable[[str], None] = _tell_nobody
         self._heard: DatagramHeard
         self._transport: asyncio.DatagramTransport | None = None
         self._resolved: dict[str, tuple[float, tuple[str, int]]] = {}
+        self._names: dict[tuple[str, int], str] = {}
+        """The addresses as this node was given them, by what they resolved to."""
         self._resolving: dict[str, asyncio.Task[None]] = {}
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
@@ -229,6 +244,7 @@ class UdpDatagrams(asyncio.DatagramProtocol):
             return
         there = str(found[0][4][0]), port
         self._resolved[address] = (loop.time() + RESOLVED_SECONDS, there)
+        self._names[there] = address
 
     async def close(self) -> None:
         """See `Datagrams.close`."""
@@ -250,6 +266,8 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         if sealed is not None:
             host = f"[{addr[0]}]" if ":" in addr[0] else addr[0]
             self._heard(f"{host}:{addr[1]}", sealed)
+        elif self._seal.was_other and (name := self._names.get((addr[0], addr[1]))):
+            self.on_other_seal(name)
 
     def error_received(self, exc: Exception) -> None:
         """Nobody listens at an address, or the network is down: the datagram is lost."""
@@ -279,6 +297,9 @@ class MemoryDatagrams:
         self._network = network
         self._seal = seal
         self.dropped = seal.dropped
+        self.on_other_seal: Callable[[str], None] = _tell_nobody
+        self._known: set[str] = set()
+        """The addresses to which this node has sent."""
         self._address = ""
         self._heard: DatagramHeard
         self._loop: asyncio.AbstractEventLoop
@@ -297,6 +318,7 @@ class MemoryDatagrams:
     def send(self, address: str, data: bytes) -> None:
         """See `Datagrams.send`."""
         datagram = self._seal.seal(data)
+        self._known.add(address)
         receiver = self._network.hearing.get(address)
         if not self._address or receiver is None or self._network.loses(self._address, address):
             self.dropped["not sent"] += 1
@@ -305,8 +327,13 @@ class MemoryDatagrams:
 
     def arrive(self, sender: str, datagram: bytes) -> None:
         """A datagram arrived."""
-        if self._address and (sealed := self._seal.open(datagram)):
+        if not self._address:
+            return
+        sealed = self._seal.open(datagram)
+        if sealed is not None:
             self._heard(sender, sealed)
+        elif self._seal.was_other and sender in self._known:
+            self.on_other_seal(sender)
 
     async def close(self) -> None:
         """See `Datagrams.close`."""

@@ -118,12 +118,15 @@ async def test_while_a_node_is_replaced_moves_are_asked_for_and_the_manager_live
 
 async def test_what_is_wrong_is_said_with_a_way_out(asker: Asker) -> None:
     await formed(asker)
+    await (await asker.node("c", 3)).ask()
     cases: list[tuple[str, dict[str, object], int, str]] = [
         ("/v1/clusters", {"name": "x", "placement": "many"}, 400, "is not a placement"),
         ("/v1/clusters", {"name": "chat", "placement": "3"}, 409, "with the placement 2"),
         ("/v1/clusters/shop/add", {"node": "c"}, 404, "there is no cluster 'shop'"),
         ("/v1/clusters/chat/add", {"node": "z"}, 404, "no node that waits 'z'"),
         ("/v1/clusters/chat/add", {"node": "a"}, 409, "'a' is a member of 'chat' already"),
+        ("/v1/clusters/chat/move", {"node": "c"}, 409, "'c' waits, and is no member of 'chat' yet"),
+        ("/v1/clusters/chat/remove", {"node": "z"}, 404, "no member 'z'"),
         ("/v1/clusters/chat/remove", {"node": "a"}, 409, "there would be 1 nodes"),
         ("/v1/clusters/chat/move", {"node": "a", "token": "xyz"}, 400, "not in hexadecimal"),
         ("/v1/clusters/chat/move", {"node": "a"}, 409, "nodes have not said what they carry"),

@@ -65,12 +65,17 @@ class GossipEngine:
         self._clock = clock
         self._driver: Driver[GossiperEvent, GossiperAction] | None = None
         self._down: dict[NodeId, None] = {}
+        self._names: dict[str, str] = {}
+        """The names of nodes, by the addresses of their datagrams."""
+        self._sealed_otherwise: set[str] = set()
+        """The nodes whose wrong seals were told of."""
         self.on_vouched: Callable[[], None] = lambda: None
 
     def start(self, config: GossiperConfig, random: Random) -> None:
         """Begin to talk; datagrams already arrive at its address."""
         self.machine = Gossiper(config, random)
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
+        self._datagrams.on_other_seal = self._on_other_seal
         self._driver.start()
 
     async def stop(self) -> None:
@@ -89,6 +94,18 @@ class GossipEngine:
             return
         self._post(GossipHeard(address, message, sealed.ahead_us))
 
+    def _on_other_seal(self, address: str) -> None:
+        """Tell once who has another secret: nobody else can know why a node is never heard."""
+        name = self._names.get(address)
+        if name is not None and name not in self._sealed_otherwise:
+            self._sealed_otherwise.add(name)
+            _log.warning(
+                "datagrams of %s at %s are dropped, because their seal is wrong: give all nodes of "
+                "the cluster the same file as --secret",
+                name,
+                address,
+            )
+
     def _post(self, event: GossiperEvent) -> None:
         if self._driver is not None:
             self._driver.post(event)
@@ -105,6 +122,7 @@ class GossipEngine:
         """These are the nodes, and this is the version by which the node acts."""
         nodes = (*topology.nodes, *topology.waiting)
         peers = tuple(GossipPeer(node.id, node.gossip) for node in nodes if node.gossip)
+        self._names = {node.gossip: node.name for node in nodes}
         removed = tuple(node.id for node in topology.removed)
         ring = tuple(node.id for node in topology.nodes)
         self._post(MembersKnown(peers, removed, ring))

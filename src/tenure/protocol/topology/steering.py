@@ -196,9 +196,16 @@ def _no_node(topology: Topology, name: str, what: str, there: tuple[Node, ...]) 
         return ChangeRefused(
             f"{name!r} is a member of {topology.cluster!r} already", "name another"
         )
+    if _find(topology.waiting, name):
+        return ChangeRefused(
+            f"{name!r} waits, and is no member of {topology.cluster!r} yet",
+            f"add it first: tenure columns add {topology.cluster} {name}",
+        )
     return ChangeRefused(
         f"{topology.cluster!r} has no {what} {name!r}; {listed(node.name for node in there)}",
-        "start it first: tenure columns node --cluster NAME --data DIR --manager URL",
+        "name one of these"
+        if there is topology.nodes
+        else "start it first: tenure columns node --cluster NAME --data DIR --manager URL",
         missing=True,
     )
 

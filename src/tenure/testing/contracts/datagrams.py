@@ -102,6 +102,25 @@ class DatagramContract:
             await throw(one.address, strange.seal(b"believe me"))
         await one.dropped("seal", 2)
 
+    async def test_another_seal_is_told_if_it_comes_from_where_this_node_sends(
+        self, make: Make, throw: Throw
+    ) -> None:
+        one, other = Hearing(make(seal_of(1))), Hearing(make(seal_of(2, secret=bytes(16))))
+        await one.listen()
+        await other.listen()
+        told: list[str] = []
+        one.datagrams.on_other_seal = told.append
+        await throw(one.address, b"\1" * 200)
+        other.datagrams.send(one.address, b"before it sends there")
+        await one.dropped("seal", 1)
+        assert not told
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not told:
+                one.datagrams.send(other.address, b"who are you?")
+                other.datagrams.send(one.address, b"believe me")
+                await asyncio.sleep(0.01)
+        assert set(told) == {other.address}
+
     async def test_noise_is_dropped_and_counted(self, make: Make, throw: Throw) -> None:
         one, other = await self.two(make)
         good = seal_of(3).seal(b"good")

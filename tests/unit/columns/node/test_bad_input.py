@@ -99,6 +99,32 @@ async def test_datagrams_of_strangers_and_noise_are_dropped_and_counted(tmp_path
             await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
 
 
+async def test_a_node_that_has_another_secret_is_named_by_both_sides(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    other = tmp_path / "other-secret"
+    other.write_bytes(SECRET[::-1])
+    odd = msgspec.structs.replace(nodes[2], secret=other)
+
+    def said(of: int) -> str:
+        return (
+            f"datagrams of {of} at 127.0.0.1:{of} are dropped, because their seal is wrong: give "
+            "all nodes of the cluster the same file as --secret"
+        )
+
+    async with running([*nodes[:2], odd], waits=False):
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while len([each for each in caplog.messages if "seal is wrong" in each]) < 4:  # noqa: ASYNC110, PLR2004
+                await asyncio.sleep(0.01)
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+    told = sorted(each for each in caplog.messages if "seal is wrong" in each)
+    first, second, third = (each.port for each in nodes)
+    assert told == sorted([said(first), said(second), said(third), said(third)])
+
+
 async def test_without_a_manager_requests_go_on_and_changes_say_so(tmp_path: Path) -> None:
     [port] = free_ports(1)
     manager = f"http://127.0.0.1:{port}"
