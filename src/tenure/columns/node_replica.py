@@ -86,17 +86,19 @@ HINTS = "hints"
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
 _PROMISES = b"promises"
-_CHANGING = (
-    ApplyMutation,
-    TakeState,
-    RaiseRowFence,
-    RaisePromised,
-    RaiseSealed,
-    WipeRange,
-    BeginFilling,
-    TakePiece,
-    BuildSums,
-    SweepSome,
+_CHANGING = frozenset(
+    (
+        ApplyMutation,
+        TakeState,
+        RaiseRowFence,
+        RaisePromised,
+        RaiseSealed,
+        WipeRange,
+        BeginFilling,
+        TakePiece,
+        BuildSums,
+        SweepSome,
+    )
 )
 
 
@@ -164,8 +166,9 @@ class NodeReplica(Replica):
 
     def run(self, step: Step) -> tuple[StepResult, int]:
         """Do the task; return its result, and how often the store has been changed."""
-        result = self._steps[type(step)](step)
-        if isinstance(step, _CHANGING):
+        kind = type(step)
+        result = self._steps[kind](step)
+        if kind in _CHANGING:
             self.changes += 1
         return result, self.changes
 

@@ -25,7 +25,10 @@ class Need(NamedTuple):
 
     def is_met(self, answered: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
         """Whether enough of them have answered."""
-        return sum(node in answered for node in self.nodes) >= self.enough
+        missing = self.enough
+        for node in self.nodes:
+            missing -= node in answered
+        return missing <= 0
 
     def may_be_met(self, gone: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
         """Whether enough of them are left without those that are gone."""

@@ -173,9 +173,9 @@ class LeadingProcess(StoreProcess):
                 if is_first:
                     self.site.at(self.site.now + COMMIT_NS, self._commit, None)
             case SayToNode(connection=connection, message=message):
-                for node in self.site.nodes():
-                    if node.uid == connection:
-                        self.site.network.to_process(self, node, message)
+                node = self.site.present.get(connection)
+                if node is not None:
+                    self.site.network.to_process(self, node, message)
 
     def _commit(self, _: object) -> None:
         if self.alive:

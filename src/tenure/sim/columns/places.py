@@ -35,6 +35,7 @@ class Places:
         self._datacentres = [name for name, _ in self.placement.datacentres] or ["datacentre"]
         self._racks = RACKS if self.placement.kind != "rack_unaware" else RACKS[:1]
         self._of: dict[str, tuple[str, str]] = {}
+        self._distances: dict[tuple[str, str], int] = {}
 
     def __str__(self) -> str:
         kind = self.placement.kind.replace("_", " ")
@@ -82,7 +83,12 @@ class Places:
 
     def distance_ns(self, one: str, other: str) -> int:
         """How much longer a message takes between these slots than within a rack."""
-        mine, theirs = self.of(one), self.of(other)
+        known = self._distances.get((one, other))
+        if known is None:
+            known = self._distances[one, other] = self._distance_ns(self.of(one), self.of(other))
+        return known
+
+    def _distance_ns(self, mine: tuple[str, str], theirs: tuple[str, str]) -> int:
         if mine == theirs:
             return 0
         return self.apart_ns if mine[0] != theirs[0] else RACKS_APART_NS
@@ -99,6 +105,9 @@ class FarNetwork(Network):
     """A network that knows distances."""
 
     places: Places
+
+    def end_connections(self, process: SimProcess) -> None:
+        """Tell nobody: here nobody minds, as `StoreProcess.on_disconnected` says."""
 
     def latency_ns(self, sender: SimProcess, to: str) -> int:
         """The latency, which grows with the distance."""

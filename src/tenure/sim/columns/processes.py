@@ -43,6 +43,8 @@ class StoreSite(Site):
     network: Network
     offsets_us: dict[str, int]
     """How far the wall clock of each slot is wrong."""
+    present: dict[int, SimProcess]
+    """The present life of every slot, by its uid."""
 
     @abstractmethod
     def slot_of(self, node: NodeId) -> str:
@@ -196,9 +198,9 @@ class NodeProcess(StoreProcess):
             case node_events.TellNode(node=node, message=message):
                 self.site.network.to_address(self, self.site.slot_of(node), message)
             case node_events.AnswerClient(client=client, answer=answer):
-                for process in self.site.clients():
-                    if process.uid == client:
-                        self.site.network.to_process(self, process, answer)
+                process = self.site.present.get(client)
+                if process is not None:
+                    self.site.network.to_process(self, process, answer)
             case node_events.SyncUpTo(changes=changes):
                 self._wanted = max(self._wanted, changes)
                 self._sync()

@@ -49,6 +49,7 @@ class ColumnsWorld(World, RingSite):
         super().__init__(trial, FAULTS, Story())
         self.trial = trial
         self.offsets_us = {}
+        self.present = {}
         self._unread: set[bytes] = set()
         self._reads = False
         share = GOSSIPING if trial.faults == FAULTS.kinds else 1.0
@@ -217,6 +218,14 @@ class ColumnsWorld(World, RingSite):
             return GossipingProcess(self, slot, clock, config, disk, store)
         machine = StoreNode(config, random_for(self.random))
         return NodeProcess(self, slot, clock, machine, disk, store)
+
+    def put(self, process: SimProcess) -> None:
+        """Let a process begin at its slot."""
+        former = self.slots.get(process.slot)
+        if former is not None:
+            del self.present[former.uid]
+        self.present[process.uid] = process
+        super().put(process)
 
     def on_started(self, process: SimProcess) -> None:
         """Give a process its work."""

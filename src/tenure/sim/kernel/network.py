@@ -14,6 +14,8 @@ from tenure.sim.kernel.process import SimProcess, Site
 
 LATENCY_NS = MILLISECOND_NS // 2
 JITTER_NS = MILLISECOND_NS
+JITTER_BITS = JITTER_NS.bit_length()
+"""It is drawn as by `randrange`, whose checks would cost more than the draw."""
 BREAK_SEEN_NS = 50 * MILLISECOND_NS
 CUT_MESSAGE = "cut message"
 """The name under which messages that could not pass are counted."""
@@ -75,7 +77,11 @@ class Network:
     def latency_ns(self, sender: SimProcess, to: str) -> int:
         """How long a message to the slot takes if nothing goes wrong."""
         del sender, to
-        return LATENCY_NS + self.site.random.randrange(JITTER_NS)
+        draw = self.site.random.getrandbits
+        jitter = draw(JITTER_BITS)
+        while jitter >= JITTER_NS:
+            jitter = draw(JITTER_BITS)
+        return LATENCY_NS + jitter
 
     def _encode(self, message: Any) -> bytes:
         if self._encoded[0] is not message:
@@ -105,7 +111,8 @@ class Network:
         if self._decoded[0] is not data:
             self._decoded = (data, self.codec.decode(data, receiver))
         message = self._decoded[1]
-        self.site.tell(receiver.slot, f"gets {type(message).__name__} of {sender.slot}", message)
+        what = f"gets {type(message).__name__} of {sender.slot}"
+        self.site.story.tell(self.site.now, receiver.slot, what, message)
         receiver.on_message(sender, message)
 
     # --- breaking ---

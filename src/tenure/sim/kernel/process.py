@@ -110,12 +110,15 @@ class SimProcess:
 
     def _go_on(self) -> None:
         """Carry out the actions that are left, then take the events that wait, until stopped."""
-        actions, events = self._actions, self._events
+        actions, events, site = self._actions, self._events, self.site
+        faults, points = site.faults, self.stops_before
         while self.alive and self.thaws_at is None:
             if actions:
-                self._do_next()
+                may_stop = faults.is_on and isinstance(actions[0], points)
+                if not (may_stop and self._is_struck()):
+                    self.perform(actions.popleft())
             elif events:
-                self._take(self.machine.handle(self.now(), events.popleft()))
+                self._take(self.machine.handle(self.clock.local(site.now), events.popleft()))
             else:
                 return
 
@@ -130,18 +133,15 @@ class SimProcess:
         self._wake_at = output.wake_at
         self._set_timer()
 
-    def _do_next(self) -> None:
-        action, faults = self._actions[0], self.site.faults
-        if faults.is_on and isinstance(action, self.stops_before):
-            match faults.at_a_point():
-                case "stopped":
-                    self.freeze(faults.span(0.001, 2.0))
-                    return
-                case "killed":
-                    self.site.bring_down(self)
-                    return
-        self._actions.popleft()
-        self.perform(action)
+    def _is_struck(self) -> bool:
+        """Whether the process is stopped or killed before the next action."""
+        faults = self.site.faults
+        what = faults.at_a_point()
+        if what == "stopped":
+            self.freeze(faults.span(0.001, 2.0))
+        elif what == "killed":
+            self.site.bring_down(self)
+        return what != ""
 
     @abstractmethod
     def perform(self, action: Any) -> None:
@@ -162,6 +162,8 @@ class SimProcess:
     # --- time ---
 
     def _set_timer(self) -> None:
+        if self._wake_at >= FAR_FUTURE:
+            return
         at = max(self.clock.real(self._wake_at), self.site.now)
         if at < self._timer_at:
             at += self.site.faults.lateness_of_a_timer()

@@ -116,7 +116,7 @@ async def test_a_node_that_has_another_secret_is_named_by_both_sides(
 
     async with running([*nodes[:2], odd], waits=False):
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while len([each for each in caplog.messages if "seal is wrong" in each]) < 4:  # noqa: ASYNC110, PLR2004
+            while len([each for each in caplog.messages if "seal is wrong" in each]) < 4:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         for _ in range(20):
             await asyncio.sleep(0.02)
