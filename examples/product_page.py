@@ -102,7 +102,11 @@ async def relay(port: str) -> None:
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, _, its_port = PLACE.rpartition(":")
-        from_server, to_server = await asyncio.open_connection(host, its_port)
+        try:
+            from_server, to_server = await asyncio.open_connection(host, its_port)
+        except OSError:  # the server is not there: the frontend sees that too
+            writer.close()
+            return
         await asyncio.gather(
             pass_on(reader, to_server), pass_on(from_server, writer), return_exceptions=True
         )
