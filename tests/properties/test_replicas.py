@@ -16,6 +16,7 @@ from tenure.protocol.replication.admission import Attempt, Late, entry_digest
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import AFTER, PLACE, position, row_key
 from tenure.protocol.replication.pages import CellPage, Slice, Steps, SuperPage
+from tenure.protocol.replication.states import is_marker
 from tenure.protocol.replication.versions import Version
 from tests.properties.rows import MUTATIONS, NAMES, SHAPES, Seen, TwinRow
 
@@ -167,7 +168,10 @@ def check_digest(replica: Replica) -> None:
         digest_of = [entry_digest(name, key, value) for key, value in kept if key not in places]
         for each in digest_of:
             digest ^= each
-    assert int.from_bytes(replica.record(TABLE, at).digest) == digest
+    record = replica.record(TABLE, at)
+    assert int.from_bytes(record.digest) == digest
+    all_kept = [value for kept in entries(replica).values() for _, value in kept]
+    assert not (record.is_unmarked and any(map(is_marker, all_kept)))
     total = 0
     for each in replica.sums("t"):
         total ^= each

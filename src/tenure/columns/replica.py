@@ -56,7 +56,7 @@ from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.tables import TableRecord
 
 META = "meta"
-EMPTY = RowRecord()
+EMPTY = record_of(None)
 
 _HORIZON_KEY = b"horizon"
 
@@ -142,13 +142,11 @@ class Replica:
         at = position(asked.key, table.kind)
         mutation = Mutation(table.shapes, table.spaces, at, asked.edits)
         [kept] = self.engine.get(rows_space(table.name), [at])
-        found: dict[str, list[bytes | None]] = {}
-        for family, keys in mutation.wanted():
-            if kept is None:  # there is no entry of the row: most of what reading costs is spared
-                found[family] = [None] * len(keys)
-            else:
-                found[family] = self.engine.get(table.spaces[family], keys)
         record = record_of(kept)
+        found: dict[str, list[bytes | None]] = {}
+        if kept is not None:  # otherwise there is no entry of the row, and reading is spared
+            for family, keys in mutation.wanted(record):
+                found[family] = self.engine.get(table.spaces[family], keys)
         if attempt.journal in self._over[table.name]:
             return Outranked(record.fence, record.journal)
         horizon = self.horizon_of(table, asked.key)

@@ -39,7 +39,7 @@ from tenure.protocol.replication.layout import (
 from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.names import unescaped
 from tenure.protocol.replication.pages import Pace, Steps, of_a_step
-from tenure.protocol.replication.records import NOTHING, RowRecord, stored
+from tenure.protocol.replication.records import NOTHING, record_of, stored
 from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.ring import position as on_ring
 
@@ -207,5 +207,5 @@ class Sweep:
             kept = None if is_gone else stored(after)
             batch = [*batch, (rows_space(self._table.name), at, kept)]
         if batch:
-            gone = RowRecord() if is_gone else after
+            gone = record_of(None) if is_gone else after
             self._replica.apply(self._table.name, at, batch, record, gone)

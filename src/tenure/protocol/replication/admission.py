@@ -18,7 +18,7 @@ if two writers' clocks differ, and in return no delete needs to look at all that
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -74,6 +74,8 @@ class Outranked(msgspec.Struct, frozen=True, array_like=True, tag=True):
     fence: int
     journal: int
 
+
+_NOTHING_THERE = repeat(None)
 
 Refused: TypeAlias = Outrun | Late | Ahead | Outranked
 
@@ -191,14 +193,16 @@ class Mutation:
             section = sections[super_column] = _Section(shape, space, self._at, super_column)
         return section
 
-    def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
+    def wanted(self, record: RowRecord) -> Iterable[tuple[str, list[bytes]]]:
         """The entries that `admit` must be given, by family."""
         for family, sections in self._families.items():
             keys: list[bytes] = []
             for section in sections.values():
-                keys.append(section.prefix + MARKER)
+                if not record.is_unmarked:
+                    keys.append(section.prefix + MARKER)
                 keys += section.values
-            yield family, keys
+            if keys:
+                yield family, keys
 
     def marks(self, version: bytes) -> Iterator[bytes]:
         """The mark of every entry that the mutation would write, whether it counts or not."""
@@ -221,7 +225,8 @@ class Mutation:
         *,
         was_here: bool = True,
     ) -> "MutationAdmitted | Refused":
-        """Decide. `found` is what `wanted` asked for, in its order; times are in microseconds.
+        """Decide. `found` is what `wanted` asked for, in its order. A family that has none of it
+        may be missing. Times are in microseconds.
 
         `was_here` says of a repeat whether the replica has applied it before.
         """
@@ -234,17 +239,18 @@ class Mutation:
             above = version
             outcome.doomed.append(Doomed(packed_time(version), "", self._at, covers=True))
         for family, sections in self._families.items():
-            entries, start = found[family], 0
-            marker = above
+            entries, start, marker = found.get(family), 0, above
             for super_column, section in sections.items():
-                before, hidden = entries[start], marker
+                before, hidden = None, marker
+                if entries and not record.is_unmarked:
+                    before, start = entries[start], start + 1
                 if section.is_cleared or before is not None:
                     hidden = outcome.mark(section, before, marker)
                 if super_column is None:
                     marker = hidden
-                end = start + 1 + len(section.values)
+                end = start + len(section.values)
                 if version > hidden:
-                    outcome.write(section, entries[start + 1 : end])
+                    outcome.write(section, entries[start:end] if entries else _NOTHING_THERE)
                 start = end
         after = RowRecord(
             newest=max(record.newest, version),
@@ -254,6 +260,7 @@ class Mutation:
             journal=attempt.journal or record.journal,
             adopted=record.adopted,
             attempt=record.attempt,
+            is_unmarked=record.is_unmarked and not outcome.has_marked,
         )
         marks = () if attempt.version.number else islice(self.marks(version), 1)
         return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, marks)
@@ -298,6 +305,8 @@ class _Outcome:
         self.puts: list[Put] = []
         self.doomed: list[Doomed] = []
         self.changed = 0
+        self.has_marked = False
+        """Whether a family or a super column has got a marker."""
 
     def mark(self, section: _Section, before: bytes | None, above: bytes) -> bytes:
         """Set the section's marker if it is to be set; the greatest at it and above."""
@@ -305,6 +314,7 @@ class _Outcome:
         if section.is_cleared and version > (before or NOTHING):
             family, key = section.shape.name, section.prefix + MARKER
             self.puts.append((section.space, key, version))
+            self.has_marked = True
             self.changed ^= entry_digest(family, key, version)
             if before is not None:
                 self.changed ^= entry_digest(family, key, before)
@@ -312,7 +322,7 @@ class _Outcome:
             return max(above, version)
         return max(above, before or NOTHING)
 
-    def write(self, section: _Section, entries: Sequence[bytes | None]) -> None:
+    def write(self, section: _Section, entries: Iterable[bytes | None]) -> None:
         """Write the cells that count. `entries` are those that are there, in order.
 
         Every cell of every write passes through here, so what is the same for all is made once.
@@ -321,7 +331,7 @@ class _Outcome:
         by_time = section.shape.order == "time"
         changed, encoded, put = self.changed, family.encode(), self.puts.append
         of_value, tombstone = cell_of(version, b""), cell_of(version, None)
-        for (key, value), before in zip(section.values.items(), entries, strict=True):
+        for (key, value), before in zip(section.values.items(), entries, strict=False):
             cell = tombstone if value is None else of_value + value
             if before is not None:
                 if before >= cell:

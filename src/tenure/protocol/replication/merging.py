@@ -50,6 +50,8 @@ class StateMerge:
         self._puts: list[Put] = []
         self._doomed: list[Doomed] = []
         self._changed = 0
+        self._has_marked = False
+        """Whether a family or a super column has got a marker."""
         self._marks: dict[bytes, None] = {}
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
@@ -96,6 +98,7 @@ class StateMerge:
             journal=journal,
             adopted=state.adopted if replaces else record.adopted,
             attempt=state.attempt if replaces else record.attempt,
+            is_unmarked=record.is_unmarked and not self._has_marked,
         )
         self._marks[mark_of("", self._at, marker)] = None
         marks = tuple(self._marks)
@@ -148,6 +151,7 @@ class StateMerge:
             self._changed ^= entry_digest(family, key, after)
             self._marks[mark_of(family, key, after)] = None
             if is_marker(after):
+                self._has_marked = True
                 self._doomed.append(Doomed(packed_time(after), family, key, covers=True))
             elif not is_live(after, NOTHING):
                 self._doomed.append(Doomed(packed_time(after), family, key, covers=False))

@@ -27,6 +27,10 @@ class RowRecord(msgspec.Struct, array_like=True, gc=False):
     """The number of the attempt in that adoption."""
     promised: int = 0
     """The highest attempt of an adoption under the lease number `fence` that has been here."""
+    is_unmarked: bool = False
+    """Whether no family and no super column of the row ever had a marker. Then a write looks for
+    none. Records that were kept before this was told do not tell it.
+    """
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -35,7 +39,7 @@ _DECODER = msgspec.msgpack.Decoder(RowRecord)
 
 def record_of(stored: bytes | None) -> RowRecord:
     """The record as it is kept; an empty one for a row that is not there."""
-    return RowRecord() if stored is None else _DECODER.decode(stored)
+    return RowRecord(is_unmarked=True) if stored is None else _DECODER.decode(stored)
 
 
 def stored(record: RowRecord) -> bytes:

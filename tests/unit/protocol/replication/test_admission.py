@@ -1,5 +1,6 @@
 """A replica admits some writes, and refuses others (R4, R11, R20, R24)."""
 
+import msgspec
 import pytest
 
 from tenure.protocol.replication.admission import (
@@ -12,11 +13,14 @@ from tenure.protocol.replication.admission import (
     Outrun,
     Refused,
 )
+from tenure.protocol.replication.cells import cell_of
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.layout import CELL, MARKER, FamilyShape
 from tenure.protocol.replication.limits import AHEAD_US
-from tenure.protocol.replication.records import RowRecord
+from tenure.protocol.replication.merging import StateMerge
+from tenure.protocol.replication.records import RowRecord, record_of, stored
+from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.versions import Version
 
 SHAPES = {"f": FamilyShape("f"), "t": FamilyShape("t", order="time")}
@@ -32,8 +36,9 @@ def admit(
     horizon: int = 0,
 ) -> MutationAdmitted | Refused:
     mutation = Mutation(SHAPES, SPACES, AT, [edit or Edit("f", None, b"c", b"v")])
-    found = {family: [None] * len(keys) for family, keys in mutation.wanted()}
-    return mutation.admit(attempt, record or RowRecord(), found, horizon, NOW)
+    record = record or RowRecord()
+    found = {family: [None] * len(keys) for family, keys in mutation.wanted(record)}
+    return mutation.admit(attempt, record, found, horizon, NOW)
 
 
 def newest(number: int, time: int) -> RowRecord:
@@ -98,12 +103,43 @@ def test_a_higher_number_wins_whatever_the_times() -> None:
 def test_two_edits_of_one_column_in_one_mutation_are_merged() -> None:
     for edits in ([b"a", b"b"], [b"b", b"a"]):
         mutation = Mutation(SHAPES, SPACES, AT, [Edit("t", None, b"c", value) for value in edits])
-        found = {family: [None] * len(keys) for family, keys in mutation.wanted()}
-        admitted = mutation.admit(Attempt(Version(0, 5)), RowRecord(), found, 0, NOW)
+        admitted = mutation.admit(Attempt(Version(0, 5)), RowRecord(), {}, 0, NOW)
         assert isinstance(admitted, MutationAdmitted)
         [cell, _] = [value for _, _, value in admitted.puts]
         assert cell is not None
         assert cell.endswith(b"\0b")
+
+
+def test_markers_are_looked_for_where_the_row_may_have_some() -> None:
+    write = Mutation(SHAPES, SPACES, AT, [Edit("f", None, b"c", b"v")])
+    fresh = record_of(None)
+    assert list(write.wanted(fresh)) == [("f", [AT + CELL + b"c"])]
+    written = admit(Attempt(Version(0, 1)), fresh)
+    assert isinstance(written, MutationAdmitted)
+    assert list(write.wanted(written.record)) == [("f", [AT + CELL + b"c"])]
+    deleted = admit(Attempt(Version(0, 2)), written.record, Edit("f"))
+    assert isinstance(deleted, MutationAdmitted)
+    for record in (deleted.record, RowRecord()):
+        assert list(write.wanted(record)) == [("f", [AT + MARKER, AT + CELL + b"c"])]
+    again = admit(Attempt(Version(0, 3)), deleted.record)
+    assert isinstance(again, MutationAdmitted)
+    assert not again.record.is_unmarked
+
+
+def test_records_that_were_kept_before_markers_were_told_of_may_have_some() -> None:
+    before = msgspec.msgpack.decode(stored(record_of(None)))[:-1]
+    assert not record_of(msgspec.msgpack.encode(before)).is_unmarked
+
+
+def test_a_state_with_a_marker_is_told_of() -> None:
+    marker = Version(0, 5).packed()
+    for entry, is_unmarked in (((b"\2c", cell_of(marker, b"v")), True), ((MARKER, marker), False)):
+        state = RowState(entries=(("f", *entry),))
+        merge = StateMerge(SHAPES, SPACES, AT, state)
+        admitted = merge.admit(record_of(None), {"f": [None]}, (), 0)
+        assert isinstance(admitted, MutationAdmitted)
+        assert len(admitted.puts) == 1
+        assert admitted.record.is_unmarked is is_unmarked
 
 
 def test_times_are_drawn_above_all_that_was_drawn_and_seen() -> None:
