@@ -122,7 +122,7 @@ class LineReport:
             say(f"  grants begin in {seconds:.0f} s")
 
     def stopping(self, service: ManagerService) -> None:
-        leads = service.engine.view.role == "leading"
+        leads = service.engine.view.leads
         say("stopping" + (": resigning, so that a standby need not wait" if leads else ""))
 
     def stopped(self) -> None:

@@ -177,7 +177,7 @@ class LiveFeed:
         view = self._engine.view
         pools: tuple[PoolSummary, ...] = ()
         clusters: tuple[ClusterSummary, ...] = ()
-        if view.role == "leading":
+        if view.leads:
             with suppress(TimeoutError):
                 answer = await self._engine.ask(ListPools())
                 pools = answer.pools if isinstance(answer, Pools) else ()

@@ -115,7 +115,7 @@ class ManagerMetrics:
             "message",
             self._received,
         )
-        yield gauge("tenure_leading", "1 if this manager leads.", view.role == "leading")
+        yield gauge("tenure_leading", "1 if this manager leads.", view.leads)
         yield gauge(
             "tenure_leadership_proven",
             "1 if it leads, and no other manager can have taken over by waiting.",

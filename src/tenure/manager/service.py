@@ -193,7 +193,7 @@ class ManagerService:
                 await self._create_pool(wanted)
 
     async def _create_pool(self, wanted: CreatePool) -> None:
-        while self.engine.view.role == "leading":
+        while self.engine.view.leads:
             try:
                 answer = await self.engine.ask(wanted)
             except TimeoutError:

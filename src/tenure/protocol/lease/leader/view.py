@@ -47,3 +47,8 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """The identity of the journal in which it leads; 0 if it does not lead."""
     history: LeaseHistory | None
     """Everything that it has decided, if it leads: to be read, and nothing else."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it leads, past the taking over: shells begin and end by this, not by a word."""
+        return self.role == "leading"
