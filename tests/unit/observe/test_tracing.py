@@ -28,7 +28,6 @@ def spans() -> Iterator[InMemorySpanExporter]:
         provider = TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
         trace.set_tracer_provider(provider)
-    tracing._tracer.cache_clear()  # another test looked before there was one
     EXPORTER.clear()
     yield EXPORTER
     EXPORTER.clear()
@@ -91,10 +90,30 @@ async def test_a_hand_off_is_a_span_at_both_owners(spans: InMemorySpanExporter) 
 
 
 def test_without_the_extra_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("opentelemetry.trace")  # of which an import finds what is there
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
-    tracing._tracer.cache_clear()  # as in a process that never had it
+    tracing._api.cache_clear()  # as in a process that never had it
     try:
         with tracing.span("x", lambda: pytest.fail("nobody asks for attributes")) as note:
             note("a", 1)
     finally:
-        tracing._tracer.cache_clear()
+        tracing._api.cache_clear()
+
+
+def test_until_somebody_records_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
+    with tracing.span("x", lambda: pytest.fail("nobody asks for attributes")) as note:
+        note("a", 1)
+
+
+def test_a_provider_may_be_chosen_after_the_first_span(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
+        with tracing.span("early", dict):
+            pass
+    with tracing.span("x", lambda: {"a": 1}) as note:
+        note("b", 2)
+    (found,) = spans.get_finished_spans()
+    assert (found.name, dict(found.attributes or {})) == ("x", {"a": 1, "b": 2})
