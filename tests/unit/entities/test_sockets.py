@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tenure import Entity, Socket, ValueTypeError, reading
-from tenure.entities import edge
+from tenure.entities import edge, station
 from tenure.testing.clock import come_to_rest
 from tests.unit.entities.stage import Stage, attached, on_stage
 
@@ -202,3 +202,24 @@ async def test_an_attachment_that_cannot_be_sent_is_refused() -> None:
             with pytest.raises(ValueTypeError, match="attachment"):
                 await task
             assert not client.is_accepted
+
+
+async def test_a_socket_whose_worker_has_died_is_ended_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(edge, "ASK_SECONDS", 0.05)
+    monkeypatch.setattr(station, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(station, "SILENT_SECONDS", 1.0)
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        (ann, _), (_, gone) = await of_all(stage, key, "ann", "bob")
+        await stage.crash(two)
+        gone.cancel()
+        await stage.until(lambda: ann.received)
+        assert one.station.host.silent_sockets(1.0) == [], "and nothing is left to be ended again"
+        ann.send("alone")
+        await stage.until(lambda: "ann: alone" in ann.received)
+        assert ann.received == ["bob has left", "ann: alone"]
+        assert await stage.done(one[key].people()) == ["ann"]
+        ann.leave()
