@@ -64,10 +64,12 @@ class Caller:
         id: bytes = b"",  # noqa: A002
         here: CallHere | None = None,
     ) -> Answering:
-        """Return the answer of the entity. Raises NoOwner, Busy, OutcomeUnknown, and what the
-        entity raised.
+        """Return the answer of the entity. The arguments are `data`, or those of `here`. Raises
+        NoOwner, Busy, OutcomeUnknown, and what the entity raised.
         """
         turn = CURRENT.get()
+        if here is not None:
+            here.is_first = not id
         call = EntityCall(key, id or self.new_id(), method, data)
         if turn is None or turn.is_over:
             return self._anywhere(call, here)
@@ -104,6 +106,8 @@ class Caller:
                 came = Refused(None)
             except LeaseLost as error:
                 came = InDoubt(str(error))
+        if here is not None:
+            call.data = here.encoded()
         return await self._ask(call, came)
 
     async def _ask(self, call: EntityCall, came: Attempted | None) -> bytes:

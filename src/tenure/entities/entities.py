@@ -106,6 +106,7 @@ class Entities(Generic[E]):
             environment_given=_environment,
             of_owner={**of_owner, "watchdog": watchdog},
         )
+        self._stub = stub_type(self._kind)
         self._station: Station | None = None
         self._stack: AsyncExitStack | None = None
         self._thread: LoopThread | None = None
@@ -118,7 +119,7 @@ class Entities(Generic[E]):
             raise KeyTypeError(
                 f"the key of an entity is a str or an int, not {shown(key)} ({type(key).__name__})"
             )
-        return cast("E", EntityStub(self, key))
+        return self._stub(self, key)  # type: ignore[return-value]  # it stands for one
 
     def once(self, id: str) -> "RepeatableCalls[E]":  # noqa: A002  # what it is
         """Calls under your own id, as in `await rooms.once(id)["attic"].say(...)`: if any process
@@ -137,31 +138,40 @@ class Entities(Generic[E]):
         name: str,
         id_: bytes,
         arguments: tuple[Any, ...],
-        named: Mapping[str, Any],
+        named: dict[str, Any],
     ) -> Any:  # noqa: ANN401
-        station = self.station
-        method = station.kind.method(name)
+        station = self._station or self.station
+        method = self._kind.method(name)
         if not (method.is_coroutine or self._settings.in_threads):
             raise UsageError(
                 f"{method.label} is not a coroutine function, and would block the event loop: use "
                 f"`async def {name}`. In threads, with `with Entities(...)`, it may be a plain one"
             )
-        data, taken = method.taken(arguments, named)
-        here = CallHere(taken)
-        answer = await station.caller.call(key, name, data, id_, here)
+        here = CallHere(method, (arguments, named))
+        answer = await station.caller.call(key, name, b"", id_, here)
         return here.value if answer is here.data else method.decode_answer(answer)
 
-    def caller(self, key: str | int, name: str, id_: bytes = b"") -> Callable[..., Any]:
-        """A function that calls the method. Raises UsageError where there is no such method."""
-        self._kind.method(name)
+    def called(
+        self,
+        key: str | int,
+        name: str,
+        id_: bytes,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:  # noqa: ANN401
+        """Make the call, here or in the thread of these Entities. For stubs."""
+        if self._thread is None:
+            return self._call(key, name, id_, arguments, named)
+        _ = self.station
+        return self._thread.run(self._call(key, name, id_, arguments, named))
 
-        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-            if self._thread is None:
-                return self._call(key, name, id_, arguments, named)
-            _ = self.station
-            return self._thread.run(self._call(key, name, id_, arguments, named))
+    def no_method(self, name: str) -> UsageError:
+        """The error of a call to what the class does not have."""
+        return self._kind.no_method(name)
 
-        return call
+    def stub(self, key: str | int, id_: bytes) -> "EntityStub":
+        """The entity of `key`, to be called under that id."""
+        return self._stub(self, key, id_)
 
     @property
     def station(self) -> Station:
@@ -283,11 +293,13 @@ class RepeatableCalls(Generic[E]):
 
     def __getitem__(self, key: str | int) -> E:
         """The entity of `key`, to be called under that id."""
-        return cast("E", EntityStub(self._entities, key, self._id))
+        return cast("E", self._entities.stub(key, self._id))
 
 
 class EntityStub:
-    """Stands for an entity, wherever that is: its methods are calls."""
+    """Stands for an entity, wherever that is: its methods are calls. Those of the class are in a
+    subclass for each, because Python finds a method in a class sooner than by `__getattr__`.
+    """
 
     __slots__ = ("_entities", "_id", "_key")
 
@@ -297,7 +309,7 @@ class EntityStub:
         self._id = id_
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return self._entities.caller(self._key, name, self._id)
+        raise self._entities.no_method(name)
 
     async def attach(
         self,
@@ -323,3 +335,16 @@ class EntityStub:
 
     def __repr__(self) -> str:
         return f"<entity {self._key!r} of {self._entities!r}>"
+
+
+def stub_type(kind: EntityKind) -> type[EntityStub]:
+    """The class of stubs for entities of that kind."""
+    calls = {name: _calling(name) for name in kind.methods}
+    return type(f"{kind.name}Stub", (EntityStub,), {"__slots__": (), **calls})
+
+
+def _calling(name: str) -> Callable[..., Any]:
+    def call(self: EntityStub, /, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        return self._entities.called(self._key, name, self._id, arguments, named)
+
+    return call

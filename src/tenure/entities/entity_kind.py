@@ -56,9 +56,13 @@ class EntityKind:
         """The method of this name. Raises UsageError if the class has no such method."""
         found = self.methods.get(name)
         if found is None:
-            known = ", ".join(self.methods) or "none"
-            raise UsageError(f"{self.name} has no method {name!r} to be called; it has {known}")
+            raise self.no_method(name)
         return found
+
+    def no_method(self, name: str) -> UsageError:
+        """The error of a call to a method that the class does not have."""
+        known = ", ".join(self.methods) or "none"
+        return UsageError(f"{self.name} has no method {name!r} to be called; it has {known}")
 
     def encode(self, key: str | int, state: object) -> bytes:
         """Encode state. Raises ValueTypeError if it cannot be kept."""

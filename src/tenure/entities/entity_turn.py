@@ -41,6 +41,7 @@ class EntityTurn:
         "call",
         "gate",
         "guard",
+        "is_begun",
         "is_forgetting",
         "is_over",
         "is_reading",
@@ -61,8 +62,8 @@ class EntityTurn:
         lease: Lease,
         guard: GuardedBody,
         call: EntityCall,
+        is_repeat: bool = False,  # noqa: FBT001, FBT002  # by position, which costs less
         *,
-        is_repeat: bool = False,
         is_reading: bool = False,
     ) -> None:
         self.gate = gate
@@ -73,6 +74,8 @@ class EntityTurn:
         self._is_repeat = is_repeat
         self.is_reading = is_reading
         self.keeps_answer = bool(call.id)
+        self.is_begun = is_repeat
+        """Whether the envelope knows of the call already."""
         self.is_over = False
         self._copy: Any = UNREAD
         """The copy of the state, for a reading."""

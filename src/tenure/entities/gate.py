@@ -69,7 +69,8 @@ class EntityGate:
         is_changed = bool(changes) or state != before.state
         kept = None
         if turn.keeps_answer and (answer is not None or is_changed):
-            kept = turn.call.id, KeptAnswer(self.wall(), answer)
+            kept = turn.call.id, KeptAnswer(self.wall(), answer), turn.is_begun
+            turn.is_begun = True
         if is_changed or kept is not None:
             lease = turn.lease.number, turn.lease.journal
             new, pushes = before.after(changes, state, lease, turn.latest, kept)

@@ -19,6 +19,15 @@ Taken: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments, by position and by name."""
 _encode = msgspec.msgpack.Encoder().encode
 
+PLAIN = (str, int, float, bool, type(None))
+"""Types whose values nobody can change, and which arrive as they were sent."""
+MOST_PLAIN = 8
+PLAIN_CHARACTERS = ARGUMENT_BYTES // (2 * MOST_PLAIN)
+"""The arguments of one call that are not even encoded if its entity is here, and the characters of
+each: together they stay below the limit.
+"""
+PLAIN_INT = 1 << 63
+
 
 def reading(method: F) -> F:
     """A method that only reads: it runs beside others, on the state that was last committed, of
@@ -35,14 +44,27 @@ class CallHere:
     here.
     """
 
-    __slots__ = ("data", "taken", "value")
+    __slots__ = ("_encoded", "_given", "_method", "data", "is_first", "taken", "value")
 
-    def __init__(self, taken: Taken) -> None:
-        self.taken: Taken | None = taken
+    def __init__(self, method: "EntityMethod", given: Taken) -> None:
+        self._method = method
+        self._given = given
+        self._encoded: bytes | None = None
+        self.is_first = False
+        """Whether nobody can have made the call before."""
+        self.taken: Taken | None = given
         """The arguments for one attempt; the method may change them."""
+        if not method.is_plain(*given):
+            self._encoded, self.taken = method.taken(*given)
         self.data: bytes | None = None
         """The answer of the last attempt, encoded and decoded."""
         self.value: Any = None
+
+    def encoded(self) -> bytes:
+        """The arguments, for another process."""
+        if self._encoded is None:
+            self._encoded = self._method.encode(*self._given)
+        return self._encoded
 
 
 class EntityMethod:
@@ -69,6 +91,12 @@ class EntityMethod:
         self._names = tuple(each.name for each in parameters)
         self._few = sum(each.kind is not each.KEYWORD_ONLY for each in parameters)
         self._only = tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY)
+        self._plain = [hints.get(each.name) for each in parameters]
+        self._may_be_plain = (
+            self._few == len(parameters) <= MOST_PLAIN  # none of them by name only
+            and all(each in PLAIN for each in self._plain)
+        )
+        self._answer: Any = hints.get("return", Any)
         fields: list[Any] = []
         for each in parameters:
             taken = hints.get(each.name, Any)
@@ -81,11 +109,25 @@ class EntityMethod:
                 f"{name}_arguments", fields, forbid_unknown_fields=True, kw_only=True
             )
             self._decode = msgspec.msgpack.Decoder(taken).decode
-            self.decode_answer = msgspec.msgpack.Decoder(hints.get("return", Any)).decode
+            self.decode_answer = msgspec.msgpack.Decoder(self._answer).decode
         except TypeError as error:
             raise ConfigurationError(
                 f"{self.label} takes or returns what cannot be sent to another process: {error}"
             ) from None
+
+    def is_plain(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+        """Whether these are all arguments, in order, and would arrive as they are."""
+        if not self._may_be_plain or named or len(arguments) != len(self._plain):
+            return False
+        for value, kind in zip(arguments, self._plain):  # noqa: B905  # equally long
+            if type(value) is not kind:
+                return False
+            if kind is str:
+                if len(value) > PLAIN_CHARACTERS or not value.isascii():
+                    return False
+            elif kind is int and not -PLAIN_INT <= value < PLAIN_INT:
+                return False
+        return True
 
     def encode(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
         """Encode the arguments of a call. Raises UsageError if the method does not take them."""
@@ -131,7 +173,10 @@ class EntityMethod:
             data = NOTHING if value is None else _encode(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueTypeError(f"the answer of {self.label}: {error}") from None
-        self._check_size(data, "an answer")
+        if len(data) > ARGUMENT_BYTES:
+            self._check_size(data, "an answer")
+        if type(value) is self._answer and self._answer in PLAIN:
+            return data, value
         try:
             return data, self.decode_answer(data)
         except ValueError as error:

@@ -12,7 +12,7 @@ from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.gate import EntityGate
 from tenure.entities.live_entity import LiveEntity
 from tenure.protocol.entity import envelope
-from tenure.protocol.entity.envelope import Envelope, KeptAnswer, SocketEntry
+from tenure.protocol.entity.envelope import Envelope, SocketEntry
 from tenure.protocol.entity.key_line import Begin, EntityCall, KeyLine
 from tenure.protocol.entity.socket_end import SocketEnd
 from tenure.runtime.agenda import Agenda
@@ -91,7 +91,7 @@ def not_put(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EntityGate, "_put", put)
 
 
-def no_answers(answers: object, size: int, call: bytes, new: KeptAnswer) -> tuple[tuple[()], int]:
+def no_answers(*_: object) -> tuple[tuple[()], int]:
     return (), 0
 
 

@@ -167,10 +167,10 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         state: bytes,
         lease: tuple[int, int],
         latest: float,
-        answer: tuple[bytes, KeptAnswer] | None,
+        answer: tuple[bytes, KeptAnswer, bool] | None,
     ) -> "tuple[Envelope, list[Push]]":
         """This envelope with the changes, kept under `lease` (number and journal); and the frames
-        to send. `answer` is the id of a call, and its answer.
+        to send. `answer` is the id of a call, its answer, and whether the envelope may know the id.
         """
         sockets, pushes = self._sockets_after(changes) if changes else (self.sockets, [])
         alarms = self.alarms
@@ -219,10 +219,16 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.structs.replace(self, sockets=sockets)
 
 
-def with_answer(answers: Answers, size: int, call: bytes, new: KeptAnswer) -> tuple[Answers, int]:
+def with_answer(
+    answers: Answers,
+    size: int,
+    call: bytes,
+    new: KeptAnswer,
+    is_known: bool = True,  # noqa: FBT001, FBT002  # by position, which costs less
+) -> tuple[Answers, int]:
     """The answers with one more, without those that are too old or too many; and their size."""
     size += new.size
-    if new.data is not None:
+    if is_known and new.data is not None:
         answers = _without(answers, call)  # which is there if it has committed a part before
     if answers and len(answers[-1]) < TOGETHER:
         answers = (*answers[:-1], {**answers[-1], call: new})
