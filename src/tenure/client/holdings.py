@@ -289,6 +289,12 @@ class Board:
             self._lapse.is_seen = True
         self.on_lapsed()
 
+    def look(self) -> None:
+        """Look as a reader does: a term that has run out is over."""
+        held = self.current
+        if held.leases and self._clock() >= held.expires_at:
+            self._end(held)
+
     def leases(self) -> tuple[Leased, ...]:
         """All that is held at this moment. Raises what `check` would raise."""
         while True:

@@ -94,6 +94,8 @@ class VolumeOwner(OwnerProcess, AnyServer):
     """An owner that takes caches."""
 
     site: OwnedSite
+    looks_first = True
+    """Its volume's server sees the end of a term by itself, and serves nothing from then on."""
     stops_before = (*OwnerProcess.stops_before, *SERVERS_STOP_BEFORE)
 
     def __init__(
