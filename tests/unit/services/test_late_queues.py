@@ -25,10 +25,10 @@ async def test_a_queue_that_is_lost_during_a_poll_says_so_at_the_next(
 
     @reading
     @wraps(whole)
-    async def lost(of: Queue, **given: Any) -> object:  # noqa: ANN401
+    async def lost(of: Queue, *given: Any, **named: Any) -> object:  # noqa: ANN401
         if is_lost[0]:
             raise ServiceRefusal(409, BEGAN_ANEW, "on purpose")
-        return await whole(of, **given)
+        return await whole(of, *given, **named)
 
     monkeypatch.setattr(Queue, during, lost)
     async with on_service_stage("queues") as stage, asyncio.timeout(DEADLINE_SECONDS):
