@@ -2,43 +2,38 @@
 
 import asyncio
 import json
-import shlex
 import shutil
-import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from cyclopts import App, Parameter
 
-from tenure.cli.columns_output import parsed, parsed_path, raw, shown_name, tell, tell_done
-from tenure.cli.columns_stores import Driver, opened, path_of_url, reached, table_named, target
+from tenure.cli.columns_output import parsed, parsed_path, raw, tell, tell_done
+from tenure.cli.columns_stores import (
+    Driver,
+    Json,
+    StoreUrl,
+    opened,
+    path_of_url,
+    reached,
+    table_named,
+)
 from tenure.cli.output import EXAMPLE, say, show
 from tenure.cli.ring import add_commands
 from tenure.cli.ring_upkeep import add_upkeep_commands
 from tenure.cli.waiting import WaitingLine
-from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check as check_table
-from tenure.columns.copying import check_unfenced, copy_table
 from tenure.columns.engines.directory import read_mark
 from tenure.columns.refencing import fencing_journals, give_up_fences
 from tenure.columns.results import Row
-from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, StoreDamaged
 from tenure.protocol.replication.versions import Version
 
-Json: TypeAlias = Annotated[
-    bool, Parameter(name="--json", negative="", help="Print the answer as JSON.")
-]
-StoreUrl: TypeAlias = Annotated[
-    str, Parameter(help="The store: rocksdb:PATH, or cassandra:HOST,HOST/KEYSPACE.")
-]
 Directory: TypeAlias = Annotated[str, Parameter(help="The store's directory, as rocksdb:PATH.")]
 TableName: TypeAlias = Annotated[str, Parameter(help="A table of the store.")]
 RowKey: TypeAlias = Annotated[str, Parameter(help="The key of a row.")]
 PATH_HELP = "The family, and what of it: its super column where it has some, its column."
-PROGRESS_SECONDS = 2.0
 
 app = App(
     name="columns",
@@ -61,6 +56,14 @@ app.command(
     name="up",
     help="Run a whole cluster on this host: a manager and some nodes.",
     help_epilogue=EXAMPLE.format("columns up --nodes 3"),
+)
+
+app.command(
+    "tenure.cli.columns_copy:copy",
+    name="copy",
+    help="Copy tables to another store, with all times. You may start over, or resume with "
+    "--after.",
+    help_epilogue=EXAMPLE.format("columns copy rocksdb:mail cassandra:db1,db2/mail"),
 )
 
 
@@ -330,58 +333,3 @@ async def _refence(url: str, name: str, journals: tuple[str, ...], *, as_json: b
         )
     else:
         show(("journal", "rows", "highest number"), rows, empty="no row has a fence")
-
-
-@app.command(help_epilogue=EXAMPLE.format("columns copy rocksdb:mail cassandra:db1,db2/mail"))
-def copy(
-    source: StoreUrl,
-    to: Annotated[str, Parameter(help="The store to copy to, named in the same way.")],
-    /,
-    *,
-    table: Annotated[tuple[str, ...], Parameter(help="A table; by default all of them.")] = (),
-    after: Annotated[str | None, Parameter(help="Resume after this key, with one --table.")] = None,
-    json_: Json = False,
-    driver: Driver = None,
-) -> None:
-    """Copy tables to another store, with all times. You may start over, or resume with --after."""
-    asyncio.run(_copy(source, to, table, after, driver, as_json=json_))
-
-
-async def _copy(
-    source: str,
-    to: str,
-    names: Iterable[str],
-    after: str | None,
-    driver: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    async with reached(source, driver) as old:
-        chosen = [table_named(old, name) for name in names] or list(old.tables.values())
-        if after is not None and len(chosen) != 1:
-            raise ConfigurationError("--after is a key of one table: say which with --table")
-        for of in chosen:
-            check_unfenced(of)
-        async with target(to, chosen, driver) as new:
-            for of in chosen:
-                behind = (
-                    None if after is None else of.keys.encoded(parsed(of.keys, after), "--after")
-                )
-                await _copy_one(of, old.backend, new.backend, behind, as_json=as_json)
-
-
-async def _copy_one(
-    table: Table, old: Backend, new: Backend, after: bytes | None, *, as_json: bool
-) -> None:
-    """Copy a table, and show the progress. With JSON, lines of progress have a key `after`."""
-    columns, told = 0, time.monotonic()
-    async for key, count in copy_table(table, old, new, after):
-        columns += count
-        if time.monotonic() - told > PROGRESS_SECONDS:
-            told = time.monotonic()
-            where = shown_name(table.keys.decode(key))
-            again = f"--table {table.name} --after={shlex.quote(where)}"
-            on = f"{columns} columns; to go on here: {again}"
-            tell_done(on, as_json=as_json, table=table.name, columns=columns, after=where)
-    whole = f"{table.name}: {columns} columns copied"
-    tell_done(whole, as_json=as_json, table=table.name, columns=columns)

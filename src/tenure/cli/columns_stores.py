@@ -1,14 +1,15 @@
-"""The stores that `tenure columns` opens, with the tables that they have."""
+"""The stores that `tenure columns` opens, with their tables, and how users name them."""
 
 import importlib
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 
+from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.directory import MARK, read_mark
 from tenure.columns.engines.rocksdb import RocksEngine
@@ -17,6 +18,15 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ConfigurationError
 
+Json: TypeAlias = Annotated[
+    bool, Parameter(name="--json", negative="", help="Print the answer as JSON.")
+]
+StoreUrl: TypeAlias = Annotated[
+    str,
+    Parameter(
+        help="The store: rocksdb:PATH, columns:URL,URL for nodes, or cassandra:HOST,HOST/KEYSPACE."
+    ),
+]
 Driver = Annotated[
     str | None,
     Parameter(
@@ -30,6 +40,12 @@ Driver = Annotated[
 def path_of_url(url: str) -> Path:
     """The directory that a URL names. Raises ConfigurationError for another store."""
     scheme, _, rest = url.partition(":")
+    if scheme == "columns":
+        raise ConfigurationError(
+            f"{url!r} is a cluster, and this command needs a store in a directory: rocksdb:PATH. "
+            "Nodes compact and compare their rows on their own. To keep a copy of the rows: "
+            f"tenure columns copy {url} rocksdb:PATH"
+        )
     if scheme != "rocksdb" or not rest:
         raise ConfigurationError(
             f"{url!r} is not a store in a directory: name rocksdb:PATH. Cassandra is looked after "
@@ -67,22 +83,34 @@ def log_of(path: Path) -> Path | None:
 
 @asynccontextmanager
 async def reached(url: str, driver: str | None) -> AsyncIterator[ColumnStore]:
-    """A store in a directory or on Cassandra, with the tables that it has."""
-    if not url.startswith("cassandra:"):
+    """A store in a directory, on nodes or on Cassandra, with the tables that it has."""
+    scheme = url.partition(":")[0]
+    if scheme not in ("columns", "cassandra"):
         async with opened(url) as (store, _):
             yield store
         return
-    async with open_store(url, driver=imported(driver)) as store:
-        records = await store.backend.records()
+    async with AsyncExitStack() as stack:
+        with WaitingLine(lambda: f"waiting for {url} to answer"):
+            opening = open_store(url, driver=_driver_of(scheme, driver))
+            store = await stack.enter_async_context(opening)
+            records = await store.backend.records()
         store.tables = {name: table_of(name, record) for name, record in records.items()}
         yield store
 
 
 def target(url: str, tables: Iterable[Table], driver: str | None) -> StoreOpening:
-    """A store to write to, made where it is missing."""
-    if url.startswith("cassandra:"):
+    """A store to write to. Tables are made where they are missing."""
+    scheme = url.partition(":")[0]
+    if scheme == "columns":
+        return open_store(url, *tables)
+    if scheme == "cassandra":
         return open_store(url, *tables, create=True, driver=imported(driver))
     return open_store(url, *tables, log=log_of(path_of_url(url)))
+
+
+def _driver_of(scheme: str, place: str | None) -> Mapping[str, Any] | None:
+    """The driver's settings, if there is a driver: the environment names them for all commands."""
+    return imported(place) if scheme == "cassandra" else None
 
 
 def imported(place: str | None) -> Mapping[str, Any] | None:

@@ -15,7 +15,7 @@ from tenure.columns.requests import PageRead, RowMutation, ScanRead, SupersRead
 from tenure.columns.results import FoundRow
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Unsupported
-from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.admission import Attempt, Outranked
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
@@ -35,7 +35,8 @@ def check_unfenced(table: Table) -> None:
     if table.fenced_by:
         raise Unsupported(
             f"the table {table.name!r} is fenced by {table.fenced_by!r}, and a copy would know "
-            "nothing of its fences: back the store up and restore it instead"
+            "nothing of its fences: back the store up and restore it instead. To copy it without "
+            "them, stop its owners and say --without-fences"
         )
 
 
@@ -43,9 +44,8 @@ async def copy_table(
     table: Table, old: Backend, new: Backend, after: bytes | None = None
 ) -> AsyncIterator[tuple[bytes, int]]:
     """Copy the rows behind the key `after`; yields the last key of each batch, and its number of
-    columns.
+    columns. Of a fenced table the copy has the rows, and no fence.
     """
-    check_unfenced(table)
     while True:
         page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), 1))
         counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
@@ -110,6 +110,11 @@ async def _write(
         for some in _parts(edits):
             attempt = Attempt(Version(0, time), "merge")
             refused = await new.write(RowMutation(table, key, some), attempt)
+            if isinstance(refused, Outranked):
+                raise ConfigurationError(
+                    f"an owner with the lease number {refused.fence} has written this row of "
+                    f"{table.name!r} in the other store already. Copy into a new store"
+                )
             if refused is not None:
                 raise ConfigurationError(
                     f"the other store refuses a column of the time {time} ({refused}): it has "

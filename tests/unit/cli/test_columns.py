@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from tenure.cli import columns
+from tenure.cli import columns_copy
 from tenure.cli.app import run
 from tenure.columns import copying
 from tenure.columns.engines.rocksdb import RocksEngine
@@ -141,7 +141,7 @@ def test_copy_keeps_times_and_may_be_begun_again(
 def test_a_copy_says_how_to_go_on_after_each_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr(columns_copy, "PROGRESS_SECONDS", -1.0)
     monkeypatch.setattr(copying, "ROWS_AT_ONCE", 1)
     url, keys = f"rocksdb:{tmp_path / 'odd'}", ["--odd", "ann smith", "it's"]
     with open_store(url, MAIL) as store:
