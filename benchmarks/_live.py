@@ -151,6 +151,8 @@ class LiveOwner(LiveClient):
         self.self: renewal.Owner | None = None
         """The machine's knowledge; None until it has joined."""
         self._renewed_at = 0.0
+        self._again_seconds = 0.0
+        """When to ask again, after the question that was answered last."""
 
     @property
     def held(self) -> tuple[Held, ...]:
@@ -177,9 +179,9 @@ class LiveOwner(LiveClient):
             self._renewed_at = self._renewed_at or monotonic()
             self.is_in.set()
             while True:
-                is_over = await self._renew()
+                asked_at, is_over = monotonic(), await self._renew()
                 if is_over:
-                    await self._wait(in_seconds(self._timing.renew_ns))
+                    await self._wait(asked_at + self._again_seconds - monotonic())
         finally:
             socket.close()
 
@@ -217,6 +219,7 @@ class LiveOwner(LiveClient):
         if not isinstance(answer, LeaseResponse | ShortResponse):
             raise ConnectionError(f"it says {answer}")
         owner.receipt = answer.receipt
+        self._again_seconds = in_seconds(answer.renew_ns)
         self._note(asked_at)
         if isinstance(answer, ShortResponse):
             return True
@@ -262,6 +265,7 @@ class LiveLookup(LiveClient):
         self._sequence = 0
         self.lsn = 0
         self._known = (0, 0, b"")
+        self._again_seconds = 0.0
         self._answered = asyncio.Event()
         self._told = told
 
@@ -278,7 +282,7 @@ class LiveLookup(LiveClient):
                 await self._ask(socket)
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     await self._answered.wait()
-                left = in_seconds(self._timing.sync_ns) - (monotonic() - asked_at)
+                left = self._again_seconds - (monotonic() - asked_at)
                 await asyncio.wait([socket.is_gone], timeout=max(left, 0))
         finally:
             socket.close()
@@ -304,6 +308,7 @@ class LiveLookup(LiveClient):
         match message:
             case AnswerHead():
                 self._known = message.journal, message.leadership, message.receipt
+                self._again_seconds = in_seconds(message.sync_ns)
                 self.lsn = message.lsn
                 self._seen.tables += message.snapshot
                 self._answered.set()

@@ -19,6 +19,7 @@ from benchmarks._manager import (
 from benchmarks._packed import PackedSocket, packed, run_packed
 from benchmarks._quick import at_most, sized
 from benchmarks.renewal import AGAIN_SECONDS, Owner, settle
+from tenure.base.instants import in_seconds
 from tenure.protocol.lease.messages import Changes, Sync, SyncResponse
 from tenure.wire.lease import decode_to_lookup, encode
 from tenure.wire.versions import NEWEST
@@ -42,6 +43,8 @@ class Lookup:
         """The LSN that it knows, by a table or by a push."""
         self.known = (0, 0, b"")
         """The leadership and the nonce of the leader that told it, and its receipt."""
+        self.told_seconds = 0.0
+        """How long after its last question it was told to ask again."""
         self.synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         socket.heard, socket.lost = self.hear, self.lose
 
@@ -78,6 +81,7 @@ class Lookup:
             lsn = message.lsn
             if isinstance(message, SyncResponse):
                 self.known = (message.journal, message.leadership, message.receipt)
+                self.told_seconds = in_seconds(message.sync_ns)
                 if not self.synced.done():  # the answer to the question before may come, too
                     self.synced.set_result(None)
             else:

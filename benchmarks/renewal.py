@@ -21,6 +21,7 @@ import aiohttp
 from benchmarks._manager import ManagerProcess, loop_name, print_figure, running_manager
 from benchmarks._packed import Socket
 from benchmarks._quick import QUICK, at_most, sized
+from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.protocol.lease.fingerprints import fingerprint
 from tenure.protocol.lease.messages import (
@@ -74,6 +75,8 @@ class Owner:
         self.held: tuple[Held, ...] = ()
         self.told = b""
         self.receipt = b""
+        self.told_seconds = 0.0
+        """How long after its last question it was told to ask again."""
         self.pokes = 0
         self.bytes = (0, 0)
         """The sizes of the last request, and of its answer."""
@@ -158,6 +161,7 @@ class Owner:
                     response = await self._answer()
                 if isinstance(response, LeaseResponse | ShortResponse):
                     self.receipt = response.receipt
+                    self.told_seconds = in_seconds(response.renew_ns)
                 return response
             again_seconds *= 2
 

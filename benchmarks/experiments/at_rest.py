@@ -36,10 +36,14 @@ async def measure(manager: ManagerProcess, preset: str, seconds: float) -> Rest:
     await asyncio.gather(*(owner.join() for owner in owners))
     await settle(owners)
     async with renewing(
-        [owner.renew_in_short for owner in owners], in_seconds(timing.renew_ns), wait=False
+        [owner.renew_in_short for owner in owners],
+        in_seconds(timing.renew_ns),
+        wait=False,
+        told=owners,
     ):
         lookups = await push.connect(manager.url, LOOKUPS, push.Told(LOOKUPS))
-        async with renewing([lookup.sync for lookup in lookups], in_seconds(timing.sync_ns)):
+        syncs = [lookup.sync for lookup in lookups]
+        async with renewing(syncs, in_seconds(timing.sync_ns), told=lookups):
             cpu, sent, began = manager.cpu_seconds(), carried(), monotonic()
             await asyncio.sleep(seconds)
             took = monotonic() - began

@@ -10,12 +10,12 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import aiohttp
 
@@ -51,6 +51,15 @@ s. tenure's manager also says which ranges each owner has, and keeps a journal t
 manager can go on from; the others renew a lock or a session and no more."""
 
 
+class ToldWhen(Protocol):
+    """A client that its manager tells when to ask again."""
+
+    @property
+    def told_seconds(self) -> float:
+        """How long after its last question."""
+        ...
+
+
 class Rest(NamedTuple):
     """The cost of a second."""
 
@@ -78,16 +87,23 @@ def _carried_by(file: int) -> int:
 
 @asynccontextmanager
 async def renewing(
-    renewals: list[Callable[[], Awaitable[object]]], period: float = RENEW, *, wait: bool = True
+    renewals: Sequence[Callable[[], Awaitable[object]]],
+    period: float = RENEW,
+    *,
+    wait: bool = True,
+    told: Sequence[ToldWhen] = (),
 ) -> AsyncIterator[None]:
-    """Each of them once in a period, spread evenly; `wait` for the first of each."""
+    """Each of them once in a period, spread evenly at first; `wait` for the first of each. Those
+    that are `told` when to ask again ask then.
+    """
 
     async def keep(number: int) -> None:
         await asyncio.sleep(period * number / len(renewals))
         while True:
             began = monotonic()
             await renewals[number]()
-            await asyncio.sleep(period - (monotonic() - began))
+            after = told[number].told_seconds if told else period
+            await asyncio.sleep(after - (monotonic() - began))
 
     tasks = [asyncio.create_task(keep(number)) for number in range(len(renewals))]
     try:
@@ -107,7 +123,7 @@ async def of_tenure(url: str, owners: int) -> AsyncIterator[None]:
     made = [Renewer(number, socket) for number, socket in enumerate(sockets)]
     await join(made)
     await settle(made)
-    async with renewing([owner.renew_in_short for owner in made], OURS):
+    async with renewing([owner.renew_in_short for owner in made], OURS, told=made):
         yield
 
 

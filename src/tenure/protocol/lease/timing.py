@@ -25,6 +25,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How often an owner asks when nobody pokes it."""
     sync_ns: int
     """How often a lookup asks what changed; changes are pushed in between."""
+    bunch_ns: int
+    """How far apart the instants are at which clients are told to ask. Those that ask at the same
+    one wake the manager once, and not each for itself alone."""
     contact_ns: int
     """How long a lookup trusts its table after the last answered sync was sent (rule P17)."""
     recall_ns: int
@@ -51,6 +54,12 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
                 f"({self.longest_hold_ns} ns)"
             )
             raise ConfigurationError(msg)
+        if not 0 < self.bunch_ns < min(self.renew_ns, self.sync_ns):
+            msg = (
+                f"timing {self.name!r}: the bunches ({self.bunch_ns} ns) must be above 0, and "
+                f"below the renewal ({self.renew_ns} ns) and the sync ({self.sync_ns} ns)"
+            )
+            raise ConfigurationError(msg)
 
     def on_any_clock(self, duration_ns: int) -> int:
         """How long to wait here until `duration_ns` has passed on any clock within the bound."""
@@ -64,6 +73,7 @@ PAPER = Timing(
     longest_hold_ns=seconds(65),  # no preset promises longer
     renew_ns=seconds(15),  # Centrifuge 2.3: three requests in a row must be lost to lose a lease
     sync_ns=seconds(30),  # Centrifuge 2.2.1
+    bunch_ns=seconds(0.5),  # a thirtieth of a renewal: asking early costs at most as much more
     contact_ns=seconds(60),  # one sync may be lost
     recall_ns=seconds(30),  # half a term: a callback that flushes to a database fits easily
     hand_off_ns=seconds(120),  # it is served meanwhile: gigabytes fit, and a stuck one is noticed
@@ -83,6 +93,7 @@ DEFAULT = Timing(
     longest_hold_ns=seconds(65),  # an earlier manager may have run with the paper's preset
     renew_ns=seconds(3),  # as in the paper, a quarter of the term
     sync_ns=seconds(5),  # changes are pushed; this is the heartbeat
+    bunch_ns=seconds(0.1),  # as in the paper's preset, a thirtieth of a renewal
     contact_ns=seconds(10),  # one sync may be lost
     recall_ns=seconds(6),  # half a term
     hand_off_ns=seconds(60),  # it is served meanwhile: gigabytes fit, and a stuck one is noticed
@@ -100,6 +111,7 @@ TEST = Timing(
     longest_hold_ns=seconds(65),  # whoever tries this out beside other managers had longer holds
     renew_ns=seconds(0.3),
     sync_ns=seconds(0.5),
+    bunch_ns=10 * MILLISECOND_NS,
     contact_ns=seconds(1),
     recall_ns=seconds(0.6),
     hand_off_ns=seconds(6),  # the default, ten times faster

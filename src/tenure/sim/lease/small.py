@@ -53,6 +53,7 @@ SMALL = Timing(
     longest_hold_ns=3 * FAST,
     renew_ns=SLOW,  # an owner asks at every tick
     sync_ns=SLOW,
+    bunch_ns=1,  # each asks at its own tick
     contact_ns=2 * SLOW,
     recall_ns=FAST,  # one tick
     hand_off_ns=0,

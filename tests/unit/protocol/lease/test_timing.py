@@ -66,6 +66,19 @@ def test_any_preset_may_follow_any_other(timing: Timing) -> None:
     assert timing.longest_hold_ns >= max(each.hold_ns for each in PRESETS.values())
 
 
+@each
+def test_asking_in_bunches_costs_few_questions_more(timing: Timing) -> None:
+    """Whoever is told to ask early asks at most a bunch early."""
+    assert timing.bunch_ns <= min(timing.renew_ns, timing.sync_ns) // 30
+
+
+@pytest.mark.parametrize("bunch_ns", [0, -1, DEFAULT.renew_ns])
+def test_bunches_must_be_closer_together_than_questions(bunch_ns: int) -> None:
+    """Otherwise a client would be told to ask at once, for ever."""
+    with pytest.raises(ConfigurationError, match=r"bunches .* must be above 0, and below"):
+        msgspec.structs.replace(DEFAULT, bunch_ns=bunch_ns)
+
+
 def test_a_duration_on_any_clock_is_rounded_up() -> None:
     timing = msgspec.structs.replace(DEFAULT, term_ns=12, hold_ns=13, longest_hold_ns=13)
     assert [timing.on_any_clock(ns) for ns in (0, 1, 12, 13)] == [0, 2, 13, 15]

@@ -127,6 +127,15 @@ class LeaderContext:
         """The receipt that a client showed, if a leader of this journal made it."""
         return opened(receipt, self.seal.journal, self.history.secret)
 
+    # --- asking again ---
+
+    def again_ns(self, now: Instant, period_ns: int) -> int:
+        """How long after its question a client that is answered now is to ask again: within a
+        period, and at an instant at which others ask too.
+        """
+        bunch_ns = self.timing.bunch_ns
+        return (now + period_ns) // bunch_ns * bunch_ns - now
+
     # --- records and messages ---
 
     def write(self, record: AnyRecord) -> int:

@@ -70,7 +70,7 @@ class Publisher:
             snapshot=snapshot,
             entries=entries or (),
             owners=owners,
-            sync_ns=timing.sync_ns,
+            sync_ns=self.context.again_ns(now, timing.sync_ns),
             contact_ns=timing.contact_ns,
             receipt=self.context.receipt(),
             cause="" if snapshot else self.log.causes(message.lsn),

@@ -61,7 +61,7 @@ class Responses:
                 journal=seal.journal,
                 leadership=seal.leadership,
                 term_ns=timing.term_ns,
-                renew_ns=timing.renew_ns,
+                renew_ns=self.context.again_ns(session.heard_at, timing.renew_ns),
                 receipt=self.context.receipt(),
             ),
         )
@@ -88,7 +88,7 @@ class Responses:
                 journal=seal.journal,
                 leadership=seal.leadership,
                 term_ns=timing.term_ns,
-                renew_ns=timing.renew_ns,
+                renew_ns=self.context.again_ns(session.heard_at, timing.renew_ns),
                 leases=leases,
                 copies=self.moving.that_count(copies) if copies else (),
                 hand_offs=hand_offs,
