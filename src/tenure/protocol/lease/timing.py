@@ -54,10 +54,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
                 f"({self.longest_hold_ns} ns)"
             )
             raise ConfigurationError(msg)
-        if not 0 < self.bunch_ns < min(self.renew_ns, self.sync_ns):
+        if not 0 < self.bunch_ns <= min(self.renew_ns, self.sync_ns) // 2:
             msg = (
-                f"timing {self.name!r}: the bunches ({self.bunch_ns} ns) must be above 0, and "
-                f"below the renewal ({self.renew_ns} ns) and the sync ({self.sync_ns} ns)"
+                f"timing {self.name!r}: the bunches ({self.bunch_ns} ns) must be above 0, and at "
+                f"most half the renewal ({self.renew_ns} ns) and half the sync ({self.sync_ns} ns)"
             )
             raise ConfigurationError(msg)
 
