@@ -75,6 +75,8 @@ class Measured(msgspec.Struct):
     load: str
     """The load of the machine, before and after."""
     commit: str
+    options: str = ""
+    """The options of the experiment that differ from those of its form, as they are typed."""
 
 
 def form() -> Literal["quick", "full"]:
@@ -142,7 +144,7 @@ def _section(measured: Measured) -> str:
         lines += Table(["to be reached", "measured", "bound", "kept"], rows).lines()
     lines += [*(f"- {note}" for note in section.notes), ""] if section.notes else []
     quick = "--quick " if measured.form == "quick" else ""
-    command = f"python -m benchmarks {quick}results --only {measured.name}"
+    command = f"python -m benchmarks {quick}results --only {measured.name}{measured.options}"
     how = (
         f"*{measured.form.capitalize()} form, {measured.when}, {measured.seconds:.0f} s, load "
         f"{measured.load}, commit {measured.commit}. Again: `{command}`*"
@@ -181,10 +183,16 @@ def load() -> float:
 
 
 def commit() -> str:
-    """Return the commit of the tree that was measured."""
-    asked = ["git", "describe", "--always", "--dirty"]
-    found = subprocess.run(asked, cwd=HERE, check=False, capture_output=True, text=True)
-    return found.stdout.strip() or "unknown"
+    """Return the commit of the tree that was measured. What measuring writes makes it no other."""
+    written = (":!RESULTS.md", ":!results", ":!../README.md")
+    name = _git("rev-parse", "--short=8", "HEAD").stdout.strip()
+    differs = _git("diff", "--quiet", "HEAD", "--", "..", *written).returncode
+    return f"{name}-dirty" if name and differs else name or "unknown"
+
+
+def _git(*asked: str) -> subprocess.CompletedProcess[str]:
+    command = ["git", *asked]
+    return subprocess.run(command, cwd=HERE, check=False, capture_output=True, text=True)
 
 
 def prose(text: str) -> str:

@@ -78,6 +78,7 @@ def run(name: str, tell: Tell, options: dict[str, float]) -> Measured:
         seconds=time.monotonic() - began,
         load=f"{before:.1f} to {load():.1f}",
         commit=commit(),
+        options="".join(f" --{option} {value:g}" for option, value in options.items()),
     )
 
 
@@ -86,6 +87,8 @@ def main() -> int:
     parser = ArgumentParser(prog="python -m benchmarks results", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=ORDER, default=ORDER)
     parser.add_argument("--minutes", type=float, help="of each kind of `restarts`: the paper's 32")
+    pace = "minutes that `restarts` would take for all of a kind, if it stops after --minutes"
+    parser.add_argument("--pace", type=float, help=pace)
     said = parser.parse_args()
     names = said.only
     results = Results(order=ORDER)
@@ -129,7 +132,8 @@ def main() -> int:
                     if not console.is_terminal:
                         say(f"   {name}: {what}")
 
-                options = {"minutes": said.minutes} if said.minutes and name == "restarts" else {}
+                asked = {"minutes": said.minutes, "pace": said.pace} if name == "restarts" else {}
+                options = {option: value for option, value in asked.items() if value}
                 keep(name, partial(run, name, tell, options))
         bar.update(task, description=", ".join(together))
         with ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
+
 from benchmarks._pictures import Bar, Group, draw_bars
 from benchmarks._report import Measured, Picture, Promise, Results, Section, Table, machine
 
@@ -45,6 +47,13 @@ def test_what_is_measured_again_takes_the_place_of_what_was_and_the_others_stay(
     for name, seconds in (("first", 1.0), ("second", 2.0), ("first", 3.0)):
         results.keep(measured(name, seconds))
     assert [each.seconds for each in results.all()] == [3.0, 2.0]
+
+
+def test_a_section_says_with_which_options_it_was_measured(tmp_path: Path) -> None:
+    results = Results(tmp_path, ("first",))
+    results.keep(msgspec.structs.replace(measured("first", 1), options=" --minutes 4 --pace 32"))
+    page = results.write(machine(["tenure 1"])).read_text()
+    assert "results --only first --minutes 4 --pace 32`" in page
 
 
 def test_a_bar_picture_is_an_svg_in_which_what_is_nothing_has_a_label_and_no_bar() -> None:
