@@ -44,7 +44,7 @@ KNOWN = {
     "requests-in-any-order": Known(6, (FREED, TWO)),
     "answer-to-an-older-request": Known(0, (FREED, TWO, AGAIN)),
     "no-nonce-check": Known(8, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
-    "nonce-kept-across-leaderships": Known(78, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
+    "nonce-kept-across-leaderships": Known(135, (FREED, TWO, AGAIN, INVARIANT), NONCES, 5),
     "incarnations-not-ordered": Known(
         31, (FREED, TWO), "two of one name,pause,skew,cut,burst of joins", 3
     ),
