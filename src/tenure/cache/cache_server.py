@@ -43,6 +43,7 @@ from tenure.protocol.volume.server_events import (
     ServerEvent,
     StopAsked,
     TellCache,
+    TermEnded,
     VolumeClosed,
     VolumeMemory,
 )
@@ -137,6 +138,8 @@ class CacheServerEngine:
                 self._closed.set()
             case Drained():
                 pass  # everything is drained at the end only, which `VolumeClosed` tells
+            case TermEnded():
+                raise AssertionError(action)  # only of owners
             case Noted():
                 self.shell.note(action)
                 if action.kind is VolumeServerKind.OPENED:

@@ -42,6 +42,7 @@ from tenure.protocol.volume.server_events import (
     ServerConfig,
     ServerEvent,
     TellCache,
+    TermEnded,
     TermMoved,
     VolumeClosed,
 )
@@ -61,6 +62,7 @@ class OwnersVolume:
         self._listen = volume.listens(owner.address, is_reachable=self._door.is_reachable)
         self._address = volume.address
         self.reads_ns = volume.terms.term_ns
+        self._board = owner.guards.board
         self.engine = VolumeEngine(volume, owner.shell, self._post, owner.guards)
         config = ServerConfig(
             terms=volume.terms, alone=False, durable=volume.durable, remembers="nothing"
@@ -190,6 +192,8 @@ class OwnersVolume:
                 self.engine.perform(action)
             case Drained():
                 self._on_drained(action)
+            case TermEnded():
+                self._board.lapse()
             case PersistMemory() | RaiseFence() | VolumeClosed():
                 raise AssertionError(action)  # only of servers that stand alone
             case _:

@@ -289,10 +289,12 @@ class Board:
             self._lapse.is_seen = True
         self.on_lapsed()
 
-    def look(self) -> None:
-        """Look as a reader does: a term that has run out is over."""
+    def lapse(self) -> None:
+        """End what is held: a reader that looks at the clock by itself saw the term run out, before
+        it could be told that the term goes on.
+        """
         held = self.current
-        if held.leases and self._clock() >= held.expires_at:
+        if held.leases:
             self._end(held)
 
     def leases(self) -> tuple[Leased, ...]:

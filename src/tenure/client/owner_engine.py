@@ -202,10 +202,6 @@ class OwnerEngine:
         return msgspec.structs.replace(message, report=self.told)
 
     def _hold(self, holdings: Holdings) -> None:
-        if self.reads is not None:
-            # The server of its volume sees the end of a term by itself, and serves nothing from
-            # then on, even if the machine had decided in time that the term goes on.
-            self.board.look()
         before, self.guards.expires_at = self.board.current, holdings.expires_at
         is_up = self.board.publish(holdings)
         if self.transfers is not None:

@@ -1,17 +1,27 @@
 """An owner that is stopped between deciding that its term goes on and saying so."""
 
+from typing import Any
+
 import pytest
 
+from tenure.cache.owners_volume import OwnersVolume
 from tenure.client.owner_engine import OwnerEngine
-from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.events import Hold, Holdings
 from tenure.testing.clock import TurnedClock
 from tests.unit.cache.test_owners_volume import stage
 
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.parametrize(
+    "stopped_in",
+    [
+        pytest.param((OwnerEngine, "_hold"), id="before readers are shown"),
+        pytest.param((OwnersVolume, "perform"), id="before the server of its volume is told"),
+    ],
+)
 async def test_caches_read_again_where_the_volumes_server_saw_the_end_first(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, stopped_in: tuple[type, str]
 ) -> None:
     """S3 for the server of a volume: what it has seen to end, it serves under a new lease only.
 
@@ -24,20 +34,23 @@ async def test_caches_read_again_where_the_volumes_server_saw_the_end_first(
         assert await it.turning(cache.get("room-42")) == "old"
         lease = rooms.owner.check("room-42")
         assert lease is not None
-        hold = OwnerEngine._hold
+        go_on = getattr(*stopped_in)
+        ends = [it.cluster.clock()]
         stopped: list[int] = []
 
-        def late(engine: OwnerEngine, holdings: Holdings) -> None:
-            if not stopped and holdings.leases:
-                clock = it.cluster.clock
-                assert isinstance(clock, TurnedClock)
-                ends = engine.board.current.expires_at
-                clock.jump((ends - clock()) / 1e9)
-                assert clock() < holdings.expires_at, "what the machine decided still holds"
-                stopped.append(ends)
-            hold(engine, holdings)
+        def late(where: Any, said: Any) -> None:  # noqa: ANN401  # both are asked
+            holdings = said.holdings if isinstance(said, Hold) else said
+            if isinstance(holdings, Holdings) and holdings.leases:
+                ends.append(holdings.expires_at)
+                if not stopped and len(ends) > 2:
+                    clock = it.cluster.clock
+                    assert isinstance(clock, TurnedClock)
+                    clock.jump((ends[-2] - clock()) / 1e9)
+                    assert clock() < ends[-1], "what the machine decided still holds"
+                    stopped.append(ends[-2])
+            go_on(where, said)
 
-        monkeypatch.setattr(OwnerEngine, "_hold", late)
+        monkeypatch.setattr(*stopped_in, late)
         await it.cluster.turn(5)
         assert stopped
         assert await it.turning(cache.get("room-42")) is None  # the state went with its lease

@@ -49,6 +49,7 @@ from tenure.protocol.volume.server_events import (
     ServerConfig,
     ServerEvent,
     StopAsked,
+    TermEnded,
     TermMoved,
     VolumeClosed,
     VolumeMemory,
@@ -208,6 +209,7 @@ class VolumeServer:
         if now < self.context.term_until or self.context.epoch == 0:
             return
         self.context.note(VolumeServerKind.TERM_ENDED)
+        self.context.act(TermEnded())
         self.context.epoch = 0
         self.context.served.clear()
         self.context.versions.clear()

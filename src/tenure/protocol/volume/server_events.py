@@ -231,6 +231,13 @@ class VolumeClosed(msgspec.Struct, frozen=True):
     """The server has stopped."""
 
 
+class TermEnded(msgspec.Struct, frozen=True):
+    """The owner's term has ended by this server's clock, and nothing is served until it is granted
+    anew. So the owner must not go on holding it, even if it had decided in time that its term
+    goes on (S3).
+    """
+
+
 ServerAction: TypeAlias = (
     TellCache
     | LoadObject
@@ -240,6 +247,7 @@ ServerAction: TypeAlias = (
     | PersistMemory
     | RaiseFence
     | VolumeClosed
+    | TermEnded
     | Noted
 )
 

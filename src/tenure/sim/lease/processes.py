@@ -325,8 +325,6 @@ class OwnerProcess(LeaseProcess):
     """An owner, and what its readers see."""
 
     machine: OwnerMachine
-    looks_first: ClassVar[bool] = False
-    """Whether a reader always looks before the machine's thread publishes."""
     stops_before: ClassVar[tuple[type, ...]] = (
         TellManager,
         owner_events.Hold,
@@ -416,7 +414,7 @@ class OwnerProcess(LeaseProcess):
         decided.
         """
         late = self.site.now >= self.believes_until
-        if late and self.holdings.leases and (self.site.random.random() < 0.5 or self.looks_first):
+        if late and self.holdings.leases and self.site.random.random() < 0.5:
             self._lapse.is_seen = True
             self.interrupt(owner_events.Lapsed())
 

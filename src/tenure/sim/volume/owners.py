@@ -94,8 +94,6 @@ class VolumeOwner(OwnerProcess, AnyServer):
     """An owner that takes caches."""
 
     site: OwnedSite
-    looks_first = True
-    """Its volume's server sees the end of a term by itself, and serves nothing from then on."""
     stops_before = (*OwnerProcess.stops_before, *SERVERS_STOP_BEFORE)
 
     def __init__(
@@ -152,6 +150,11 @@ class VolumeOwner(OwnerProcess, AnyServer):
             return
         if isinstance(action, server_events.Drained):
             self._on_drained(action)
+            return
+        if isinstance(action, server_events.TermEnded):
+            if self.holdings.leases:
+                self._lapse.is_seen = True
+                self.interrupt(owner_events.Lapsed())
             return
         super().perform(action)
         match action:
