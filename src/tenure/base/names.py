@@ -23,6 +23,15 @@ def shown(value: object) -> str:
     return _SHORT.repr(value)
 
 
+def error_shown(error: BaseException) -> str:
+    """What an application's error says, in text that can be sent; some cannot say anything."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001  # whatever the application wrote there
+        said = "it cannot be shown"
+    return f"{type(error).__name__}: {said}".encode(errors="backslashreplace").decode()
+
+
 def wrong_with_name(name: object) -> str | None:
     """The reason why `name` cannot be a name, and what to do; None if it can."""
     if not isinstance(name, str):

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from tenure.base.hosts import is_loopback
 from tenure.base.instants import seconds
-from tenure.base.names import shown
+from tenure.base.names import error_shown, shown
 from tenure.base.noted import Noted
 from tenure.cache.cache_engine import PATH
 from tenure.cache.memory_file import MemoryFile
@@ -201,7 +201,7 @@ class CacheServerEngine:
     def _fail(self, error: BaseException) -> None:
         """Fail: without this the server cannot be opened, or cannot say that it has closed."""
         if not isinstance(error, TenureError):
-            error = TenureError(f"{self.name}: {type(error).__name__}: {error}")
+            error = TenureError(f"{self.name}: {error_shown(error)}")
         self.shell.fail_entering(error)
         self._closed.set()
 

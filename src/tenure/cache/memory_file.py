@@ -29,7 +29,8 @@ class MemoryFile:
     """One file, from `open` to `close`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = Path(os.path.realpath(path))
+        """The file itself, so that servers which know it by several names lock the same one."""
         self._lock: IO[bytes] | None = None
 
     def open(self) -> VolumeMemory | None:
@@ -57,6 +58,8 @@ class MemoryFile:
 
     def _read(self) -> VolumeMemory | None:
         try:
+            if self.path.exists() and not self.path.is_file():
+                raise self._useless("it is not a file")  # reading a pipe would wait for ever
             with self.path.open("rb") as file:
                 data = file.read(MOST_BYTES)
         except FileNotFoundError:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key, UserKey
+from tenure.base.names import error_shown
 from tenure.base.noted import Noted
 from tenure.cache.volume import WHAT, Volume
 from tenure.cache.volume_write import AskedWrite
@@ -275,7 +276,7 @@ class VolumeEngine:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:1000]
+    return error_shown(error)[:1000]
 
 
 def _why_failed(action: FailWrite) -> TenureError:

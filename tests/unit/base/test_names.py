@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenure.base.names import SHOWN_CHARACTERS, shown, wrong_with_name, wrong_with_text
+from tenure.base.names import SHOWN_CHARACTERS, error_shown, shown, wrong_with_name, wrong_with_text
 
 
 @pytest.mark.parametrize("name", ["a", "n" * 200, "räume/5 %", "房间"])
@@ -34,3 +34,21 @@ def test_a_text_may_be_empty_and_have_any_character_but_half_ones_and_controls()
 def test_what_is_refused_is_shown_in_short() -> None:
     assert shown("x" * 100_000) == repr("x" * SHOWN_CHARACTERS)
     assert shown(b"x" * 100_000) == repr(b"x" * SHOWN_CHARACTERS)
+
+
+class SaysNothing(Exception):
+    def __str__(self) -> str:
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("it broke"), "OSError: it broke"),
+        (SaysNothing(), "SaysNothing: it cannot be shown"),
+        (ValueError("half \ud800"), "ValueError: half \\ud800"),
+    ],
+)
+def test_an_error_is_shown_whatever_it_is(error: Exception, said: str) -> None:
+    assert error_shown(error) == said
+    assert said.encode()

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from tenure import MISSING, Busy, Cache, CacheServer, OutcomeUnknown, Unreachable, Volume
+from tenure import (
+    MISSING,
+    Busy,
+    Cache,
+    CacheServer,
+    LoadFailed,
+    OutcomeUnknown,
+    Unreachable,
+    Volume,
+)
 from tenure.cache import volume_engine
 from tenure.errors import LocalProtocolError
 from tenure.protocol.volume import write_turns
@@ -190,3 +199,45 @@ async def test_a_server_closes_although_its_disk_is_full(
         await it.turn(0.1)
         await changing
         await settled(it, asyncio.ensure_future(_closed(again)))
+
+
+class SaysNothing(Exception):
+    """An error that fails when it is asked what it says."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(SaysNothing(), "SaysNothing: it cannot be shown"), (OSError("\ud800"), r"OSError: \\ud800")],
+)
+async def test_errors_that_cannot_be_shown_or_sent_end_what_they_are_of(
+    error: Exception, said: str
+) -> None:
+    """Otherwise the read would get no answer, and nothing could be written any more (C7)."""
+    async with stage() as it:
+        broken = True
+
+        def load(key: str) -> Any:  # noqa: ANN401  # as the rows have it
+            if broken:
+                raise error
+            return it.rows[key]
+
+        def store(key: str, value: str, fence: int) -> None:
+            raise error
+
+        volume = await it.serve(it.volume(load=load, store=store))
+        cache = await it.enter()
+        with pytest.raises(LoadFailed, match=said):
+            await it.after(1, cache.get("a"))
+        with pytest.raises(OutcomeUnknown, match=said):
+            await it.after(1, cache.write("a", "new"))
+        with pytest.raises(type(error)):
+            async with volume.write("a"):
+                raise error
+        broken = False
+        async with volume.write("a"):
+            it.rows["a"] = "new"
+        assert await it.after(1, cache.get("a")) == "new"

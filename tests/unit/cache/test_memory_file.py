@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure import MISSING, CacheServer, ConfigurationError, TenureError, Volume
@@ -68,9 +69,18 @@ def test_one_that_no_tenure_wrote_is_damaged(tmp_path: Path, data: bytes) -> Non
         MemoryFile(tmp_path / "v").open()
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_not_a_file_is_told(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """Whoever reads a pipe waits until somebody writes to it."""
+    make(tmp_path / "v")
+    with pytest.raises(ConfigurationError, match="it is not a file"):
+        MemoryFile(tmp_path / "v").open()
+
+
 def test_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    (tmp_path / "v").mkdir()
-    with pytest.raises(ConfigurationError, match="cannot be read"):
+    for one, other in (("v", "w"), ("w", "v")):
+        (tmp_path / one).symlink_to(tmp_path / other)
+    with pytest.raises(ConfigurationError, match="symbolic links"):
         MemoryFile(tmp_path / "v").open()
 
 
@@ -101,6 +111,24 @@ def test_one_that_another_server_uses(tmp_path: Path) -> None:
     other = MemoryFile(tmp_path / "v")
     other.open()
     other.close()
+
+
+def test_one_that_another_server_knows_by_another_name(tmp_path: Path) -> None:
+    """Two servers would give leases without knowing of each other (V16)."""
+    written(tmp_path / "v")
+    (tmp_path / "link").symlink_to(tmp_path / "v")
+    file = MemoryFile(tmp_path / "link")
+    found = file.open()
+    assert found is not None
+    with pytest.raises(ConfigurationError, match="another server uses it"):
+        MemoryFile(tmp_path / "v").open()
+    later = msgspec.structs.replace(found, number=found.number + 1)
+    file.write(later)
+    file.close()
+    assert (tmp_path / "link").is_symlink()
+    file = MemoryFile(tmp_path / "v")
+    assert file.open() == later
+    file.close()
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tenure.base.machine import Machine
+from tenure.base.names import error_shown
 from tenure.errors import RemoteProtocolError, TenureError
 from tenure.protocol.lease.owner.transfer import (
     CallFailed,
@@ -123,7 +124,7 @@ class Line(ABC):
             self.post(failed(str(error)))
             return
         self.error = error
-        self.post(failed(f"{type(error).__name__}: {error}"))
+        self.post(failed(error_shown(error)))
 
     def _perform(self, action: object) -> None:
         match action:
