@@ -204,6 +204,7 @@ class CacheMachine(OwnWriting):
         if (
             asking is None
             or message.client != contact.nonce
+            or message.reader == NOBODY
             or not self.answers(asking, message.sequence)
         ):
             self.note(CacheKind.OLD_ANSWER, "reconnected")
@@ -240,6 +241,7 @@ class CacheMachine(OwnWriting):
             or flight.server != contact.server
             or not self.is_of_present_reader(contact, message)
             or not self.answers(asking, message.sequence)
+            or (message.kind == "unchanged" and flight.as_of is None)
         ):
             self.note(CacheKind.OLD_ANSWER, "fetched")
             return

@@ -7,9 +7,16 @@ from msgspec.structs import replace
 
 from tenure.protocol.volume.client_events import ServerSaid
 from tenure.protocol.volume.fetches import Marks
-from tenure.protocol.volume.messages import Elsewhere, Reconnected, Renew, ToCache, UnknownReader
+from tenure.protocol.volume.messages import (
+    Elsewhere,
+    Fetched,
+    Reconnected,
+    Renew,
+    ToCache,
+    UnknownReader,
+)
 from tenure.protocol.volume.server_events import ClientAsked
-from tests.unit.protocol.volume.stage import K, L, Stage, held
+from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
 
 
 def asked(stage: Stage) -> Renew:
@@ -86,3 +93,34 @@ def test_whoever_becomes_unknown_asks_again_at_once() -> None:
     stage.want("a", L)
     stage.settle()
     assert stage.value("a") == b"old"
+
+
+# --- servers that say what cannot be ---
+
+
+def test_nobody_is_on_record_without_a_number() -> None:
+    """Otherwise it would ask for a place again, and be told so again, as fast as both can."""
+    stage = Stage()
+    stage.want("a")
+    stage.carry("Reconnect")
+    letter = stage.take("Reconnected")
+    assert isinstance(letter.message, Reconnected)
+    stage.tell_cache("a", ServerSaid("s", replace(letter.message, reader=0)))
+    assert not stage.sent, "it asks again after a while"
+    stage.deliver(letter)
+    stage.settle()
+    assert stage.hit("a") == b"old"
+
+
+def test_what_nobody_asked_about_is_not_unchanged() -> None:
+    """The answer says nothing about an object of which no version was told, and counts as none."""
+    stage = opened()
+    stage.want("a")
+    stage.settle_to("Fetched")
+    letter = stage.take("Fetched")
+    assert isinstance(letter.message, Fetched)
+    stage.tell_cache("a", ServerSaid("s", replace(letter.message, kind="unchanged", value=b"")))
+    assert not stage.sent, "it asks again after a while"
+    assert stage.hit("a") is None
+    stage.deliver(letter)
+    assert stage.hit("a") == b"old"
