@@ -189,10 +189,6 @@ class WriteTurns:
             self._begin_write(now, each)
         if ended is not None and writing.writer is not None:
             self.answers.answer_write(now, writing.writer, ended)
-        for (
-            drain
-        ) in self.context.drains.all():  # what is still written there may be all it waits for
-            self.context.look_at(drain.number)
 
     def fail(self, writing: Writing, why: FailedWhy) -> None:
         if writing.ticket:

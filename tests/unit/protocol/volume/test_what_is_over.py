@@ -3,19 +3,23 @@
 from random import Random
 
 from tenure.base.instants import Instant, seconds
-from tenure.base.ranges import KeyRange
+from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.volume.messages import AsOf, Bye, Fetch
 from tenure.protocol.volume.readers import Readers
 from tenure.protocol.volume.server import VolumeServer
 from tenure.protocol.volume.server_events import (
     BodyEnded,
     ClientAsked,
+    DrainAsked,
+    Drained,
     FailWrite,
     MemoryPersisted,
     PersistMemory,
     RangeGranted,
+    ServerAction,
     ServerConfig,
     StopAsked,
+    TermEnded,
     TermMoved,
     VolumeClosed,
     VolumeMemory,
@@ -69,6 +73,65 @@ def test_a_write_in_the_queue_fails_when_the_term_ends() -> None:
     assert FailWrite(2, "moved") in stage.told
     stage.end_body()
     assert not stage.bodies
+
+
+def told_of(stage: Stage, kind: type) -> list[ServerAction]:
+    """What the server's application was told of that kind."""
+    return [each for each in stage.told if isinstance(each, kind)]
+
+
+def test_a_term_ends_once_and_leaves_nothing_behind() -> None:
+    """Loads and known writes of it are of no use; its owner is told once (V11)."""
+    stage = Stage(config=OWNED)
+    stage.grant()
+    stage.read("a", L)
+    stage.write(L)
+    stage.settle()
+    stage.want("b")
+    stage.settle_to("", loads=True)
+    stage.pass_(12)
+    stage.wake()
+    view = stage.server.view()
+    assert (view.epoch, len(view.readers), view.loads, view.known_writes) == (0, 0, 0, 0)
+    stage.pass_(1)
+    stage.wake()
+    assert told_of(stage, TermEnded) == [TermEnded()]
+    stage.load()
+    assert not stage.letters("Fetched")
+
+
+def test_a_range_that_was_drained_before_the_term_ended_is_not_drained_again() -> None:
+    """It was withdrawn for its hand-over, which may have ended since (V12)."""
+    stage = Stage(config=OWNED)
+    stage.grant()
+    stage.tell_server(DrainAsked(LEFT, served=True))
+    assert len(told_of(stage, Drained)) == 1
+    stage.tell_server(DrainAsked(KeyRange(L, None), served=True))
+    stage.pass_(12)
+    stage.wake()
+    assert len(told_of(stage, Drained)) == 2
+
+
+def test_a_range_that_stays_keeps_its_quiet() -> None:
+    """Its hand-over has stopped; readers of the owner before may still hit (V12, V13)."""
+    stage = Stage(config=OWNED)
+    stage.grant(quiet_s=3)
+    stage.tell_server(DrainAsked(WHOLE, served=True))
+    stage.tell_server(RangeGranted(range=WHOLE, number=7, history=99))
+    stage.write()
+    assert not stage.bodies
+    stage.pass_(3)
+    stage.wake()
+    assert stage.bodies
+
+
+def test_a_server_that_stops_takes_no_grant() -> None:
+    """Nobody would drain it (V12)."""
+    stage = Stage(config=OWNED)
+    stage.grant()
+    stage.tell_server(StopAsked())
+    stage.grant(9)
+    assert stage.server.context.served[K] is None
 
 
 # --- writes of others ---
