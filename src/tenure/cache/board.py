@@ -7,7 +7,7 @@ since the last look stays for another round; so entries in use stay, at the cost
 each hit.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from random import Random
 from typing import Any, cast
@@ -126,10 +126,14 @@ class CacheBoard(Entries):
         self._limit = limit
         self._limit_bytes = limit_bytes
         self._sampler = sampler
-        self.there: OrderedDict[Any, CachedValue] = OrderedDict()
+        self.there: dict[Any, CachedValue] = {}
         self.objects = self.there  # type: ignore[assignment]  # by name, which the protocol has not
         self._ends: dict[str, deque[tuple[Any, CachedObject]]] = {}
         """The entries of each server, in the order in which their object leases end."""
+        self._next: deque[tuple[Any, CachedObject]] = deque()
+        """All entries, and some that are gone, in the order in which they make room. An
+        `OrderedDict` would find entries more slowly.
+        """
         self._keeping: KeepEntry | None = None
         self._past_hits = 0
         self.size = 0
@@ -227,11 +231,18 @@ class CacheBoard(Entries):
         if found is None:
             return
         self.size += found.size - (0 if before is None else before.size)
-        ends = self._ends.setdefault(action.server, deque())
-        ends.append((name, found))
-        if len(ends) > 2 * len(self.there) + SPARE_ENDS:
-            left = [(name, each) for name, each in ends if self.there.get(name) is each]
-            self._ends[action.server] = deque(left)
+        named = name, found
+        self._next = self._added(self._next, named)
+        self._ends[action.server] = self._added(self._ends.get(action.server, deque()), named)
+
+    def _added(
+        self, entries: deque[tuple[Any, CachedObject]], named: tuple[Any, CachedObject]
+    ) -> deque[tuple[Any, CachedObject]]:
+        """The entries and one more, without those that are gone if these are many."""
+        entries.append(named)
+        if len(entries) <= 2 * len(self.there) + SPARE_ENDS:
+            return entries
+        return deque((name, each) for name, each in entries if self.there.get(name) is each)
 
     def _drop(self, name: Any) -> None:  # noqa: ANN401  # whatever key_type says
         gone = self.there.pop(name)
@@ -245,11 +256,14 @@ class CacheBoard(Entries):
         gone: list[Key] = []
         there, rounds = self.there, len(self.there)
         while len(there) > 1 and (len(there) > self._limit or self.size > self._limit_bytes):
-            name = next(iter(there))
-            if there[name].was_read and rounds:  # readers may still read all of them
+            name, _ = named = self._next.popleft()
+            found = there.get(name)
+            if found is not named[1]:
+                continue  # it is gone, or another has its place
+            if found.was_read and rounds:  # readers may still read all of them
                 rounds -= 1
-                there[name].was_read = False
-                there.move_to_end(name)
+                found.was_read = False
+                self._next.append(named)
                 continue
             self._drop(name)
             gone.append(self.keys.key(name))

@@ -215,10 +215,9 @@ class Cache(Hits[V]):
         object, and KeyTypeError for a key of another type.
         """
         # `peek`, written out: a call more would be a fifth of the whole.
-        find = self._find
         try:
-            found = find(key)
-        except TypeError:
+            found = self._there[key]
+        except (KeyError, TypeError):
             found = None
         if found is not None:
             lease = found.lease

@@ -57,7 +57,7 @@ class Hits(Generic[V]):
 
     def __init__(self, board: CacheBoard) -> None:
         self._board = board
-        self._find = board.there.get
+        self._there = board.there
         self._clock = board.clock
 
     def peek(self, key: UserKey) -> V | Missing | None:
@@ -66,12 +66,9 @@ class Hits(Generic[V]):
 
         From any thread, without a lock, and without waiting. It begins no fetch.
         """
-        find = self._find
         try:
-            found = find(key)
-        except TypeError:  # such as a list: `check` says what a key is
-            found = None
-        if found is None:
+            found = self._there[key]
+        except (KeyError, TypeError):  # such as a list: `check` says what a key is
             self._board.check(key)
             return MISSING
         lease = found.lease
@@ -86,7 +83,7 @@ class Hits(Generic[V]):
 
     def _found(self, key: UserKey) -> CachedValue | None:
         try:
-            found = self._find(key)
+            found = self._there.get(key)
         except TypeError:
             found = None
         if found is None:

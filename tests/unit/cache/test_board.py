@@ -131,8 +131,7 @@ def test_readers_that_read_on_hold_up_nobody() -> None:
 
     for name in ("a", "b", "c"):
         board.put(name, name)
-        of = board.there[name]
-        board.there[name] = Reread(of.lease, of.until, of.as_of, of.value, of.size)
+        board.there[name].__class__ = Reread
     assert board.make_room() == (b"a", b"b")
 
 
@@ -223,3 +222,22 @@ def test_a_forked_child_reads_nothing() -> None:
     assert not board.there
     with pytest.raises(ForkedError):
         board.check("a")
+
+
+def test_what_was_replaced_or_is_gone_makes_no_room_and_does_not_pile_up() -> None:
+    """Only the present life of an entry is looked at when room is made."""
+    board = Board(limit=2)
+    for name in ("a", "b"):
+        board.put(name, name)
+    board.put("a", "again")
+    board.perform(DropEntries((b"b",)))
+    board.put("c", "c")
+    board.put("d", "d")
+    assert board.make_room() == (b"a",)
+    assert set(board.there) == {"c", "d"}
+    for _ in range(3 * SPARE_ENDS):
+        board.put("c", "c")
+    assert len(board._next) <= 2 * len(board.there) + SPARE_ENDS
+    assert board.make_room() == ()
+    board.put("e", "e")
+    assert board.make_room() == (b"d",)

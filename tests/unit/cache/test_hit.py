@@ -58,7 +58,7 @@ async def test_the_lease_is_read_before_the_entry_is_seen_live_and_the_clock_las
         await it.serve()
         cache = await it.enter()
         entries = {"a": steps.entry()}
-        cache._find, cache._clock = entries.get, steps.clock
+        cache._there, cache._clock = entries, steps.clock
         if how == "peek":
             assert cache.peek("a") == "old"
         elif how == "get":
@@ -84,7 +84,7 @@ async def test_nothing_is_hit_past_one_of_its_ends_or_in_doubt(how: str, why: st
     async with stage() as it:
         await it.serve()
         cache = await it.enter()
-        cache._find, cache._clock = {"a": entry}.get, lambda: Instant(5)
+        cache._there, cache._clock = {"a": entry}, lambda: Instant(5)
         protocol = Entries()
         protocol.objects = {b"a": entry}
         if how == "get":
