@@ -36,6 +36,7 @@ from tenure.errors import (
     WriteUnknown,
 )
 from tenure.protocol.replication.admission import Attempt, Outranked, Outrun, Refused
+from tenure.protocol.replication.adoption import FIRST_TRY
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.messages import (
@@ -107,10 +108,8 @@ class ClusterBackend:
         self._waiting: dict[int, _Waiting] = {}
         self._request = random.getrandbits(REQUEST_BITS)
         self._node = random.choice(self._nodes)  # noqa: S311 - so that handles spread
-        self._tries = time.time_ns() // 1_000
-        """The number of the try to adopt a row. Another handle may have tried before, under the
-        same lease.
-        """
+        self._try = 0
+        """The number of the last try to adopt a row that was not the first."""
         self._lost: dict[str, str] = {}
         """The reason why the last connection to each node broke."""
         self._losses = 0
@@ -155,8 +154,9 @@ class ClusterBackend:
         return self._request
 
     def _draw_try(self) -> int:
-        self._tries += 1
-        return self._tries
+        """A number above those of earlier tries, also of other handles under the same lease."""
+        self._try = max(self._try + 1, time.time_ns() // 1_000)
+        return self._try
 
     def _on_answer(self, node: str, answer: ToStoreClient) -> None:
         self._losses, self._heard_at = 0, asyncio.get_running_loop().time()
@@ -267,17 +267,23 @@ class ClusterBackend:
                 raise _failure(answer)
 
     async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
-        """See `Backend.adopt`."""
-        answer = await self._ask(
-            AdoptRow(
-                request=0,
-                table=table.name,
-                key=key,
-                number=number,
-                journal=journal,
-                attempt=self._draw_try(),
-            )
+        """See `Backend.adopt`.
+
+        Mostly this is the first try under the lease, and nodes settle the row in one round. If it
+        is not, since another handle has tried before, they refuse a first try, and the next try
+        takes the longer way.
+        """
+        asked = AdoptRow(
+            request=0,
+            table=table.name,
+            key=key,
+            number=number,
+            journal=journal,
+            attempt=FIRST_TRY,
         )
+        answer = await self._ask(asked)
+        if isinstance(answer, Failed) and answer.why == "unavailable":
+            answer = await self._ask(msgspec.structs.replace(asked, attempt=self._draw_try()))
         if isinstance(answer, Adopted):
             return answer.refused
         raise _failure(answer)

@@ -252,14 +252,16 @@ class Mutation:
                 if version > hidden:
                     outcome.write(section, entries[start:end] if entries else _NOTHING_THERE)
                 start = end
+        number = attempt.version.number
         after = RowRecord(
             newest=max(record.newest, version),
             marker=above,
             digest=(int.from_bytes(record.digest) ^ outcome.changed).to_bytes(16),
-            fence=attempt.version.number,  # no lower one is admitted
+            fence=number,  # no lower one is admitted
             journal=attempt.journal or record.journal,
             adopted=record.adopted,
             attempt=record.attempt,
+            promised=record.promised if number == record.fence else 0,
             is_unmarked=record.is_unmarked and not outcome.has_marked,
         )
         marks = () if attempt.version.number else islice(self.marks(version), 1)

@@ -28,6 +28,9 @@ from tenure.protocol.replication.settling import Settling
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.topology.records import NodeId
 
+FIRST_TRY = 1
+"""The number of an owner's first try under a lease. Replicas accept it once, and after no other."""
+
 
 class Adopting(Settling):
     """See above."""
@@ -36,7 +39,7 @@ class Adopting(Settling):
         super().__init__(context, now, (asked.table, asked.key))
         self._client = client
         self._asked = asked
-        self.is_first = asked.attempt == 1
+        self.is_first = asked.attempt == FIRST_TRY
         self._has_begun = False
 
     def begin(self, now: Instant) -> None:
