@@ -35,8 +35,10 @@ there.
 AGAIN_NS = SECOND_NS
 """The pause after which something is tried again."""
 BUSY_NS = 20 * MILLISECOND_NS
-"""The pause after which a piece that the disk has refused is written again: it refuses for as long
-as it takes to write some megabytes."""
+"""The pause after which a piece that the disk has refused is first written again: a busy disk
+refuses for as long as it takes to write some megabytes. Each further pause is twice as long, up to
+`AGAIN_NS`: a full disk refuses for longer.
+"""
 TURN_NS = MILLISECOND_NS
 """The pause between two steps of a wipe, in which requests have their turn."""
 BURST_NS = 50 * MILLISECOND_NS
@@ -54,6 +56,8 @@ class Lane(msgspec.Struct):
     deadline: Instant
     piece: TakePiece | None = None
     """The piece that has arrived and is to be written."""
+    pause_ns: int = BUSY_NS
+    """The pause until it is written again, if the disk refuses it."""
 
 
 class Copying:
@@ -189,7 +193,8 @@ class Copying:
 
         def refused() -> None:
             """The lane waits, and asks for nothing meanwhile: that is back-pressure."""
-            lane.deadline = Instant(context.now + BUSY_NS)
+            lane.deadline = Instant(context.now + lane.pause_ns)
+            lane.pause_ns = min(2 * lane.pause_ns, AGAIN_NS)
             self._wake_for_next(context.now)
 
         context.run(piece, done, refused)

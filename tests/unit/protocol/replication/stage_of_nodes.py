@@ -57,6 +57,8 @@ class StagedNode:
         self.through = 0
         self.refuses: type[Step] | None = None
         """Steps of this type the disk refuses."""
+        self.refused = 0
+        """How often it did."""
         self.start(topology)
 
     def start(self, topology: Topology) -> None:
@@ -91,6 +93,7 @@ class StagedNode:
         for action in actions:
             match action:
                 case node_events.RunStep(ticket=ticket, step=step) if type(step) is self.refuses:
+                    self.refused += 1
                     self.post(node_events.StepFailed(ticket))
                 case node_events.RunStep(ticket=ticket, step=step):
                     self.post(node_events.StepDone(ticket, *self.store.run(step)))

@@ -232,6 +232,23 @@ def test_positions_that_begin_alike_are_divided_too(begins: bytes) -> None:
     assert min(counts) > 500, counts
 
 
+def test_a_piece_is_tried_less_and_less_often_while_the_disk_is_full() -> None:
+    stage = Filled()
+    joining = stage.nodes[JOINS]
+    stage.learn(filling(stage.topology, 2))
+    joining.refuses = TakePiece
+    stage.wait(0.01)
+    stage.deliver()
+    for _ in range(600):
+        stage.wait(0.05)
+    pieces = len([each for each in stage.said if isinstance(each.body, m.PieceTold)])
+    assert 30 * pieces <= joining.refused <= 40 * pieces, (joining.refused, pieces)
+    joining.refuses = None
+    stage.wait(1.0)
+    stage.run()
+    assert joining.through == 2
+
+
 def test_a_piece_that_the_disk_refuses_is_written_soon_and_not_sent_again() -> None:
     stage = Filled()
     joining = stage.nodes[JOINS]
