@@ -87,7 +87,8 @@ class StoreNode:
     def handle(self, now: Instant, event: NodeEvent) -> Output[NodeAction]:
         """Do what is due at `now`, then take `event`."""
         context = self.context
-        self._begin(now)
+        if not self._has_started:
+            self._begin(now)
         context.advance(now)
         match event:
             case StepDone(ticket, result, changes):
@@ -115,7 +116,8 @@ class StoreNode:
 
     def advance(self, now: Instant) -> Output[NodeAction]:
         """Do what is due at `now`."""
-        self._begin(now)
+        if not self._has_started:
+            self._begin(now)
         self.context.advance(now)
         return self._output(now)
 
@@ -135,10 +137,9 @@ class StoreNode:
         )
 
     def _begin(self, now: Instant) -> None:
-        if not self._has_started:
-            self._has_started = True
-            self.upkeep.start(now)
-            self.coordinator.hints.start()
+        self._has_started = True
+        self.upkeep.start(now)
+        self.coordinator.hints.start()
 
     def _output(self, now: Instant) -> Output[NodeAction]:
         context = self.context

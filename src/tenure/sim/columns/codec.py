@@ -15,7 +15,7 @@ from tenure.wire.topology import (
     encode_topology,
 )
 
-_OF_MANAGERS, _OF_NODES, _OF_GOSSIP, _OF_CLIENTS = (bytes([each]) for each in b"mngc")
+_OF_MANAGERS, _OF_NODES, _OF_GOSSIP, _OF_CLIENTS = b"m", b"n", b"g", b"c"
 _KINDS: dict[type, bytes] = {
     **dict.fromkeys((NodeRequest, TopologyTold, NodeRefused), _OF_MANAGERS),
     **dict.fromkeys((GossipSyn, GossipAck, GossipEnd), _OF_GOSSIP),
@@ -48,7 +48,7 @@ class StoreCodec:
 
     def decode(self, data: bytes, receiver: SimProcess) -> Any:
         """Decode bytes as a node or a client reads them."""
-        kind, inside = data[:1], memoryview(data)[1:]
+        kind, inside = data[:1], data[1:]
         if kind == _OF_NODES:
             return self._of_nodes.decode(inside)
         if kind == _OF_GOSSIP:

@@ -19,43 +19,57 @@ class Convictions:
 
     def __init__(self, site: RingSite) -> None:
         self._site = site
+        self._nodes: dict[str, NodeProcess] = {}
         self._silent_since: dict[tuple[str, str], int] = {}
         """The time since when each node is silent for each other node."""
+        self._convicted: dict[str, list[str]] = {}
+        """The nodes that each node has not heard for long enough, by their slots."""
         self._told: dict[int, tuple[NodeId, ...]] = {}
         """The nodes that each process was told last."""
         site.at(site.now + LOOKED_APART_NS, self._look, None)
 
     def begin(self, process: NodeProcess) -> None:
         """A node has begun to take part."""
-        self._told[process.uid] = down = self._down_for(process, self._site.nodes(), self._lost())
-        process.post(Convicted(down))
+        self._listen()
+        self._tell(process, self._lost())
 
     def _look(self, _: object) -> None:
-        nodes, lost = self._site.nodes(), self._lost()
-        for process in nodes:
-            if not process.alive or not process.is_part:
-                continue
-            down = self._down_for(process, nodes, lost)
-            if down != self._told[process.uid]:
-                self._told[process.uid] = down
-                process.post(Convicted(down))
+        self._listen()
+        lost = self._lost()
+        for process in self._nodes.values():
+            if process.alive and process.is_part:
+                self._tell(process, lost)
         self._site.at(self._site.now + LOOKED_APART_NS, self._look, None)
+
+    def _listen(self) -> None:
+        """Find out who is silent for whom: few are, so the others are not looked at."""
+        self._nodes = nodes = {node.slot: node for node in self._site.nodes()}
+        silent = [slot for slot, node in nodes.items() if not node.alive or node.is_frozen]
+        pairs = {(slot, by) for slot in silent for by in nodes if by != slot}
+        pairs.update(
+            (slot, by) for slot, by in self._site.network.cuts if slot in nodes and by in nodes
+        )
+        since, now = self._silent_since, self._site.now
+        self._silent_since = {pair: since.get(pair, now) for pair in pairs}
+        self._convicted = {}
+        for (slot, by), at in self._silent_since.items():
+            if now - at >= CONVICTED_AFTER_NS:
+                self._convicted.setdefault(by, []).append(slot)
+
+    def _tell(self, process: NodeProcess, lost: set[NodeId]) -> None:
+        down = self._down_for(process, lost)
+        if down != self._told.get(process.uid):
+            self._told[process.uid] = down
+            process.post(Convicted(down))
 
     def _lost(self) -> set[NodeId]:
         lost = self._site.lost()
         return {lost.id} if lost else set()
 
-    def _down_for(
-        self, process: NodeProcess, nodes: list[NodeProcess], lost: set[NodeId]
-    ) -> tuple[NodeId, ...]:
-        others = (other for other in nodes if other is not process)
-        silent = {other.disk.node for other in others if self._convicts(process, other)}
-        return tuple(sorted(silent | process.refused | lost))
-
-    def _convicts(self, process: NodeProcess, other: NodeProcess) -> bool:
-        pair = other.slot, process.slot
-        if other.alive and not other.is_frozen and pair not in self._site.network.cuts:
-            self._silent_since.pop(pair, None)
-            return self._site.faults.strikes(WRONGLY_CONVICTED)
-        now = self._site.now
-        return now - self._silent_since.setdefault(pair, now) >= CONVICTED_AFTER_NS
+    def _down_for(self, process: NodeProcess, lost: set[NodeId]) -> tuple[NodeId, ...]:
+        slot, since, nodes = process.slot, self._silent_since, self._nodes
+        silent = self._convicted.get(slot, [])
+        heard = [one for one in nodes if one != slot and (one, slot) not in since]
+        wrongly = self._site.faults.struck(WRONGLY_CONVICTED, heard)
+        down = {nodes[each].disk.node for each in (*silent, *wrongly)}
+        return tuple(sorted(down | process.refused | lost))

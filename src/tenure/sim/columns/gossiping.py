@@ -38,7 +38,7 @@ from tenure.sim.columns.processes import NodeProcess, StoreSite
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.process import SimProcess
 
-ROUNDS = 3
+ROUNDS = 2
 """Rounds of gossip while a request waits: fewer than real nodes make, because each costs time."""
 FAN_OUT = 1
 COUNT_NS = seconds(5)

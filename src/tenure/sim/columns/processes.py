@@ -30,11 +30,14 @@ EPOCH_US = 1_700_000_000_000_000
 SYNC_NS = 4 * MILLISECOND_NS
 """How long a sync takes if the disk is quick."""
 SLOW_SYNC = Fault("slow sync", lambda strength: float(0.05 * 12**strength))
-_READS = (ReadParts, ReadState, ListRows, ListKeys, ReadPiece, CompareRows)
+_READS = frozenset((ReadParts, ReadState, ListRows, ListKeys, ReadPiece, CompareRows))
 MANAGER = "m0"
-ASKS_EVERY_NS = seconds(3)
-"""How often a node asks the manager while the ring changes."""
-ASKS_AT_REST_NS = seconds(15)
+ASKS_EVERY_NS = seconds(10)
+"""How often a node asks the manager while the ring changes, or until it is answered."""
+ASKS_AT_REST_NS = seconds(60)
+"""How often it asks otherwise. A manager tells all nodes of a change by itself, so a node that asks
+at rest finds only what was lost on the way.
+"""
 
 
 class StoreSite(Site):
@@ -191,10 +194,10 @@ class NodeProcess(StoreProcess):
         """Carry out one action."""
         match action:
             case node_events.RunStep(ticket=ticket, step=step):
-                if self.disk.is_full and not isinstance(step, _READS):
-                    self.post(node_events.StepFailed(ticket))
+                if self.disk.is_full and type(step) not in _READS:
+                    self.next(node_events.StepFailed(ticket))
                 else:
-                    self.post(node_events.StepDone(ticket, *self.store.run(step)))
+                    self.next(node_events.StepDone(ticket, *self.store.run(step)))
             case node_events.TellNode(node=node, message=message):
                 self.site.network.to_address(self, self.site.slot_of(node), message)
             case node_events.AnswerClient(client=client, answer=answer):

@@ -1,6 +1,7 @@
 """The faults of a world of the store."""
 
 from abc import abstractmethod
+from itertools import product
 
 from tenure.base.instants import MICROSECOND_NS
 from tenure.protocol.topology.records import Node, Topology
@@ -174,10 +175,9 @@ class StoreStrikes(Strikes):
         if len(side) == len(slots):
             side = set(slots[: len(slots) // 2])
         self.site.tell("world", "parted", sorted(side))
-        for one in slots:
-            for other in slots:
-                if one in side and other not in side:
-                    self.network.cut(one, other, lasts_ns, both_ways=True)
+        here = [slot for slot in slots if slot in side]
+        there = [slot for slot in slots if slot not in side]
+        self.network.cut_pairs([*product(here, there), *product(there, here)], lasts_ns)
 
     def wall_clock_jumps(self) -> None:
         """Set the wall clock of one host wrong."""

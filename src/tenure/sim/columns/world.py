@@ -32,13 +32,19 @@ from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
 
 OPENED = [table_of(name, record) for name, record in TABLES.items()]
-REPAIRED_AFTER = 3
-"""The time between two rounds of repair, as a multiple of the patience."""
+REPAIRED_AFTER = 6
+"""The time between two rounds of repair, as a multiple of the patience: a minute, as real nodes
+have it. Most of what nodes do unasked is repair.
+"""
 COPY_PARTS = 4
 PIECE_BYTES = 300
 GOSSIPING = 0.2
 """The share of worlds in which nodes gossip and disks are put back, among those in which all faults
 may happen: gossip takes about as long as everything else.
+"""
+BETWEEN_LIVES = 3
+"""Where nodes gossip, faults that strike at times of their own strike so much less often: a life
+takes part only after some rounds, and where the next fault always comes before that, nobody does.
 """
 
 
@@ -55,6 +61,8 @@ class ColumnsWorld(World, RingSite):
         share = GOSSIPING if trial.faults == FAULTS.kinds else 1.0
         if self.random.random() >= share:
             self.mix.rates.pop(PUT_BACK.name, None)
+        elif PUT_BACK.name in self.mix.rates:
+            self.mix.slow_down(FAULTS, BETWEEN_LIVES, PUT_BACK)
         self._backups: dict[str, Disk] = {}
         self._put_back: set[NodeId] = set()
         lag_ns = self.random.choice((1, 4, 12)) * trial.patience_ns // 2

@@ -12,12 +12,13 @@ others strike events that happen anyway: a message, a timer, an action.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from tenure.base.instants import MILLISECOND_NS
 from tenure.errors import ConfigurationError
 from tenure.sim.kernel.scene import Scene
 
+T = TypeVar("T")
 Rate = Callable[[float], float]
 """Computes how often a fault strikes from its drawn strength, between 0 and 1."""
 
@@ -113,6 +114,12 @@ class Mix:
             if fault.name in chosen and (is_on or has_all):
                 self.rates[fault.name] = times * fault.rate(strength)
 
+    def slow_down(self, table: FaultTable, times: float, but: Fault) -> None:
+        """Have the faults that strike at times of their own strike less often, all but one."""
+        for fault in table.faults:
+            if fault.strike is not None and fault is not but and fault.name in self.rates:
+                self.rates[fault.name] /= times
+
     def __str__(self) -> str:
         return ", ".join(f"{name} {rate:.3g}" for name, rate in self.rates.items()) or "none"
 
@@ -179,6 +186,17 @@ class FaultDice:
             self.counts[fault.name] += 1
             return True
         return False
+
+    def struck(self, fault: Fault, among: Sequence[T]) -> list[T]:
+        """Those that `fault` strikes now, each for itself."""
+        rate = self.mix.rates.get(fault.name, 0.0)
+        if not self.is_on or not rate:
+            return []
+        draw = self.random.random
+        struck = [each for each in among if draw() < rate]
+        if struck:
+            self.counts[fault.name] += len(struck)
+        return struck
 
     # --- what strikes a message ---
 

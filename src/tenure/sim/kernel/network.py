@@ -6,7 +6,7 @@ that very process or nobody. A pair's messages keep their order, as on a connect
 that a fault makes stragglers or reorders.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tenure.base.instants import MILLISECOND_NS
@@ -145,11 +145,16 @@ class Network:
 
     def cut(self, one: str, other: str, real_ns: int, *, both_ways: bool) -> None:
         """Let nothing pass between two slots for a while."""
-        until = self.site.now + real_ns
-        for pair in ((one, other), (other, one)) if both_ways else ((one, other),):
-            self.cuts[pair] = max(until, self.cuts.get(pair, 0))
-            self.site.at(until, self._mend, pair)
+        self.cut_pairs([(one, other), (other, one)] if both_ways else [(one, other)], real_ns)
 
-    def _mend(self, pair: tuple[str, str]) -> None:
-        if self.cuts.get(pair, 0) <= self.site.now:  # otherwise the pair was cut again, for longer
-            self.cuts.pop(pair, None)
+    def cut_pairs(self, pairs: Sequence[tuple[str, str]], real_ns: int) -> None:
+        """Let nothing pass from the first of each pair to the second for a while."""
+        until, cuts = self.site.now + real_ns, self.cuts
+        for pair in pairs:
+            cuts[pair] = max(until, cuts.get(pair, 0))
+        self.site.at(until, self._mend, pairs)
+
+    def _mend(self, pairs: Sequence[tuple[str, str]]) -> None:
+        for pair in pairs:
+            if self.cuts.get(pair, 0) <= self.site.now:  # otherwise it was cut again, for longer
+                self.cuts.pop(pair, None)

@@ -89,6 +89,8 @@ class SimProcess:
         self._events: deque[Any] = deque()
         self._wake_at = Instant(0)
         self._timer_at: int = FAR_FUTURE
+        self._is_timed = False
+        """Whether a timer is set that is not late, if the machine wants to be woken."""
 
     @property
     def is_frozen(self) -> bool:
@@ -108,13 +110,17 @@ class SimProcess:
         self._events.append(event)
         self._go_on()
 
+    def next(self, event: Any) -> None:
+        """Give the machine an event from `perform`, which is taken when its actions are done."""
+        self._events.append(event)
+
     def _go_on(self) -> None:
         """Carry out the actions that are left, then take the events that wait, until stopped."""
         actions, events, site = self._actions, self._events, self.site
         faults, points = site.faults, self.stops_before
         while self.alive and self.thaws_at is None:
             if actions:
-                may_stop = faults.is_on and isinstance(actions[0], points)
+                may_stop = faults.is_on and type(actions[0]) in points
                 if not (may_stop and self._is_struck()):
                     self.perform(actions.popleft())
             elif events:
@@ -130,8 +136,10 @@ class SimProcess:
         self.site.on_step(self)
         self.decided_at = self.site.now
         self._actions.extend(output.actions)
-        self._wake_at = output.wake_at
-        self._set_timer()
+        wake_at = output.wake_at
+        if wake_at != self._wake_at or not self._is_timed:
+            self._wake_at = wake_at
+            self._set_timer()
 
     def _is_struck(self) -> bool:
         """Whether the process is stopped or killed before the next action."""
@@ -162,18 +170,20 @@ class SimProcess:
     # --- time ---
 
     def _set_timer(self) -> None:
+        self._is_timed = True
         if self._wake_at >= FAR_FUTURE:
             return
         at = max(self.clock.real(self._wake_at), self.site.now)
         if at < self._timer_at:
-            at += self.site.faults.lateness_of_a_timer()
-            self._timer_at = at
+            late_ns = self.site.faults.lateness_of_a_timer()
+            self._is_timed = not late_ns
+            self._timer_at = at = at + late_ns
             self.site.at(at, self._on_timer, at)
 
     def _on_timer(self, at: int) -> None:
         if at != self._timer_at or not self.alive:
             return
-        self._timer_at = FAR_FUTURE
+        self._timer_at, self._is_timed = FAR_FUTURE, False
         if self.is_frozen or self._actions:
             return  # the timer is looked at when the process goes on
         if self.now() >= self._wake_at:
