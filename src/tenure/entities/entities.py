@@ -124,9 +124,14 @@ class Entities(Generic[E]):
     def once(self, id: str) -> "RepeatableCalls[E]":  # noqa: A002  # what it is
         """Calls under your own id, as in `await rooms.once(id)["attic"].say(...)`: if any process
         has made the call before, it gets the first answer, as long as the key keeps that: the last
-        64 answers, for ten minutes. Use one id for one call of one method.
+        64 answers, for ten minutes. Use one id for one call of one method. Raises UsageError for
+        what is no text.
         """
-        return RepeatableCalls(self, xxh3_128_digest(id.encode()))
+        if not isinstance(id, str) or not id:
+            raise UsageError(
+                f"the id of a call is a text, such as that of an order, not {shown(id)}"
+            )
+        return RepeatableCalls(self, xxh3_128_digest(id.encode(errors="surrogatepass")))
 
     async def call(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
         """Make the call that `entities[key].name(...)` makes."""
@@ -149,7 +154,7 @@ class Entities(Generic[E]):
             )
         here = CallHere(method, (arguments, named))
         answer = await station.caller.call(key, name, b"", id_, here)
-        return here.value if answer is here.data else method.decode_answer(answer)
+        return here.value if answer is here.data else method.arrived(answer)
 
     def called(
         self,

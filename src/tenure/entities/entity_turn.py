@@ -6,8 +6,7 @@ Frames, alarms and calls to other entities wait here, and go out together throug
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable
 from contextvars import ContextVar
-from datetime import datetime
-from math import isfinite
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.names import shown
@@ -26,6 +25,11 @@ MOST_ALARMS = 1000
 MOST_NAME = 200
 """The most characters of an alarm's name."""
 FRAME_BYTES = 1 << 18
+CLOSE_CODES = frozenset((*range(1000, 1004), *range(1007, 1015), *range(3000, 5000)))
+"""The codes that an end of a WebSocket may send (RFC 6455, 7.4)."""
+FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+AFTER_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The seconds that a datetime in any time zone can say."""
 UNREAD: Any = object()
 NO_NAMES: set[str] = set()
 """The changes of most turns. Nothing is ever added to it."""
@@ -265,6 +269,11 @@ class EntityTurn:
     def close(self, socket: bytes, code: int) -> None:
         """See `Socket.close`."""
         self._check_exclusive("close a socket")
+        if type(code) is not int or code not in CLOSE_CODES:
+            raise UsageError(
+                f"a socket is closed with a code that may be sent: 1000 or one of 1001 to 1014 "
+                f"that has a meaning, or one of your own from 3000 to 4999; not {shown(code)}"
+            )
         self.changes.closed[socket] = code
 
 
@@ -286,12 +295,15 @@ def in_its_loop(
 
 
 def _wall_time(at: object) -> float:
+    seconds = at
     if isinstance(at, datetime):
         if at.tzinfo is None:
             raise UsageError(f"{at!r} has no time zone: write datetime.now(UTC), or add one")
-        return at.timestamp()
-    if isinstance(at, int | float) and not isinstance(at, bool) and isfinite(at):
-        return float(at)
+        seconds = at.timestamp()
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
+        if FIRST <= seconds < AFTER_LAST:
+            return float(seconds)
+        raise UsageError(f"an alarm is for a time that a datetime can say, not {shown(at)}")
     raise UsageError(
         f"an alarm is for a datetime, or for seconds as now() gives them, not {shown(at)}"
     )

@@ -52,9 +52,11 @@ class CallHere:
         self._encoded: bytes | None = None
         self.is_first = False
         """Whether nobody can have made the call before."""
-        self.taken: Taken | None = given
+        self.taken: Taken | None
         """The arguments for one attempt; the method may change them."""
-        if not method.is_plain(*given):
+        if method.is_plain(*given):
+            self.taken = method.by_name(given[0])
+        else:
             self._encoded, self.taken = method.taken(*given)
         self.data: bytes | None = None
         """The answer of the last attempt, encoded and decoded."""
@@ -93,7 +95,8 @@ class EntityMethod:
         self._only = tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY)
         self._plain = [hints.get(each.name) for each in parameters]
         self._may_be_plain = (
-            self._few == len(parameters) <= MOST_PLAIN  # none of them by name only
+            not self._only
+            and self._few == len(parameters) <= MOST_PLAIN  # none of them by name only
             and all(each in PLAIN for each in self._plain)
         )
         self._answer: Any = hints.get("return", Any)
@@ -109,7 +112,7 @@ class EntityMethod:
                 f"{name}_arguments", fields, forbid_unknown_fields=True, kw_only=True
             )
             self._decode = msgspec.msgpack.Decoder(taken).decode
-            self.decode_answer = msgspec.msgpack.Decoder(self._answer).decode
+            self._decode_answer = msgspec.msgpack.Decoder(self._answer).decode
         except TypeError as error:
             raise ConfigurationError(
                 f"{self.label} takes or returns what cannot be sent to another process: {error}"
@@ -129,6 +132,10 @@ class EntityMethod:
                 return False
         return True
 
+    def by_name(self, arguments: tuple[Any, ...]) -> Taken:
+        """All arguments, given in order, as they arrive from another process: by their names."""
+        return (), dict(zip(self._names, arguments))  # noqa: B905  # equally long
+
     def encode(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
         """Encode the arguments of a call. Raises UsageError if the method does not take them."""
         return self.taken(arguments, named)[0]
@@ -147,15 +154,23 @@ class EntityMethod:
             given.update(named)
         try:
             data = _encode(given)
-            taken = self.decode(data)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueTypeError(f"{self.label} cannot be called with that: {error}") from None
+            raise self._not_taken(error) from None
+        taken = self.decode(data)
         self._check_size(data, "arguments")
         return data, taken
 
+    def _not_taken(self, error: Exception) -> ValueTypeError:
+        return ValueTypeError(f"{self.label} cannot be called with that: {error}")
+
     def decode(self, data: bytes) -> Taken:
-        """The arguments of a call."""
-        found = self._decode(data)
+        """The arguments of a call. Raises ValueTypeError if the method does not take them: the
+        caller may have another version of the class.
+        """
+        try:
+            found = self._decode(data)
+        except (ValueError, RecursionError) as error:
+            raise self._not_taken(error) from None
         given = {}
         for name in self._names:
             value = getattr(found, name)
@@ -178,10 +193,22 @@ class EntityMethod:
         if type(value) is self._answer and self._answer in PLAIN:
             return data, value
         try:
-            return data, self.decode_answer(data)
-        except ValueError as error:
+            return data, self._decode_answer(data)
+        except (ValueError, RecursionError) as error:
             raise ValueTypeError(
                 f"{self.label} returned what it does not declare: {error}"
+            ) from None
+
+    def arrived(self, data: bytes) -> Any:  # noqa: ANN401  # whatever it returns
+        """An answer that another process has sent. Raises ValueTypeError if it is of another
+        version of the class.
+        """
+        try:
+            return self._decode_answer(data)
+        except (ValueError, RecursionError) as error:
+            raise ValueTypeError(
+                f"{self.label} was carried out by an owner with another version of "
+                f"its class, which returned what this one does not declare: {error}"
             ) from None
 
     def _check_size(self, data: bytes, what: str) -> None:

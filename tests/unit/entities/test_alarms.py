@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,6 +30,9 @@ class Clock(Entity[Rung]):
         return self.now()
 
     async def set_at(self, name: str, at: datetime) -> None:
+        self.set_alarm(name, at)
+
+    async def set_wrongly(self, name: str, at: Any) -> None:  # noqa: ANN401  # as a mistake is
         self.set_alarm(name, at)
 
     async def clear(self, name: str) -> None:
@@ -160,6 +164,11 @@ async def test_alarms_that_cannot_be_set_are_refused() -> None:
         (clocks,) = stage.members
         with pytest.raises(UsageError, match="time zone"):
             await clocks["a"].set_at("x", datetime(2026, 1, 1))  # noqa: DTZ001
+        for never in (1e300, -1e18, float("nan"), float("inf"), datetime.max.replace(tzinfo=UTC)):
+            with pytest.raises(UsageError, match="that a datetime can say"):
+                await clocks["a"].set_wrongly("x", never)
+        with pytest.raises(UsageError, match="not 'soon'"):
+            await clocks["a"].set_wrongly("x", "soon")
         with pytest.raises(UsageError, match="an alarm's name"):
             await clocks["a"].set_in("x" * 300, 1.0)
 

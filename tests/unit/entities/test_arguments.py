@@ -2,6 +2,7 @@
 the same as one to another process.
 """
 
+from functools import wraps
 from typing import Any
 
 import msgspec
@@ -17,6 +18,16 @@ class Nothing(msgspec.Struct):
     pass
 
 
+def by_name_only(method: Any) -> Any:  # noqa: ANN401  # as decorators are written
+    """A decorator that hands its arguments on by their names."""
+
+    @wraps(method)
+    async def wrapper(self: Any, **named: Any) -> Any:  # noqa: ANN401
+        return await method(self, **named)
+
+    return wrapper
+
+
 class Parrot(Entity[Nothing]):
     async def say(self, text: str, times: int, at: float, loud: bool) -> str:
         return f"{text} {times} {at} {loud}"
@@ -28,6 +39,24 @@ class Parrot(Entity[Nothing]):
     async def ask(self, text: str) -> str:
         return text
 
+    @by_name_only
+    async def wrapped(self, text: str, times: int) -> str:
+        return f"{text} {times}"
+
+    async def first(self, text: str, /) -> str:
+        return text
+
+    async def wait(self, *, seconds: float) -> float:
+        return seconds
+
+
+class OlderParrot(Entity[Nothing]):
+    async def say(self, text: str) -> int:
+        return len(text)
+
+    async def ask(self, text: str) -> int:
+        return len(text)
+
 
 SAY = EntityMethod("Parrot", "say", Parrot.say)
 TWICE = EntityMethod("Parrot", "twice", Parrot.twice)
@@ -36,9 +65,9 @@ TWICE = EntityMethod("Parrot", "twice", Parrot.twice)
 def test_plain_arguments_are_not_encoded_before_another_process_needs_them() -> None:
     given: Any = (("tea", 3, 0.5, True), {})
     here = CallHere(SAY, given)
-    assert here.taken == given
+    assert here.taken == ((), {"text": "tea", "times": 3, "at": 0.5, "loud": True})
     assert here._encoded is None
-    assert SAY.decode(here.encoded()) == ((), {"text": "tea", "times": 3, "at": 0.5, "loud": True})
+    assert SAY.decode(here.encoded()) == here.taken
 
 
 @pytest.mark.parametrize(
@@ -88,5 +117,25 @@ async def test_the_same_comes_back_here_and_from_another_process() -> None:
             assert await stage.done(member[key].say("tea", 3, 0.5, True)) == "tea 3 0.5 True"
             assert await stage.done(member[key].twice("tea")) == ["tea", "tea"]
             assert await stage.done(member[key].ask("tea")) == "tea"
+            assert await stage.done(member[key].wrapped("tea", 3)) == "tea 3"
+            assert await stage.done(member[key].wrapped(times=3, text="tea")) == "tea 3"
+            assert await stage.done(member[key].first("tea")) == "tea"
+            assert await stage.done(member[key].wait(seconds=0.5)) == 0.5
+            with pytest.raises(UsageError, match="takes 0 arguments by position"):
+                await member[key].wait(0.5)
             with pytest.raises(UsageError, match="has no method 'sing'"):
                 member[key].sing  # noqa: B018
+
+
+@pytest.mark.asyncio
+async def test_two_versions_of_a_class_say_what_one_does_not_know() -> None:
+    async with on_stage(1, kind=OlderParrot) as stage:
+        newer = await stage.enter(kind=Parrot)
+        await stage.spread()
+        key: Any = stage.key_of(stage.members[0])
+        with pytest.raises(ValueTypeError, match=r"OlderParrot\.say cannot be called .* `times`"):
+            await stage.done(newer[key].say("tea", 3, 0.5, True))
+        with pytest.raises(ValueTypeError, match=r"Parrot\.ask was carried out .* another version"):
+            await stage.done(newer[key].ask("tea"))
+        with pytest.raises(UsageError, match="OlderParrot has no method 'twice'"):
+            await stage.done(newer[key].twice("tea"))

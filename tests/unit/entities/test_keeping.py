@@ -110,3 +110,6 @@ async def test_a_call_under_an_id_is_carried_out_once_whoever_makes_it() -> None
         assert await stage.done(two.once("id")["a"].write("two")) == "one"
         assert await stage.done(one["a"].read()) == "one"
         assert await stage.done(two.once("other")["a"].write("two")) == "two"
+        for wrong in (5, b"id", "", None):
+            with pytest.raises(UsageError, match="the id of a call"):
+                one.once(wrong)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ async def again(stage: Stage, member: int, key: str, call: str, method: str = "a
     station = stage.members[member].station
     found = station.kind.method(method)
     answer = await stage.done(station.caller.call(key, method, found.encode((), {}), call.encode()))
-    value: int = found.decode_answer(answer)
+    value: int = found.arrived(answer)
     return value
 
 

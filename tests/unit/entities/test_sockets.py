@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tenure import Entity, Socket, ValueTypeError, reading
+from tenure import Entity, Socket, UsageError, ValueTypeError, reading
 from tenure.entities import edge, station
 from tenure.testing.clock import come_to_rest
 from tests.unit.entities.stage import Stage, attached, on_stage
@@ -39,6 +39,10 @@ class Room(Entity[Lines]):
 
     async def on_disconnect(self, socket: Socket[str]) -> None:
         self.broadcast(f"{socket.attachment} has left")
+
+    async def close_all(self, code: Any) -> None:  # noqa: ANN401  # as a mistake is
+        for socket in self.sockets:
+            socket.close(code)
 
     async def say(self, line: str) -> None:
         self.broadcast(line)
@@ -193,6 +197,21 @@ async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPat
         assert len(bob.received) >= 12
         ann.reads.set()
         bob.leave()
+
+
+async def test_a_code_that_no_socket_may_send_is_refused_and_closes_nothing() -> None:
+    async with on_stage(1, kind=Room) as stage:
+        (rooms,) = stage.members
+        ann, task = attached(rooms, "a", "ann")
+        await stage.until(lambda: ann.is_accepted)
+        await come_to_rest()
+        for wrong in (0, 999, 1005, 1006, 1015, 2000, 5000, True, 1000.5, "1000", None):
+            with pytest.raises(UsageError, match="a code that may be sent"):
+                await stage.done(rooms["a"].close_all(wrong))
+        assert await stage.done(rooms["a"].people()) == ["ann"]
+        await stage.done(rooms["a"].close_all(1011))
+        await stage.done(task)
+        assert ann.code == 1011
 
 
 async def test_an_attachment_that_cannot_be_sent_is_refused() -> None:

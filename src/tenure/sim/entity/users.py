@@ -98,7 +98,7 @@ class LedgerUsers:
         else:
             if is_circle or kind == "fail":
                 raise Violation("calls", f"{kind} {arguments} was answered")
-            checkers.see(key, method.decode_answer(answer), after, asked_at)
+            checkers.see(key, method.arrived(answer), after, asked_at)
 
     async def look(self, key: str) -> Shown | None:
         """Read."""
