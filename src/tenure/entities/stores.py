@@ -51,9 +51,10 @@ def store_for(url: str) -> MakeStore:
         SqliteDatabase,
     )
 
-    if isinstance(url, str) and url.startswith("sqlite:") and url != "sqlite:":
+    is_text = isinstance(url, str) and "\0" not in url
+    if is_text and url.startswith("sqlite:") and url != "sqlite:":
         database: Database = SqliteDatabase(url.removeprefix("sqlite:"))
-    elif isinstance(url, str) and url.startswith(("postgresql://", "postgres://")):
+    elif is_text and url.startswith(("postgresql://", "postgres://")):
         database = PostgresDatabase(url)
     else:
         raise ConfigurationError(

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any, ClassVar
 
+from tenure.base.names import shown
 from tenure.errors import ConfigurationError
 from tenure.fencing.database import BlockingDriver
 from tenure.fencing.postgres_fence import PsycopgDriver
@@ -130,7 +131,12 @@ class PostgresDatabase(Database):
                 "a store in PostgreSQL needs psycopg, which is not installed: "
                 "pip install 'tenure[postgres]'"
             ) from None
-        parts = psycopg.conninfo.conninfo_to_dict(url)
+        try:
+            parts = psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise ConfigurationError(
+                f"{shown(url)} is not the URL of a PostgreSQL database: {str(error).strip()}"
+            ) from None
         super().__init__(f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}")
         self.errors = psycopg.Error
         self._connect_to = psycopg.connect

@@ -109,9 +109,16 @@ async def test_a_store_of_another_pool_is_refused(store_url: str) -> None:
         await store_for(store_url)("counters", "ordered")
 
 
-@pytest.mark.parametrize("url", ["", "sqlite:", "mysql://x", 7])
+@pytest.mark.parametrize("url", ["", "sqlite:", "sqlite:\0", "mysql://x", 7])
 async def test_what_is_no_store_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="store is"):
+        store_for(url)
+
+
+@pytest.mark.parametrize("url", ["postgresql://[::bad", "postgresql://h/x?nonsense=1"])
+async def test_what_no_driver_reads_as_a_database_is_refused(url: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(ConfigurationError, match="is not the URL of a PostgreSQL database"):
         store_for(url)
 
 
