@@ -40,7 +40,7 @@ async def held(owner: Owner) -> str:
         for number in range(1000):
             if owner.check(f"{os.getpid()}-{number}"):
                 return f"{os.getpid()}-{number}"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # many poll on few cores
 
 
 if __name__ == "__main__":

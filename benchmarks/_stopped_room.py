@@ -124,7 +124,7 @@ async def held(rooms: Entities[Room]) -> str:
             key = f"{os.getpid()}-{number}"
             if rooms.station.owner.check(key):
                 return key
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # many poll on few cores
 
 
 if __name__ == "__main__":
