@@ -98,7 +98,7 @@ class Caller:
 
     async def _anywhere(self, call: EntityCall, here: CallHere | None) -> bytes:
         came: Attempted | None = None
-        found = self._host.found(call.key)
+        found = self._host.guards.found(call.key)
         if found[1] is not None:
             try:
                 return await self._host.perform(call, here, found)

@@ -152,7 +152,7 @@ class Entities(Generic[E]):
                 f"{method.label} is not a coroutine function, and would block the event loop: use "
                 f"`async def {name}`. In threads, with `with Entities(...)`, it may be a plain one"
             )
-        here = CallHere(method, (arguments, named))
+        here = CallHere(method, arguments, named)
         answer = await station.caller.call(key, name, b"", id_, here)
         return here.value if answer is here.data else method.arrived(answer)
 

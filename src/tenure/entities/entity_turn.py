@@ -46,6 +46,7 @@ class EntityTurn:
         "gate",
         "guard",
         "is_begun",
+        "is_first",
         "is_forgetting",
         "is_over",
         "is_reading",
@@ -67,6 +68,7 @@ class EntityTurn:
         guard: GuardedBody,
         call: EntityCall,
         is_repeat: bool = False,  # noqa: FBT001, FBT002  # by position, which costs less
+        is_first: bool = False,  # noqa: FBT001, FBT002
         *,
         is_reading: bool = False,
     ) -> None:
@@ -80,6 +82,8 @@ class EntityTurn:
         self.keeps_answer = bool(call.id)
         self.is_begun = is_repeat
         """Whether the envelope knows of the call already."""
+        self.is_first = is_first
+        """Whether nobody but its caller in this process, which gets the answer, knows its id."""
         self.is_over = False
         self._copy: Any = UNREAD
         """The copy of the state, for a reading."""
@@ -136,10 +140,11 @@ class EntityTurn:
                 self._seen = self.live.envelope
                 self._copy = self.live.decoded()
             return self._copy
+        live = self.live
+        if live.state is UNREAD:
+            live.state = live.decoded()
         self.is_touched = True
-        if self.live.state is UNREAD:
-            self.live.state = self.live.decoded()
-        return self.live.state
+        return live.state
 
     def assign(self, value: Any) -> None:  # noqa: ANN401
         """See `Entity.state`."""

@@ -68,7 +68,7 @@ class EntityGate:
             state = self._kind.encode(live.key, turn.live.state)
         is_changed = bool(changes) or state != before.state
         kept = None
-        if turn.keeps_answer and (answer is not None or is_changed):
+        if turn.keeps_answer and (is_changed if answer is None else self._may_be_asked(turn)):
             kept = turn.call.id, KeptAnswer(self.wall(), answer), turn.is_begun
             turn.is_begun = True
         if is_changed or kept is not None:
@@ -84,6 +84,13 @@ class EntityGate:
                 self.arm(live.key, new.next_alarm())
         elif not turn.guard.has_lasted():
             raise self._lost(turn)
+
+    def _may_be_asked(self, turn: EntityTurn) -> bool:
+        """Whether the call may be repeated once its answer is kept. A caller in this process gets
+        the answer in the same step, and nobody else knows the id; only a store may have kept it,
+        and the caller heard nothing.
+        """
+        return not turn.is_first or turn.is_begun or self.store is not None
 
     async def _save(self, store: EntityStore, turn: EntityTurn, new: Envelope) -> None:
         if not turn.guard.has_lasted():

@@ -44,20 +44,20 @@ class CallHere:
     here.
     """
 
-    __slots__ = ("_encoded", "_given", "_method", "data", "is_first", "taken", "value")
+    __slots__ = ("_encoded", "_given", "data", "is_first", "method", "taken", "value")
 
-    def __init__(self, method: "EntityMethod", given: Taken) -> None:
-        self._method = method
-        self._given = given
+    def __init__(
+        self, method: "EntityMethod", arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        self.method = method
+        self._given = arguments, named
         self._encoded: bytes | None = None
         self.is_first = False
         """Whether nobody can have made the call before."""
-        self.taken: Taken | None
+        self.taken = method.plain(arguments, named)
         """The arguments for one attempt; the method may change them."""
-        if method.is_plain(*given):
-            self.taken = method.by_name(given[0])
-        else:
-            self._encoded, self.taken = method.taken(*given)
+        if self.taken is None:
+            self._encoded, self.taken = method.taken(arguments, named)
         self.data: bytes | None = None
         """The answer of the last attempt, encoded and decoded."""
         self.value: Any = None
@@ -65,7 +65,7 @@ class CallHere:
     def encoded(self) -> bytes:
         """The arguments, for another process."""
         if self._encoded is None:
-            self._encoded = self._method.encode(*self._given)
+            self._encoded = self.method.encode(*self._given)
         return self._encoded
 
 
@@ -118,23 +118,21 @@ class EntityMethod:
                 f"{self.label} takes or returns what cannot be sent to another process: {error}"
             ) from None
 
-    def is_plain(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-        """Whether these are all arguments, in order, and would arrive as they are."""
-        if not self._may_be_plain or named or len(arguments) != len(self._plain):
-            return False
+    def plain(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Taken | None:
+        """These arguments by their names, as they arrive from another process, if they are all, in
+        order, and of plain types; otherwise None.
+        """
+        if named or not self._may_be_plain or len(arguments) != len(self._plain):
+            return None
         for value, kind in zip(arguments, self._plain):  # noqa: B905  # equally long
             if type(value) is not kind:
-                return False
+                return None
             if kind is str:
                 if len(value) > PLAIN_CHARACTERS or not value.isascii():
-                    return False
+                    return None
             elif kind is int and not -PLAIN_INT <= value < PLAIN_INT:
-                return False
-        return True
-
-    def by_name(self, arguments: tuple[Any, ...]) -> Taken:
-        """All arguments, given in order, as they arrive from another process: by their names."""
-        return (), dict(zip(self._names, arguments))  # noqa: B905  # equally long
+                return None
+        return (), dict(zip(self._names, arguments))  # noqa: B905
 
     def encode(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
         """Encode the arguments of a call. Raises UsageError if the method does not take them."""

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from tenure.client.guard import Found, Guard, GuardedBody, Guards
@@ -51,8 +51,9 @@ class EntityHost:
         self._turns = EqualLimits[EntityCall](self._loop, settings.turn)
         self._readings = EqualLimits[EntityCall](self._loop, settings.turn)
 
-    @property
-    def _guards(self) -> Guards:
+    @cached_property
+    def guards(self) -> Guards:
+        """The guards of the owner, once there is one."""
         return self.gate.envelopes.guards
 
     def __len__(self) -> int:
@@ -60,26 +61,25 @@ class EntityHost:
 
     # --- calls ---
 
-    def found(self, key: str | int) -> Found:
-        """See `Guards.found`."""
-        return self._guards.found(key)
-
     def perform(
         self, call: EntityCall, here: CallHere | None = None, found: Found | None = None
     ) -> Coroutine[Any, Any, bytes]:
         """Carry out a request for a key: a call, or something about a socket. Raises NotOwner if
         the key is not held; then nothing was begun.
         """
-        of_socket = TURNS.get(call.method)
-        if of_socket is not None:
-            return self.take_turn(call, of_socket, found)
-        if call.method == RESUME:
-            return self.read(call, resumed)
-        method = self.kind.method(call.method)
+        if here is not None:
+            method, is_first = here.method, here.is_first
+        else:
+            of_socket = TURNS.get(call.method)
+            if of_socket is not None:
+                return self.take_turn(call, of_socket, found)
+            if call.method == RESUME:
+                return self.read(call, resumed)
+            method, is_first = self.kind.method(call.method), False
         body = partial(self._invoke, method, here)
         if method.is_reading:
             return self.read(call, body)
-        return self.take_turn(call, body, found, here is not None and here.is_first)
+        return self.take_turn(call, body, found, is_first)
 
     async def _invoke(self, method: EntityMethod, here: CallHere | None, turn: EntityTurn) -> bytes:
         taken = None
@@ -123,7 +123,7 @@ class EntityHost:
             if step is WAIT:
                 await self._wait(live, call)
                 found = None
-            guard = GuardedBody(self._guards, call.key, finish=True)
+            guard = GuardedBody(self.guards, call.key, finish=True)
             lease = guard.begin(asyncio.current_task(self._loop), found)
             try:
                 if not live.is_active(lease):
@@ -132,7 +132,8 @@ class EntityHost:
                 if kept is not None and kept.data is not None:
                     answer = kept.data
                 else:
-                    turn = EntityTurn(self.gate, live, lease, guard, call, kept is not None)
+                    is_repeat = kept is not None
+                    turn = EntityTurn(self.gate, live, lease, guard, call, is_repeat, is_first)
                     answer = await self._in_turn(turn, body)
             except BaseException as error:
                 guard.leave(error, has_lasted=True)
@@ -201,7 +202,7 @@ class EntityHost:
 
     async def read(self, call: EntityCall, body: Body) -> bytes:
         """Run `body` beside the turns, on the state that was kept last."""
-        guard = Guard(self._guards, call.key)
+        guard = Guard(self.guards, call.key)
         async with guard as lease:
             live = self._live.get(call.key)
             if live is None or not live.is_active(lease):
@@ -242,7 +243,7 @@ class EntityHost:
             call = EntityCall(live.key, b"", ACTIVATION, b"")
             await self._in_turn(EntityTurn(self.gate, live, lease, guard, call), _on_activate)
         if not guard.has_lasted():
-            raise self._guards.lease_lost(live.key, lease)
+            raise self.guards.lease_lost(live.key, lease)
         live.activated(lease)
         self.gate.arm(live.key, live.envelope.next_alarm())
 

@@ -63,8 +63,7 @@ TWICE = EntityMethod("Parrot", "twice", Parrot.twice)
 
 
 def test_plain_arguments_are_not_encoded_before_another_process_needs_them() -> None:
-    given: Any = (("tea", 3, 0.5, True), {})
-    here = CallHere(SAY, given)
+    here = CallHere(SAY, ("tea", 3, 0.5, True), {})
     assert here.taken == ((), {"text": "tea", "times": 3, "at": 0.5, "loud": True})
     assert here._encoded is None
     assert SAY.decode(here.encoded()) == here.taken
@@ -81,7 +80,7 @@ def test_plain_arguments_are_not_encoded_before_another_process_needs_them() -> 
     ids=["not ascii", "long", "large", "an int for a float"],
 )
 def test_what_may_not_arrive_as_it_is_goes_through_its_bytes(arguments: Any) -> None:  # noqa: ANN401
-    here = CallHere(SAY, (arguments, {}))
+    here = CallHere(SAY, arguments, {})
     assert here._encoded == here.encoded()
     assert here.taken == SAY.decode(here.encoded())
 
@@ -99,14 +98,14 @@ def test_what_may_not_arrive_as_it_is_goes_through_its_bytes(arguments: Any) -> 
 )
 def test_what_is_not_of_the_declared_types_is_refused_as_it_is_elsewhere(arguments: Any) -> None:  # noqa: ANN401
     with pytest.raises(ValueTypeError):
-        CallHere(SAY, (arguments, {}))
+        CallHere(SAY, arguments, {})
 
 
 def test_arguments_by_name_or_left_out_arrive_with_their_names() -> None:
-    assert CallHere(TWICE, (("tea",), {})).taken == ((), {"text": "tea"})
-    assert CallHere(TWICE, ((), {"text": "tea"})).taken == ((), {"text": "tea"})
+    assert CallHere(TWICE, ("tea",), {}).taken == ((), {"text": "tea"})
+    assert CallHere(TWICE, (), {"text": "tea"}).taken == ((), {"text": "tea"})
     with pytest.raises(UsageError):
-        CallHere(TWICE, (("tea", 1, 2), {}))
+        CallHere(TWICE, ("tea", 1, 2), {})
 
 
 @pytest.mark.asyncio

@@ -1,6 +1,7 @@
 """A repeat gets the first answer, also from the next owner; a call that was cut knows it."""
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -92,3 +93,29 @@ async def test_a_repeat_of_a_call_that_still_runs_waits_for_its_answer() -> None
         await stage.members[0]["a"].release()
         assert await both[0] == await both[1]
         assert await stage.members[0]["a"].value() == 11
+
+
+def kept_of(stage: Stage, key: str) -> list[bytes | None]:
+    """The answers that the owner of the key keeps."""
+    owner = stage.owner_of(key)
+    assert owner is not None
+    groups = owner.station.host._live[key].envelope.answers
+    return [it.data for group in groups for it in group.values()]
+
+
+async def test_an_answer_is_kept_only_where_somebody_may_ask_for_it_again(tmp_path: Path) -> None:
+    async with on_stage(2) as stage:
+        here, elsewhere = stage.members
+        key = stage.key_of(here)
+        assert await here[key].add() == 1
+        assert kept_of(stage, key) == [], "the caller has it, and nobody else knows its id"
+        assert await stage.done(elsewhere[key].add()) == 2
+        assert len(kept_of(stage, key)) == 1, "the answer may be lost on its way"
+        assert await here.once("mine")[key].add() == 3
+        assert len(kept_of(stage, key)) == 2, "others may have the id"
+        with pytest.raises(LookupError):
+            await here[key].commit_and_fail(1)
+        assert kept_of(stage, key)[2:] == [None], "it is a repeat, should it come again"
+    async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        assert await stage.done(stage.members[0]["a"].add()) == 1
+        assert len(kept_of(stage, "a")) == 1, "the store may have kept it, and said nothing"
