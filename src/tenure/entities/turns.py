@@ -147,20 +147,23 @@ class EntityHost:
     async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
         before = CURRENT.get()
         CURRENT.set(turn)
-        limit = self._turns.begin(turn.call)
+        limits = self._readings if turn.is_reading else self._turns
+        limit = limits.begin(turn.call)
         try:
             with limit:
                 answer = await body(turn)
-            await self.gate.keep(turn, answer)
+            if not turn.is_reading:
+                await self.gate.keep(turn, answer)
         except BaseException as error:
-            turn.roll_back()
+            if not turn.is_reading:
+                turn.roll_back()
             if isinstance(error, TimeoutError):
                 raise self._too_long(turn.call, limit, error) from error
             raise
         finally:
             turn.is_over = True
             CURRENT.set(before)
-            self._turns.end(limit)
+            limits.end(limit)
         return answer
 
     def _too_long(
@@ -210,18 +213,9 @@ class EntityHost:
                 live = self._live[call.key]
             live.readings += 1
             turn = EntityTurn(self.gate, live, lease, guard, call, is_reading=True)
-            before = CURRENT.get()
-            CURRENT.set(turn)
-            limit = self._readings.begin(call)
             try:
-                with limit:
-                    return await body(turn)
-            except TimeoutError as error:
-                raise self._too_long(call, limit, error) from error
+                return await self._in_turn(turn, body)
             finally:
-                self._readings.end(limit)
-                turn.is_over = True
-                CURRENT.set(before)
                 live.readings -= 1
                 live.used_at = self._loop.time()
 
