@@ -54,6 +54,10 @@ LISTEN = "127.0.0.1:7500"
 ENTER_SECONDS = 15.0
 AGAIN_SECONDS = 1.0
 """How long to wait before the memory is written again after a failure."""
+MOST_NUMBER = (1 << 62) - 1
+"""The highest number that a store may have seen; later servers need higher ones."""
+MOST_REFUSALS = 10
+"""How many numbers a store may refuse: it has refused one if the memory was put back."""
 TELL_SECONDS = 1.0
 """How long a call for the report waits for the server's thread."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -73,6 +77,7 @@ class CacheServerEngine:
         self._server = server
         self._environment = environment
         self._memory = None if server.memory is None else MemoryFile(server.memory)
+        self._refusals = 0
         self._closed = asyncio.Event()
         self._door = environment.door(PATH)
         self.url = ""
@@ -181,10 +186,17 @@ class CacheServerEngine:
             seen: Any = fence(number)
             if inspect.isawaitable(seen):
                 seen = await seen
-            if not isinstance(seen, int):
+            if type(seen) is not int or not 0 <= seen <= MOST_NUMBER:
                 raise ConfigurationError(
-                    f"fence returned {seen!r}; it must return the highest number that the store "
-                    "had seen before, or 0"
+                    f"fence returned {shown(seen)}; it must return the highest number that the "
+                    "store had seen before, or 0"
+                )
+            self._refusals += seen >= number
+            if self._refusals > MOST_REFUSALS:
+                raise ConfigurationError(
+                    f"fence({number}) returned {seen}, and so each time: it must return the "
+                    "highest number that the store had seen before the call. Or another server of "
+                    "this volume starts at the same time"
                 )
             return seen
 

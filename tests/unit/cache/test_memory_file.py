@@ -300,6 +300,10 @@ class Fence:
     [
         (lambda number: 1 // (number - 1), "ZeroDivisionError"),
         (lambda number: None if number else 0, "fence returned None; it must return the highest"),
+        (lambda _: True, "fence returned True; it must return the highest"),
+        (lambda _: -1, "fence returned -1; it must return the highest"),
+        (lambda _: 1 << 62, f"fence returned {1 << 62}; it must return the highest"),
+        (lambda number: number, r"fence\(11\) returned 11, and so each time"),
     ],
 )
 async def test_a_store_that_cannot_be_fenced_is_not_served(
