@@ -12,6 +12,7 @@ import msgspec
 from tenure.base.instants import SECOND_NS, Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.machine import Output
+from tenure.base.noted import Noted, NotedKind
 from tenure.base.ranges import WHOLE
 from tenure.protocol.volume.client import CacheMachine
 from tenure.protocol.volume.client_events import (
@@ -112,6 +113,8 @@ class Stage:
         self.caches: dict[str, CacheMachine] = {}
         self.entries: dict[str, Entries] = {}
         self.answers: dict[str, list[TellReaders | TellWriter]] = {}
+        self.noted: list[NotedKind] = []
+        """What clients have noted."""
         self.server = self.start(config)
         for name in clients:
             self.add(name)
@@ -214,6 +217,8 @@ class Stage:
                     self.entries[name].perform(action)
                 case TellReaders() | TellWriter():
                     self.answers[name].append(action)
+                case Noted(kind=kind):
+                    self.noted.append(kind)
         self.caches[name].invariants()
 
     # --- what machines have ---
