@@ -4,7 +4,7 @@ import msgspec
 
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.volume.client_events import AskWhetherUsed, Evicted, ServerSaid
-from tenure.protocol.volume.messages import Fetched, Renewed
+from tenure.protocol.volume.messages import Fetched, Invalidate, Item, Renewed
 from tenure.protocol.volume.noted import CacheKind
 from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
 
@@ -138,3 +138,29 @@ def test_an_answer_without_a_lease_does_not_change_how_often_it_asks() -> None:
         if stage.now("a") > Instant(1010 * seconds(1)):
             break
     assert asked <= 8
+
+
+def test_what_is_withdrawn_is_what_the_range_has() -> None:
+    """Entries of other ranges, of other servers, and those that are newer stay live (V12)."""
+    stage = held("a")
+    stage.read("a", L)
+    cache = stage.caches["a"]
+    contact = cache.contacts["s"]
+    newer = stage.as_of("a").count + 1
+
+    def withdraw(start: bytes, end: bytes | None, count: int, reader: int) -> list[bytes | None]:
+        """What is hit after a range was withdrawn."""
+        item = Item(item=9, key=start, number=9, count=count, withdrawn=True, end=end)
+        message = Invalidate(epoch=contact.epoch, reader=reader, items=(item,))
+        stage.tell_cache("a", ServerSaid("s", message))
+        return [stage.hit("a", key) for key in (K, L)]
+
+    assert withdraw(b"x", None, newer, contact.reader) == [b"old", b"old"]
+    other = cache.contact("t")
+    other.reader = cache.entries[K].reader = contact.reader + 1
+    assert withdraw(K, L, newer, contact.reader) == [b"old", b"old"], "another server gave it"
+    cache.entries[K].reader = contact.reader
+    assert withdraw(K, L, newer, contact.reader) == [None, b"old"]
+    cache.entries[L].as_of = msgspec.structs.replace(cache.entries[L].as_of, number=9, count=9)
+    assert withdraw(b"", None, 9, contact.reader) == [None, b"old"], "it is newer than that"
+    assert withdraw(b"", None, 10, contact.reader) == [None, None]
