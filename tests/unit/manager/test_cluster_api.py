@@ -83,6 +83,7 @@ async def test_a_cluster_forms_grows_and_says_what_runs(asker: Asker) -> None:
     status, refused = await asker.post("/v1/clusters/chat/remove", node="a")
     assert status == 409
     assert "one change at a time: c is being added" in refused["error"]
+    assert refused["error"].endswith("and is filling, and waits for c: 0 of 0 bytes")
     for _ in range(4):
         for node in (third, *nodes):
             await node.ask()

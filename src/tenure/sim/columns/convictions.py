@@ -45,16 +45,18 @@ class Convictions:
         """Find out who is silent for whom: few are, so the others are not looked at."""
         self._nodes = nodes = {node.slot: node for node in self._site.nodes()}
         silent = [slot for slot, node in nodes.items() if not node.alive or node.is_frozen]
-        pairs = {(slot, by) for slot in silent for by in nodes if by != slot}
-        pairs.update(
-            (slot, by) for slot, by in self._site.network.cuts if slot in nodes and by in nodes
-        )
-        since, now = self._silent_since, self._site.now
-        self._silent_since = {pair: since.get(pair, now) for pair in pairs}
+        pairs = [(slot, by) for slot in silent for by in nodes if by != slot]
+        for pair in self._site.network.cuts:
+            slot, by = pair
+            if slot in nodes and by in nodes:
+                pairs.append(pair)
+        before, now = self._silent_since, self._site.now
+        self._silent_since = since = dict.fromkeys(pairs, now)
         self._convicted = {}
-        for (slot, by), at in self._silent_since.items():
+        for pair in since.keys() & before.keys():
+            at = since[pair] = before[pair]
             if now - at >= CONVICTED_AFTER_NS:
-                self._convicted.setdefault(by, []).append(slot)
+                self._convicted.setdefault(pair[1], []).append(pair[0])
 
     def _tell(self, process: NodeProcess, lost: set[NodeId]) -> None:
         down = self._down_for(process, lost)

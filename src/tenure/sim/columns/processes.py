@@ -69,9 +69,9 @@ class StoreSite(Site):
     def members(self) -> "Sequence[NodeProcess]":
         """The nodes of the ring, as clients know it."""
 
+    @abstractmethod
     def nodes(self) -> "list[NodeProcess]":
-        """The nodes."""
-        return [each for each in self.slots.values() if isinstance(each, NodeProcess)]
+        """The nodes: the present life of each."""
 
     def clients(self) -> Sequence[SimProcess]:
         """The processes that read and write."""

@@ -75,6 +75,7 @@ class ColumnsWorld(World, RingSite):
         self.network.places = self.places
         first = self.places.first_topology(TABLES)
         self.journal: list[AnyClusterRecord] = [TopologySet(first)]
+        self._nodes: dict[str, NodeProcess] = {}
         self._slots: dict[NodeId, str] = {}
         self.disks: dict[str, Disk] = {}
         for node in first.nodes:
@@ -105,6 +106,10 @@ class ColumnsWorld(World, RingSite):
     def slot_of(self, node: NodeId) -> str:
         """The slot of a node."""
         return self._slots[node]
+
+    def nodes(self) -> list[NodeProcess]:
+        """See `StoreSite`."""
+        return list(self._nodes.values())
 
     def members(self) -> list[NodeProcess]:
         """The nodes of the ring, as the manager has decided it."""
@@ -233,6 +238,8 @@ class ColumnsWorld(World, RingSite):
         if former is not None:
             del self.present[former.uid]
         self.present[process.uid] = process
+        if isinstance(process, NodeProcess):
+            self._nodes[process.slot] = process
         super().put(process)
 
     def on_started(self, process: SimProcess) -> None:
