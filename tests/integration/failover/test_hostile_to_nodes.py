@@ -19,19 +19,22 @@ import pytest
 from tenure import open_store
 from tenure.columns.backends.cluster import STORE_ROLE
 from tenure.columns.node.node_service import wall_us
+from tenure.columns.store import ColumnStore
 from tenure.transport.datagram import DatagramSeal
 from tenure.wire.columns import encode_store
 from tenure.wire.gossip import encode_gossip
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
-from tests.integration.columns.node_processes import NodeProcesses
-from tests.integration.failover.test_store_faults import VALUE, three
+from tests.integration.columns.node_processes import NodeProcesses, processes
+from tests.integration.failover.test_store_faults import SETTINGS, VALUE
 from tests.sessions import client_session
-from tests.unit.columns.node.ringed import SECRET
+from tests.unit.columns.node.ringed import SECRET, form_ring, settings_of
 from tests.unit.wire.test_columns import GOSSIP, TO_STORE
 from tests.versions.store_node import MAIL
 
 pytestmark = pytest.mark.asyncio
 SECONDS = float(os.environ.get("HOSTILE_SECONDS", "4"))
+PATIENT = {**SETTINGS, "patience_seconds": 30.0}
+"""The strangers and the nodes share this host, which may be busy."""
 STRANGER = 4711
 CLUSTER = int.from_bytes(b"mail".ljust(8), "big")
 GROWN_BYTES = 300 << 20
@@ -125,26 +128,35 @@ def resident_bytes(ring: NodeProcesses) -> list[int]:
     return [int(each.split()[1]) * os.sysconf("SC_PAGE_SIZE") for each in pages]
 
 
+async def rows_until(store: ColumnStore, done: asyncio.Task[None], seed: int) -> int:
+    """Write rows and read each, until it is done; how many there are."""
+    rows = 0
+    while not done.done():
+        row = f"row-{rows}"
+        await store.insert(MAIL, row, {"profile": {"name": VALUE}})
+        found = await store.get(MAIL, row, "profile", "name")
+        assert found is not None, (seed, row)
+        assert found.value == VALUE, (seed, row)
+        rows += 1
+    return rows
+
+
 async def test_strangers_hinder_no_request_and_end_no_node(tmp_path: Path) -> None:
     seed = int(os.environ.get("HOSTILE_SEED") or Random().getrandbits(32))
-    async with three(tmp_path) as ring, open_store(ring.url(0, 1, 2), MAIL) as store:
+    nodes = settings_of(tmp_path)
+    form_ring(nodes, MAIL)
+    async with processes(nodes, PATIENT) as ring:
+        await ring.start(0, 1, 2)
         before = resident_bytes(ring)
-        strangers = Strangers([node.port for node in ring.nodes], seed)
-        rows = 0
-        async with client_session() as session:
-            throwing = asyncio.create_task(strangers.throw(session))
-            while not throwing.done():
-                row = f"row-{rows}"
-                await store.insert(MAIL, row, {"profile": {"name": VALUE}})
-                found = await store.get(MAIL, row, "profile", "name")
-                assert found is not None, (seed, row)
-                assert found.value == VALUE, (seed, row)
-                rows += 1
-            await throwing
-        print(f"seed {seed}: {strangers.thrown} throws, {rows} rows")
+        strangers = Strangers([node.port for node in nodes], seed)
+        async with open_store(ring.url(0, 1, 2), MAIL) as store:
+            async with client_session() as session, asyncio.TaskGroup() as group:
+                throwing = group.create_task(strangers.throw(session))
+                rows = await rows_until(store, throwing, seed)
+            for number in range(rows):
+                assert await store.get(MAIL, f"row-{number}", "profile", "name"), (seed, number)
         ended = [each.returncode for each in ring.running.values()]
         assert ended == [None] * 3, (seed, ended)
         grown = [now - then for now, then in zip(resident_bytes(ring), before, strict=True)]
         assert max(grown) < GROWN_BYTES, (seed, grown)
-        for number in range(rows):
-            assert await store.get(MAIL, f"row-{number}", "profile", "name"), (seed, number)
+        print(f"seed {seed}: {strangers.thrown} throws, {rows} rows")
