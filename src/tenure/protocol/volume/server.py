@@ -195,7 +195,7 @@ class VolumeServer:
     def _stop(self, now: Instant) -> None:
         if self.context.opening.phase in ("stopping", "stopped"):
             return
-        if not self.config.alone or self.context.opening.phase != "open":
+        if self.context.opening.phase != "open":  # as at an owner, always
             self.context.opening.phase = "stopped"
             self.context.act(VolumeClosed())
             return

@@ -138,6 +138,7 @@ def test_a_write_of_a_client_whose_range_goes_meanwhile_gives_no_lease() -> None
     done = stage.carry("WriteDone")
     assert isinstance(done, WriteDone)
     assert done.lease_ns == 0
+    assert done.version == (0, 0), "it is as of nothing that is served here"
     assert stage.hit("a") is None
     assert drained(stage) == [LEFT]
 
