@@ -133,10 +133,6 @@ class Entities(Generic[E]):
             )
         return RepeatableCalls(self, xxh3_128_digest(id.encode(errors="surrogatepass")))
 
-    async def call(self, key: str | int, name: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-        """Make the call that `entities[key].name(...)` makes."""
-        return await self._call(key, name, b"", arguments, named)
-
     async def _call(
         self,
         key: str | int,
