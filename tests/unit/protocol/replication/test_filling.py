@@ -10,7 +10,7 @@ from tenure.protocol.replication import messages as m
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.copying import split
 from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.node_events import NodeTold, TopologyLearned
+from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.steps import (
     ApplyMutation,
     RaisePromised,
@@ -92,6 +92,32 @@ def test_pieces_come_from_several_replicas() -> None:
     stage.wait(0.01)
     asked = {each.receiver for each in stage.messages if isinstance(each.body, m.AskPiece)}
     assert len(asked) >= 2
+
+
+def rounds_from(*sources: int) -> int:
+    """How long a copy takes if each of these sends a piece in a round, and no other is up."""
+    stage = Filled()
+    joining = stage.nodes[JOINS]
+    joining.post(Convicted(tuple({1, 2, 3} - {*sources})))
+    stage.learn(filling(stage.topology, 2))
+    for number in range(500):
+        if joining.through == 2:
+            return number
+        for source in sources:
+            asked = next((each for each in stage.messages if each.receiver == source), None)
+            if asked is not None:
+                stage.messages.remove(asked)
+                stage.nodes[source].post(NodeTold(asked))
+        stage.deliver(JOINS)
+        stage.wait(0.01)
+    raise AssertionError(f"nothing is copied from {sources}")
+
+
+def test_a_copy_from_two_replicas_takes_half_as_long_and_from_three_still_less() -> None:
+    one, two, three = rounds_from(1), rounds_from(1, 2), rounds_from(1, 2, 3)
+    assert one > 20, one
+    assert two <= 0.55 * one, (one, two)
+    assert three <= 0.45 * one, (one, three)
 
 
 def test_a_copy_that_was_killed_goes_on_with_what_was_under_way() -> None:
