@@ -58,6 +58,7 @@ SIDE_BY_SIDE = (
 """Experiments that mostly wait, or count what a process uses: the quick form runs some of them at
 once. What takes the time of an operation is run alone."""
 AT_ONCE = 3
+OPTIONS = {"restarts": ("minutes", "pace"), "at_rest": ("seconds",), "scale": ("seconds",)}
 Tell = Callable[[str], None]
 
 
@@ -89,6 +90,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="of each kind of `restarts`: the paper's 32")
     pace = "minutes that `restarts` would take for all of a kind, if it stops after --minutes"
     parser.add_argument("--pace", type=float, help=pace)
+    parser.add_argument("--seconds", type=float, help="of each of `at_rest` and `scale`")
     said = parser.parse_args()
     names = said.only
     results = Results(order=ORDER)
@@ -132,7 +134,7 @@ def main() -> int:
                     if not console.is_terminal:
                         say(f"   {name}: {what}")
 
-                asked = {"minutes": said.minutes, "pace": said.pace} if name == "restarts" else {}
+                asked = {option: getattr(said, option) for option in OPTIONS.get(name, ())}
                 options = {option: value for option, value in asked.items() if value}
                 keep(name, partial(run, name, tell, options))
         bar.update(task, description=", ".join(together))

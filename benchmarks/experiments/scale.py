@@ -68,32 +68,34 @@ async def fail(
     return died
 
 
-async def measure(manager: ManagerProcess, nodes: int, tell: Callable[[str], None]) -> Size:
+async def measure(
+    manager: ManagerProcess, nodes: int, seconds: float, tell: Callable[[str], None]
+) -> Size:
     """Measure with a new manager."""
     timing, urls, seen = PRESETS[PRESET], [manager.url], Seen()
     tell(f"{nodes:,} nodes come")
     async with clients(urls, timing, nodes // 5, nodes - nodes // 5, seen) as (owners, lookups):
         await asyncio.sleep(sized(5, 1))
         tell(f"{nodes:,} nodes at rest")
-        async with watched(manager) as quiet:
-            await asyncio.sleep(SECONDS)
+        async with watched(manager, seconds) as quiet:
+            await asyncio.sleep(seconds)
         tell(f"{nodes:,} nodes that fail")
-        async with watched(manager) as failing:
+        async with watched(manager, seconds) as failing:
             died = await fail(
                 owners,
                 lookups,
                 lambda: LiveOwner(urls, timing, seen),
                 lambda: LiveLookup(urls, timing, seen),
-                SECONDS,
+                seconds,
             )
     return Size(nodes, quiet, failing, died, memory_of(manager.pid))
 
 
 @asynccontextmanager
-async def watched(manager: ManagerProcess) -> AsyncIterator[Watched]:
-    """Watch from here to the end of this."""
+async def watched(manager: ManagerProcess, seconds: float) -> AsyncIterator[Watched]:
+    """Watch from here to the end of this, which takes so long."""
     load = Watched(manager.cpu_seconds, port_of(manager.url))
-    async with watching([load], SECONDS / 10):
+    async with watching([load], seconds / 10):
         yield load
 
 
@@ -103,20 +105,20 @@ def memory_of(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1000
 
 
-def run(tell: Callable[[str], None], nodes: Sequence[int] = NODES) -> Section:
+def run(tell: Callable[[str], None], seconds: float = SECONDS) -> Section:
     """The table, and both figures."""
     allow_many_files()
     sizes = []
-    for each in nodes:
+    for each in NODES:
         with running_manager("--preset", PRESET, log_level="error") as manager:
-            sizes.append(run_packed(measure(manager, each, tell)))
+            sizes.append(run_packed(measure(manager, each, seconds, tell)))
     cpu = sizes[-1].quiet.mean.cpu
     bound = Promise(
         f"{sizes[-1].nodes:,} nodes at rest", f"{cpu:.1%}", f"{CPU_BOUND:.0%}", cpu <= CPU_BOUND
     )
     return Section(
         title="The manager against the number of nodes",
-        text=prose(TEXT.format(preset=PRESET, seconds=SECONDS)),
+        text=prose(TEXT.format(preset=PRESET, seconds=seconds)),
         tables=[table(sizes)],
         pictures=pictures(sizes),
         promises=[bound],
