@@ -324,7 +324,11 @@ def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
         f"Sec-WebSocket-Accept: {accepted.decode()}\r\n{chosen}\r\n"
     )
-    transport.write(head.encode())
+    try:
+        transport.write(head.encode())
+    except RuntimeError as error:  # uvloop: the handle is closed, and `is_closing` does not say so
+        request.protocol.force_close()  # otherwise aiohttp writes to it, too, and logs two stacks
+        raise ConnectionError("the client has gone") from error
     return transport
 
 

@@ -5,11 +5,14 @@ import gc
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.test_utils import make_mocked_request
 
 from tenure.base.instants import Instant, seconds
 from tenure.transport import accepted_socket
@@ -202,6 +205,23 @@ async def test_whoever_is_silent_is_asked_and_then_let_go() -> None:
             socket.is_there(Instant(socket.heard_at + seconds(after)), seconds(10))
             assert socket.transport.is_closing() is ends
         assert await heard(reader) == (PING, b"")
+
+
+async def test_whoever_is_gone_although_its_transport_does_not_say_so_is_gone() -> None:
+    """The loop may refuse to write to a handle that it has closed. A server that let this pass
+    would log two stacks for each client that loses patience with a busy manager.
+    """
+    transport = Mock(asyncio.Transport)
+    transport.is_closing.return_value = False
+    transport.write.side_effect = RuntimeError("the handler is closed")
+    protocol = Mock(web.RequestHandler)
+    headers = dict(line.split(": ") for line in ASKED.decode().splitlines()[1:] if line)
+    request = make_mocked_request(
+        *("GET", "/ws", headers), transport=transport, protocol=protocol, payload=EMPTY_PAYLOAD
+    )
+    with pytest.raises(ConnectionError, match="the client has gone"):
+        answer_handshake(request, "a")
+    protocol.force_close.assert_called_once_with()
 
 
 async def test_whoever_sends_much_is_read_in_turns_and_in_order() -> None:
