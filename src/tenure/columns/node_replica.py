@@ -22,7 +22,7 @@ from tenure.columns.row_states import entries_of, parts_of, state_of
 from tenure.columns.spaces import rows_space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
-from tenure.columns.write_traces import has_trace, sweep_traces, traces_of, traces_space
+from tenure.columns.write_traces import have_traces, sweep_traces, traces_of, traces_space
 from tenure.protocol.replication.admission import (
     Attempt,
     Mutation,
@@ -193,11 +193,27 @@ class NodeReplica(Replica):
             changed.append((table, at, row_print(before) ^ row_print(after)))
         self.range_sums.apply(batch, changed)
 
-    def was_here(self, table: Table, at: bytes, attempt: Attempt, mutation: Mutation) -> bool:
-        """See `Replica.was_here`."""
-        version = attempt.version
-        marks = mutation.marks(version.packed())
-        return version.number > 0 or has_trace(self.engine, table.name, at, marks)
+    def was_here(
+        self,
+        table: Table,
+        at: bytes,
+        attempt: Attempt,
+        mutation: Mutation,
+        outcome: MutationAdmitted,
+    ) -> bool:
+        """See `Replica.was_here`. Mends may have brought a part of a write, and another part may
+        lie below a write that was acknowledged before it began.
+        """
+        if attempt.version.number:
+            return True
+        version = attempt.version.packed()
+        if any(self._traced(table, at, mutation.whole_mark(version))):
+            return True
+        is_hidden_known = all(self._traced(table, at, mutation.hidden_marks(version, outcome)))
+        return is_hidden_known and any(self._traced(table, at, mutation.marks(version)))
+
+    def _traced(self, table: Table, at: bytes, marks: Iterable[bytes]) -> list[bool]:
+        return have_traces(self.engine, table.name, at, marks)
 
     def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:
         """See `Replica.traces`."""

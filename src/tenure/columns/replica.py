@@ -30,6 +30,7 @@ from tenure.protocol.replication.admission import (
     Mutation,
     MutationAdmitted,
     Outranked,
+    Outrun,
     Refused,
     may_write,
 )
@@ -150,10 +151,12 @@ class Replica:
         if attempt.journal in self._over[table.name]:
             return Outranked(record.fence, record.journal)
         horizon = self.horizon_of(table, asked.key)
-        was_here = attempt.kind != "repeat" or self.was_here(table, at, attempt, mutation)
-        outcome = mutation.admit(attempt, record, found, horizon, now, was_here=was_here)
+        outcome = mutation.admit(attempt, record, found, horizon, now)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
+        is_below = attempt.kind == "repeat" and attempt.version.packed() <= record.newest
+        if is_below and not self.was_here(table, at, attempt, mutation, outcome):
+            return Outrun(version_of(record.newest))
         self.apply_admitted(table.name, at, record, outcome)
         return None
 
@@ -168,11 +171,18 @@ class Replica:
         batch.extend(self.traces(table, at, outcome.marks))
         self.apply_rows(batch, [RowChange(table, at, before, outcome.record)])
 
-    def was_here(self, table: Table, at: bytes, attempt: Attempt, mutation: Mutation) -> bool:
-        """Whether an attempt has been applied to the row at a position. One replica alone has
-        nobody else who could have hidden it.
+    def was_here(
+        self,
+        table: Table,
+        at: bytes,
+        attempt: Attempt,
+        mutation: Mutation,
+        outcome: MutationAdmitted,
+    ) -> bool:
+        """Whether an attempt has been at the row at a position before, with all that is hidden now
+        by what is there. One replica alone has nobody else who could have hidden it.
         """
-        del table, at, attempt, mutation
+        del table, at, attempt, mutation, outcome
         return True
 
     def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:

@@ -7,7 +7,9 @@ not be acknowledged with its time. The row itself does not show which of these h
 applied write leaves a trace, in the same batch. Traces are swept after ten minutes: a client that
 repeats a write later than that may start with a new time.
 
-A trace has the mark of a write, and not its version alone: two writers may draw one time.
+A trace has the mark of a write, and not its version alone: two writers may draw one time. A write
+that is applied leaves the mark of the whole. A mend leaves one for each entry that it brings: of a
+write of several columns it may bring some, where others lie below what was acknowledged before.
 
 Fenced rows need no traces: they have one writer, whose times rise.
 """
@@ -34,10 +36,10 @@ def traces_of(table: str, at: bytes, marks: Iterable[bytes]) -> Iterator[Entry]:
             yield traces_space(table), _key(at, mark), b""
 
 
-def has_trace(engine: StorageEngine, table: str, at: bytes, marks: Iterable[bytes]) -> bool:
-    """Whether a write with any of these marks has been at the row."""
+def have_traces(engine: StorageEngine, table: str, at: bytes, marks: Iterable[bytes]) -> list[bool]:
+    """Whether each of these marks has been left at the row."""
     found = engine.get(traces_space(table), [_key(at, mark) for mark in marks])
-    return any(each is not None for each in found)
+    return [each is not None for each in found]
 
 
 def _key(at: bytes, mark: bytes) -> bytes:

@@ -18,7 +18,7 @@ if two writers' clocks differ, and in return no delete needs to look at all that
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -215,6 +215,25 @@ class Mutation:
                 for key, value in section.values.items():
                     yield mark_of(family, key, cell_of(version, value))
 
+    def whole_mark(self, version: bytes) -> Iterator[bytes]:
+        """The mark of the mutation as a whole, which a replica that applies it keeps."""
+        digests = (mark[VERSION_BYTES:] for mark in self.marks(version))
+        yield mark_of("", self._at, version + b"".join(digests))
+
+    def hidden_marks(self, version: bytes, admitted: "MutationAdmitted") -> Iterator[bytes]:
+        """The marks of those entries that do not count, because what is there is greater."""
+        put = {(space, key) for space, key, _ in admitted.puts}
+        if self._clears_row and admitted.record.marker > version:
+            yield mark_of("", self._at, version)
+        for family, sections in self._families.items():
+            for section in sections.values():
+                key = section.prefix + MARKER
+                if section.is_cleared and (section.space, key) not in put:
+                    yield mark_of(family, key, version)
+                for key, value in section.values.items():
+                    if (section.space, key) not in put:
+                        yield mark_of(family, key, cell_of(version, value))
+
     def admit(
         self,
         attempt: Attempt,
@@ -222,15 +241,11 @@ class Mutation:
         found: Mapping[str, Sequence[bytes | None]],
         horizon: int,
         now: int,
-        *,
-        was_here: bool = True,
     ) -> "MutationAdmitted | Refused":
         """Decide. `found` is what `wanted` asked for, in its order. A family that has none of it
         may be missing. Times are in microseconds.
-
-        `was_here` says of a repeat whether the replica has applied it before.
         """
-        if refused := refusal_of(attempt, record, horizon, now, was_here=was_here):
+        if refused := refusal_of(attempt, record, horizon, now):
             return refused
         version = attempt.version.packed()
         outcome = _Outcome(version)
@@ -264,13 +279,11 @@ class Mutation:
             promised=record.promised if number == record.fence else 0,
             is_unmarked=record.is_unmarked and not outcome.has_marked,
         )
-        marks = () if attempt.version.number else islice(self.marks(version), 1)
+        marks = () if attempt.version.number else self.whole_mark(version)
         return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, marks)
 
 
-def refusal_of(
-    attempt: Attempt, record: RowRecord, horizon: int, now: int, *, was_here: bool = True
-) -> Refused | None:
+def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> Refused | None:
     """The reason why the replica refuses the attempt, whatever it writes; None if it does not."""
     number, time = attempt.version
     if not may_write(number, attempt.journal, record):
@@ -282,8 +295,7 @@ def refusal_of(
             return Ahead(bound)
     if time <= horizon:
         return Late(horizon)
-    is_new = attempt.kind == "first" or (attempt.kind == "repeat" and not was_here)
-    if is_new and attempt.version.packed() <= record.newest:
+    if attempt.kind == "first" and attempt.version.packed() <= record.newest:
         return Outrun(version_of(record.newest))
     return None
 

@@ -409,6 +409,28 @@ def test_a_repeat_that_only_a_mend_has_brought_to_a_quorum_does_not_count_again(
     assert found(stage) == b"over it"
 
 
+def test_a_repeat_of_which_mends_have_brought_a_part_does_not_count_where_the_rest_is_hidden() -> (
+    None
+):
+    """Its other column lies below a write that was acknowledged before it began."""
+    stage = NodeStage()
+    stage.ask(2, write(1, b"earlier", 10))
+    stage.deliver(2, 3)
+    stage.lose(1)
+    assert last(stage) == RowWritten(request=1)
+    both = (Edit("names", None, b"a", b"x"), Edit("names", None, b"b", b"x"))
+    first = msgspec.structs.replace(write(2, b"x", 5), edits=both)
+    stage.ask(1, first)
+    stage.lose(2, 3)
+    stage.ask(1, msgspec.structs.replace(read(3), name=b"b"))
+    stage.deliver()
+    assert found(stage) == b"x"
+    again = msgspec.structs.replace(first.attempt, kind="repeat")
+    stage.ask(3, msgspec.structs.replace(first, request=4, attempt=again))
+    stage.deliver()
+    assert last(stage) == NotWritten(request=4, refused=Outrun(Version(0, EPOCH_US + 10)))
+
+
 def test_a_repeat_that_has_been_in_the_old_list_is_had_by_the_new_one() -> None:
     stage = NodeStage(4)
     stage.ask(1, write(1, b"x", 5))
