@@ -105,11 +105,13 @@ def memory_of(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1000
 
 
-def run(tell: Callable[[str], None], seconds: float = SECONDS) -> Section:
+def run(
+    tell: Callable[[str], None], seconds: float = SECONDS, nodes: Sequence[int] = NODES
+) -> Section:
     """The table, and both figures."""
     allow_many_files()
     sizes = []
-    for each in NODES:
+    for each in nodes:
         with running_manager("--preset", PRESET, log_level="error") as manager:
             sizes.append(run_packed(measure(manager, each, seconds, tell)))
     cpu = sizes[-1].quiet.mean.cpu

@@ -65,7 +65,7 @@ TINY: dict[str, tuple[Any, dict[str, Any]]] = {
     "at_rest": (at_rest, {"seconds": 1.0}),
     "restarts": (restarts, {"minutes": 0.05}),
     "rotation": (rotation, {}),
-    "scale": (scale, {"nodes": (10,)}),
+    "scale": (scale, {"seconds": 1.0, "nodes": (10,)}),
     "limits": (limits, {"sizes": ((20, 50),)}),
     "memory": (memory, {}),
     "renewals": (renewals, {}),
