@@ -2,6 +2,7 @@
 that know nothing of it: what a client is told is a hint, and no promise rests on it.
 """
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -9,13 +10,16 @@ from msgspec.structs import replace
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.messages import ShortResponse, Sync
+from tenure.protocol.lease.messages import Sync
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.sim.lease.canaries import SKEW_AT_THE_BOUND, Canary
 from tests.simulation.actors import Actor, OwnerActor
 from tests.simulation.stage import REQUESTS, RESPONSES, Stage
 from tests.simulation.stories import FAST, HIGH, KEY, LOW, SLOW, ends_badly, one_owner
+from tests.simulation.test_schedules_of_fingerprints import (
+    a_short_answer_comes_late_with_all_clocks_at_the_bound,
+)
 
 OTHER = b"z"
 BEFORE = replace(DEFAULT, bunch_ns=1)
@@ -144,30 +148,11 @@ def test_owners_and_managers_of_both_versions_lose_nothing_to_each_other() -> No
         assert not lookup.losses
 
 
-def a_late_answer_with_clocks_at_the_bound() -> None:
-    """An answer is held for as long as possible; its owner must not hold longer for it."""
-    stage = Stage(WIDEST)
-    stage.prefer((LOW, ("o", "p")))
-    stage.manager("a", rate=FAST)
-    stage.owner("o", rate=SLOW)
-    stage.run(8)
-    stage.owner("p")
-    answers = stage.hold(ShortResponse, sender="a", receiver="o")
-    stage.run_until(lambda: bool(answers.caught))
-    stage.part("o", "a")
-    stage.run(0.9)
-    answers.last.deliver()
-    stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=14)
-
-
 def test_a_late_answer_that_says_ask_sooner_adds_nothing_to_the_term() -> None:
     """P3: the term counts from the question, and what is said of the next one is not in it."""
-    a_late_answer_with_clocks_at_the_bound()
-    ends_badly(
-        a_late_answer_with_clocks_at_the_bound,
-        without="term-from-receipt",
-        promise="freed too early",
-    )
+    story = partial(a_short_answer_comes_late_with_all_clocks_at_the_bound, WIDEST)
+    story()
+    ends_badly(story, without="term-from-receipt", promise="freed too early")
 
 
 def test_an_answer_later_than_the_instant_that_it_names_is_followed_by_one_question() -> None:

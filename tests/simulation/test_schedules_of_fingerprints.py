@@ -11,6 +11,7 @@ from tenure.protocol.lease.messages import (
     ShortRequest,
     ShortResponse,
 )
+from tenure.protocol.lease.timing import DEFAULT, Timing
 from tests.simulation.actors import OwnerActor
 from tests.simulation.stage import REQUESTS, RESPONSES, Stage
 from tests.simulation.stories import FAST, HIGH, KEY, LOW, SLOW, ends_badly
@@ -86,8 +87,8 @@ def test_a_new_leader_is_told_all_before_it_is_asked_in_short() -> None:
     assert o.number_of(KEY) == number
 
 
-def a_short_answer_comes_late_with_all_clocks_at_the_bound() -> None:
-    stage = Stage()
+def a_short_answer_comes_late_with_all_clocks_at_the_bound(timing: Timing = DEFAULT) -> None:
+    stage = Stage(timing)
     stage.prefer((LOW, ("o", "p")))
     stage.manager("a", rate=FAST)
     stage.owner("o", rate=SLOW)
