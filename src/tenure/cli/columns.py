@@ -25,7 +25,6 @@ from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
 from tenure.columns.checking import check as check_table
 from tenure.columns.engines.directory import read_mark
-from tenure.columns.refencing import fencing_journals, give_up_fences
 from tenure.columns.results import Row
 from tenure.errors import ConfigurationError, StoreDamaged
 from tenure.protocol.replication.versions import Version
@@ -64,6 +63,14 @@ app.command(
     help="Copy tables to another store, with all times. You may start over, or resume with "
     "--after.",
     help_epilogue=EXAMPLE.format("columns copy rocksdb:mail cassandra:db1,db2/mail"),
+)
+app.command(
+    "tenure.cli.columns_refencing:refence",
+    name="refence",
+    help="Show the fences of a table's rows, by journal, and what to do if a journal is lost. In a "
+    "directory, --journal gives up its fences: its leases are refused for good, and owners with "
+    "leases of another journal may write the rows.",
+    help_epilogue=EXAMPLE.format("columns refence rocksdb:rooms rooms --journal 0c9e66"),
 )
 
 
@@ -285,51 +292,3 @@ async def _check(url: str, *, as_json: bool) -> None:
         raise StoreDamaged(
             f"{len(wrong)} things do not agree in {url}. Restore a backup: tenure columns restore"
         )
-
-
-@app.command(help_epilogue=EXAMPLE.format("columns refence rocksdb:rooms rooms --journal 0c9e66"))
-def refence(
-    url: Directory,
-    table: TableName,
-    /,
-    *,
-    journal: Annotated[
-        tuple[str, ...], Parameter(help="A lost journal; without it, the journals are listed.")
-    ] = (),
-    json_: Json = False,
-) -> None:
-    """Give up the fences of lost journals, so that owners with new leases may write the rows.
-
-    Leases of the journals that you name are refused for good.
-    """
-    asyncio.run(_refence(url, table, journal, as_json=json_))
-
-
-async def _refence(url: str, name: str, journals: tuple[str, ...], *, as_json: bool) -> None:
-    async with opened(url) as (store, backend):
-        table = table_named(store, name)
-        if not table.fenced_by:
-            raise ConfigurationError(f"the table {name!r} has no fence")
-        found = await in_steps(fencing_journals(backend.replica, table))
-        known = {f"{identity:016x}": identity for identity in found}
-        for each in journals:
-            if each not in known:
-                raise ConfigurationError(
-                    f"no row of {name!r} is fenced by the journal {each!r}; there are: "
-                    f"{', '.join(known) or 'none'}"
-                )
-        if journals:
-            over = frozenset(known[each] for each in journals)
-            count = await in_steps(give_up_fences(backend.replica, table, over))
-            done = f"{count} rows may be written under the leases of another journal"
-            tell_done(done, as_json=as_json, rows=count)
-            return
-    rows = [(told, *found[identity]) for told, identity in known.items()]
-    if as_json:
-        say(
-            json.dumps(
-                [dict(zip(("journal", "rows", "highest"), row, strict=True)) for row in rows]
-            )
-        )
-    else:
-        show(("journal", "rows", "highest number"), rows, empty="no row has a fence")

@@ -5,6 +5,7 @@ import math
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from tenure.base.instants import in_seconds
 from tenure.cli.output import counted, say, show
@@ -14,12 +15,17 @@ from tenure.journals.contract import Beginning, Restorable
 from tenure.manager.restore import RestoredCopy, read_copy
 from tenure.manager.restore import restore as carry_out
 from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.lease.restoration import Vigil
+from tenure.protocol.lease.restoration import ABOVE_MOST, Vigil
 from tenure.runtime.clock import boot_clock
 from tenure.wire.lease_records import LEASE_RECORDS
 
 
-def restore(*, journal: str, dry_run: Annotated[bool, Parameter(negative="")] = False) -> None:
+def restore(
+    *,
+    journal: str,
+    above: Annotated[int, Parameter(validator=Number(gte=0, lte=ABOVE_MOST))] = 0,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
     """Make a new journal from an old copy, once no manager is using the copy.
 
     The copy itself becomes the new journal: every key is lost once, and lookups are told so.
@@ -28,16 +34,19 @@ def restore(*, journal: str, dry_run: Annotated[bool, Parameter(negative="")] = 
     ----------
     journal
         Where the copy is: sqlite:PATH or etcd:URL,URL,...
+    above
+        A lease number beyond which the numbers go on, if the lost journal has no copy, and this is
+        the one with which the managers began anew: the highest number that anything is fenced with.
     dry_run
         Change nothing; show what is in the copy, and what it would become.
     """
-    asyncio.run(_restore(journal, dry_run=dry_run))
+    asyncio.run(_restore(journal, above, dry_run=dry_run))
 
 
-async def _restore(url: str, *, dry_run: bool) -> None:
+async def _restore(url: str, above: int, *, dry_run: bool) -> None:
     journal = await asyncio.to_thread(open_copy, url, LEASE_RECORDS)
     try:
-        copy = await read_copy(journal)
+        copy = await read_copy(journal, above)
         _show_copy(url, copy)
         if dry_run:
             _show_plan(copy)

@@ -34,15 +34,20 @@ class RestoredCopy(msgspec.Struct, frozen=True):
     lsn: int
     seat: Seat
     history: LeaseHistory
+    above: int = 0
+    """A number above which those of the new history are, beside those of the copy."""
 
     def beginning(self) -> Beginning[State]:
         """The beginning of the new history, under an identity that is drawn anew each time."""
-        seat, state = restored(self.history, self.seat, token_bytes(SECRET_BYTES))
+        seat, state = restored(self.history, self.seat, token_bytes(SECRET_BYTES), self.above)
         return Beginning(draw_identity(), seat, state)
 
 
-async def read_copy(journal: Restorable[AnyRecord, State]) -> RestoredCopy:
-    """Read all that is in the journal. Raises JournalError; ConfigurationError if there is none."""
+async def read_copy(journal: Restorable[AnyRecord, State], above: int = 0) -> RestoredCopy:
+    """Read all that is in the journal; its numbers are to go on beyond `above`, too.
+
+    Raises JournalError; ConfigurationError if there is nothing in it.
+    """
     seat = await journal.read_seat()
     found = await journal.load()
     history = LeaseHistory(found.state, found.state_lsn)
@@ -55,7 +60,7 @@ async def read_copy(journal: Restorable[AnyRecord, State]) -> RestoredCopy:
             "nothing in it to go on from: move it away, and start the managers with a new one; "
             "nothing was changed"
         )
-    return RestoredCopy(found.journal, history.lsn, seat, history)
+    return RestoredCopy(found.journal, history.lsn, seat, history, above)
 
 
 async def restore(

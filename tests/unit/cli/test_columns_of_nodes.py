@@ -11,6 +11,11 @@ from tenure.cli.app import run
 from tenure.columns.opening import open_store
 from tenure.columns.owned_rows import OwnedRows
 from tenure.columns.tables import Family, Table
+from tenure.errors import LeaseLost
+from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.records import PoolCreated, State
+from tenure.protocol.lease.restoration import restored
+from tenure.protocol.log.journal import Seat
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 from tests.unit.columns.test_owned_rows import lease
 
@@ -85,6 +90,64 @@ async def test_rows_of_owners_are_copied_only_by_your_word(
     refused = await said(capsys, "copy", url, copy, "--without-fences", code=2)
     assert "an owner with the lease number 1 has written" in refused
     await said(capsys, "copy", copy, again, "--without-fences")
+
+
+async def test_fences_of_a_lost_journal_stay_and_numbers_go_on_above_them(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_store(url, ROOMS) as store:
+        former = await OwnedRows(store, ROOMS).load(lease(97, journal=0xA), "attic")
+        await former.insert({"state": {"topic": b"tea"}})
+        bare = await OwnedRows(store, ROOMS).load(lease(3, "cellar", journal=0xA), "cellar")
+        await bare.insert({"state": {"topic": b"wine"}})
+        await OwnedRows(store, ROOMS).load(lease(98, "cellar", journal=0xA), "cellar")
+        await OwnedRows(store, ROOMS).load(lease(2, "hall", journal=0xB), "hall")  # has no column
+        with pytest.raises(LeaseLost, match="columns refence"):
+            await OwnedRows(store, ROOMS).load(lease(1, journal=0xB), "attic")
+        for _ in range(2):  # asking changes nothing
+            table, *advice = (await said(capsys, "refence", url, "rooms")).split("if the managers")
+            assert table.splitlines() == [
+                "journal\trows\thighest number",
+                "000000000000000a\t2\t98",
+            ]
+            assert "tenure restore --journal URL --above 98\n" in advice[0]
+        refused = await said(capsys, "refence", url, "rooms", "--journal", "a", code=2)
+        assert f"tenure columns refence {url} rooms" in refused
+        assert "has no fence" in await said(capsys, "refence", url, "mail", code=2)
+
+        _, state = restored(_begun_anew(), Seat(1), bytes(32), above=98)
+        number = state.pools[0].next_number
+        await former.insert({"state": {"topic": b"still"}})  # nobody else has been there
+        attic = await OwnedRows(store, ROOMS).load(lease(number, journal=0xB), "attic")
+        assert attic.get("state", "topic").value == b"still"
+        with pytest.raises(LeaseLost):
+            await former.insert({"state": {"topic": b"late"}})
+        await attic.insert({"state": {"topic": b"milk"}})
+        assert (await store.get(ROOMS, "attic", "state", "topic")).value == b"milk"
+
+
+def _begun_anew() -> LeaseHistory:
+    history = LeaseHistory(State(), 0)
+    history.apply(PoolCreated(pool="rooms", kind="hashed"))
+    return history
+
+
+async def test_rows_that_nobody_owned_have_no_fence_and_get_none(
+    url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    old = f"rocksdb:{tmp_path / 'old'}"
+    async with open_store(old, ROOMS) as store:
+        attic = await OwnedRows(store, ROOMS).load(lease(5), "attic")
+        await attic.insert({"state": {"topic": b"tea"}})
+    await said(capsys, "copy", old, url, "--without-fences")
+    for _ in range(2):
+        assert (await said(capsys, "refence", url, "rooms")).splitlines() == [
+            "journal\trows\thighest number"
+        ]
+    assert await said(capsys, "refence", url, "rooms", "--json") == "[]\n"
+    async with open_store(url, ROOMS) as store:  # the first try of the first owner is still free
+        attic = await OwnedRows(store, ROOMS).load(lease(1), "attic")
+        await attic.insert({"state": {"topic": b"milk"}})
 
 
 @pytest.mark.parametrize("command", [["compact"], ["check"], ["backup"]])

@@ -78,6 +78,15 @@ def test_a_dry_run_says_what_it_would_do_and_changes_nothing(
     assert list(journal.parent.iterdir()) == [journal]
 
 
+def test_numbers_go_on_above_those_of_a_lost_journal(capsys: Capture, journal: Path) -> None:
+    begun = ["restore", "--journal", f"sqlite:{journal}", "--dry-run", "--above"]
+    assert run([*begun, "97"]) == 0
+    assert any("numbers from 1000000000098" in cell for line in told(capsys) for cell in line)
+    for wrong in ("-1", "9000000000000000", "x"):
+        assert run([*begun, wrong]) == 2
+        assert "--above" in capsys.readouterr().err
+
+
 def test_a_manager_that_beats_is_named_and_nothing_is_changed(
     capsys: Capture, journal: Path
 ) -> None:

@@ -32,6 +32,10 @@ INCARNATIONS_PASSED = 10**9
 NUMBERS_PASSED = 10**12
 """A thousand grants a second for thirty years. Some thousands of restorations later, numbers are
 still exact in JSON for languages that know only floating point."""
+ABOVE_MOST = 8 * 10**15
+"""The highest number that rows can name to go on above, so that a thousand more restorations give
+exact numbers.
+"""
 
 
 class Vigil:
@@ -51,30 +55,35 @@ class Vigil:
         return now >= self.over_at
 
 
-def restored(history: LeaseHistory, seat: Seat, secret: bytes) -> tuple[Seat, State]:
+def restored(
+    history: LeaseHistory, seat: Seat, secret: bytes, above: int = 0
+) -> tuple[Seat, State]:
     """The beginning of the new history: an empty seat, and the snapshot at the copy's LSN.
+
+    Numbers go on far beyond those of the copy, and beyond `above`: if the journal was lost without
+    a copy, and managers began with a new one, what was fenced by the lost one names its numbers.
 
     Its `secret`, drawn anew, is there before anybody leads on it. Were it drawn at the first
     takeover, a copy from before that one would lead to another secret, and no leader on the copy
     could open the receipts that show it to be old.
     """
     leadership = max(history.leadership, seat.leadership) + LEADERSHIPS_PASSED
-    pools = tuple(_restored(history.tables[pool]) for pool in sorted(history.tables))
+    pools = tuple(_restored(history.tables[pool], above) for pool in sorted(history.tables))
     return Seat(leadership), State(
         leadership=leadership,
         promise_ns=history.promise_ns,
         waited_out=False,
         pools=pools,
         secret=secret,
-        next_number=history.first.number + NUMBERS_PASSED,
+        next_number=max(history.first.number, above) + NUMBERS_PASSED,
         next_incarnation=history.first.incarnation + INCARNATIONS_PASSED,
         clusters=history.clusters.restored(),
         versions_passed=history.clusters.passed + VERSIONS_PASSED,
     )
 
 
-def _restored(table: LeaseTable) -> PoolState:
-    number = table.next_number + NUMBERS_PASSED
+def _restored(table: LeaseTable, above: int) -> PoolState:
+    number = max(table.next_number, above) + NUMBERS_PASSED
     copied = table.state()
     return PoolState(
         pool=copied.pool,

@@ -66,6 +66,21 @@ def test_numbers_go_on_far_beyond_any_that_can_have_been_given_out() -> None:
     assert restored(history, Seat(1), SECRET)[0].leadership >= history.leadership + 10**9
 
 
+def test_numbers_go_on_beyond_what_a_lost_journal_is_said_to_have_given() -> None:
+    """Also those of pools that are created later; and a smaller number than the copy's is none."""
+    history = copied()
+    for above in (1, 500, 8 * 10**15):
+        seat, state = restored(history, SEAT, SECRET, above)
+        again = LeaseHistory(state, 6)
+        again.apply(PoolCreated(pool="later", kind="hashed"))
+        again.invariants()
+        for name, table in again.tables.items():
+            known = history.tables[name].next_number if name in history.tables else 1
+            (entry,) = table.entries()
+            assert table.next_number > entry.number >= max(known, above) + 10**12
+        assert seat == restored(history, SEAT, SECRET)[0]
+
+
 def test_the_last_nonce_of_every_name_is_kept() -> None:
     """P9, P21: a join that was made before and arrives now is told that it is past."""
     _, state = restored(copied(), SEAT, SECRET)
