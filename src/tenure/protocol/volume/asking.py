@@ -196,7 +196,7 @@ class Asks:
     def get_lease(self, now: Instant, contact: Contact) -> None:
         """Ask for a volume lease, unless it is asked for."""
         if contact.reader == NOBODY:
-            if contact.reconnecting is None:
+            if contact.reconnecting is None and now >= contact.place_at:
                 self.reconnect(now, contact)
         elif contact.renewing is None:
             self.renew(now, contact)

@@ -212,6 +212,7 @@ class CacheMachine(OwnWriting):
         self.meet_history(message.history)
         contact.reconnecting = contact.renewing = None
         contact.epoch, contact.reader, contact.until = message.epoch, message.reader, Instant(0)
+        contact.count_place(now, self.config.retry_ns)
         self.believe(now, contact, asking, message.term_ns)
         self.revive(contact, asking, message.live, message.lease_ns)
         self.note(CacheKind.IN_TOUCH, contact.server)
@@ -316,7 +317,10 @@ class CacheMachine(OwnWriting):
         for write in list(self.fetches.writes.values()):
             if write.server == contact.server and write.asking is not None:
                 self.end_write(write, "unknown")
-        self.reconnect(now, contact)
+        if now >= contact.place_at:
+            self.reconnect(now, contact)
+        else:
+            contact.again_at = contact.place_at
 
     def _on_elsewhere(self, now: Instant, sequence: int) -> None:
         for flight in self.fetches.flights.values():

@@ -6,6 +6,7 @@ from tenure.protocol.volume.fetches import Question
 from tenure.protocol.volume.messages import Item
 
 NOBODY = 0
+MOST_PAUSES = 4
 
 
 class Contact:
@@ -18,6 +19,8 @@ class Contact:
         "keys_used",
         "mute_until",
         "nonce",
+        "place_at",
+        "places",
         "reader",
         "reconnecting",
         "renewing",
@@ -36,6 +39,10 @@ class Contact:
         self.epoch = 0
         self.reader = NOBODY
         """The number that the server drew for us; NOBODY while we are not on record."""
+        self.places = 0
+        """The number of places on record in turn under which the server has answered nothing."""
+        self.place_at = Instant(0)
+        """The earliest time to ask for another place."""
         self.until = Instant(0)
         """When the volume lease ends."""
         self.term_ns = 0
@@ -54,6 +61,17 @@ class Contact:
     def runs(self, now: Instant) -> bool:
         """Whether the volume lease runs."""
         return self.reader != NOBODY and now < self.until
+
+    def count_place(self, now: Instant, pause_ns: int) -> None:
+        """Count a place on record. If no answer follows, the pause before the next one grows: a
+        server that knows nobody under the number that it has just given is not asked in a loop.
+        """
+        self.place_at = Instant(now + min(self.places, MOST_PAUSES) * pause_ns)
+        self.places += 1
+
+    def has_answered(self) -> None:
+        """Take note that the server keeps the client on record."""
+        self.places, self.place_at = 0, Instant(0)
 
     def asked(self) -> list[Question]:
         """The questions to this server under way."""

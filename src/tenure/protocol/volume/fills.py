@@ -39,6 +39,7 @@ class Fills(Asks):
         self, now: Instant, contact: Contact, asking: Question, term_ns: int, items: Items
     ) -> None:
         """Take the items first, then the volume lease (V4)."""
+        contact.has_answered()
         self.apply_items(contact, items)
         self.believe(now, contact, asking, term_ns)
 

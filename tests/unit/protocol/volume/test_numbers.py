@@ -2,14 +2,19 @@
 (V2).
 """
 
+from itertools import pairwise
+
 import pytest
 from msgspec.structs import replace
 
+from tenure.base.instants import seconds
 from tenure.protocol.volume.client_events import ServerSaid
 from tenure.protocol.volume.fetches import Marks
 from tenure.protocol.volume.messages import (
     Elsewhere,
+    Fetch,
     Fetched,
+    Reconnect,
     Reconnected,
     Renew,
     ToCache,
@@ -124,3 +129,51 @@ def test_what_nobody_asked_about_is_not_unchanged() -> None:
     assert stage.hit("a") is None
     stage.deliver(letter)
     assert stage.hit("a") == b"old"
+
+
+def places_asked_for(stage: Stage, span_s: float, *, knows: int = 0) -> list[float]:
+    """When a client with one reader that waits asks for a place on record, while everything takes a
+    millisecond. The server answers that many fetches after each place that it gives, and then does
+    not know who asks.
+    """
+    found: list[float] = []
+    began, left = stage.real, 0
+    while stage.real < began + seconds(span_s):
+        if not stage.caches["a"].fetches.flights:
+            stage.want("a", b"%d" % stage.real)
+        stage.pass_(0.001)
+        stage.wake("a")
+        letters, stage.sent = stage.sent, []
+        for letter in letters:
+            match letter.message:
+                case Reconnect():
+                    found.append((stage.real - began) / seconds(1))
+                    left = knows
+                case Fetch(client=client, sequence=sequence):
+                    left -= 1
+                    if left < 0:
+                        unknown = UnknownReader(client=client, sequence=sequence)
+                        stage.tell_cache("a", ServerSaid("s", unknown))
+                        continue
+                case _:
+                    pass
+            stage.deliver(letter)
+        while stage.loads:
+            stage.load()
+    return found
+
+
+def test_a_server_that_forgets_at_once_whom_it_put_on_record_is_not_asked_in_a_loop() -> None:
+    """Otherwise it would be asked for places as fast as both can, until the readers give up."""
+    asked = places_asked_for(opened(), 8)
+    pauses = [later - sooner for sooner, later in pairwise(asked)]
+    assert pauses == pytest.approx([0.003, 0.5, 1, 1.5, 2, 2], abs=0.01)
+
+
+def test_one_answer_ends_the_pauses() -> None:
+    """It shows that the server keeps records; and servers may restart often (C7)."""
+    stage = opened()
+    assert len(places_asked_for(stage, 8)) < 10
+    assert len(places_asked_for(stage, 3, knows=1)) > 100
+    sooner, later = places_asked_for(stage, 0.7)[-2:]
+    assert later - sooner == pytest.approx(0.5, abs=0.01)
