@@ -9,7 +9,7 @@ To list the rows of some sums, each row has an entry in the table's space of pla
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from xxhash import xxh3_128_digest
@@ -36,6 +36,7 @@ AFTER_BYTES = 17
 """Sorts behind anything that a key has behind its prefix."""
 _SUM = b"range sum "
 _BUILT = b"range sums are built "
+_NAMED = msgspec.msgpack.Decoder(tuple[str, KeyRange])
 
 
 class _Piece:
@@ -66,9 +67,12 @@ class _Piece:
         return int.from_bytes(self.sums[start : start + SUM_BYTES])
 
     def set_sum(self, place: int, total: int) -> None:
+        self.set_kept(place, total.to_bytes(SUM_BYTES))
+
+    def set_kept(self, place: int, kept: bytes) -> None:
         self._set.add(place)
         start = place * SUM_BYTES
-        self.sums[start : start + SUM_BYTES] = total.to_bytes(SUM_BYTES)
+        self.sums[start : start + SUM_BYTES] = kept
 
     def kept(self) -> list[Entry]:
         """Everything that the disk has of it: a sum that is missing there is zero."""
@@ -95,8 +99,8 @@ class RangeSums:
     def load(self, tables: Mapping[str, RowKind]) -> None:
         """Load the ranges that are on the disk, before anything is written."""
         pieces: dict[str, list[_Piece]] = {}
-        for kept in self._engine.get(META, self._keys(_BUILT)):
-            table, key_range = msgspec.msgpack.decode(kept or b"", type=tuple[str, KeyRange])
+        for _, kept in self._walk(_BUILT):
+            table, key_range = _NAMED.decode(kept)
             piece = _Piece(table, tables[table], key_range)
             self._read_kept(piece)
             pieces.setdefault(table, []).append(piece)
@@ -127,18 +131,16 @@ class RangeSums:
         self._lowers = {table: [each.lower for each in of] for table, of in pieces.items()}
 
     def _read_kept(self, piece: _Piece) -> None:
-        keys = self._keys(_SUM + piece.name)
-        for key, kept in zip(keys, self._engine.get(META, keys), strict=True):
-            piece.set_sum(int.from_bytes(key[-PLACE_BYTES:]), int.from_bytes(kept or b""))
+        for key, kept in self._walk(_SUM + piece.name):
+            piece.set_kept(int.from_bytes(key[-PLACE_BYTES:]), kept)
         piece.built_to = None
 
     def _drop(self, name: bytes) -> None:
-        keys = [_BUILT + name, *self._keys(_SUM + name)]
+        keys = [_BUILT + name, *(key for key, _ in self._walk(_SUM + name))]
         self._engine.apply([(META, key, None) for key in keys])
 
-    def _keys(self, prefix: bytes) -> list[bytes]:
-        walk = self._engine.cursor(META).walk(prefix, prefix + b"\xff" * AFTER_BYTES)
-        return [key for key, _ in walk]
+    def _walk(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._engine.cursor(META).walk(prefix, prefix + b"\xff" * AFTER_BYTES)
 
     def build(self) -> bool:
         """Count some rows that were not counted yet; return whether all are."""

@@ -60,6 +60,8 @@ META = "meta"
 EMPTY = record_of(None)
 
 _HORIZON_KEY = b"horizon"
+_TABLE = msgspec.msgpack.Decoder(TableRecord)
+_JOURNALS = msgspec.msgpack.Decoder(list[int])
 
 
 class RowChange(msgspec.Struct, frozen=True):
@@ -103,12 +105,10 @@ class Replica:
         for key, value in self.engine.cursor(META).walk(b"table ", b"table!"):
             with suppress(msgspec.DecodeError):
                 name = key.removeprefix(b"table ").decode()
-                self.records[name] = msgspec.msgpack.decode(value, type=TableRecord)
+                self.records[name] = _TABLE.decode(value)
                 self._load_sums(name)
                 [over] = self.engine.get(META, [_over_key(name)])
-                self._over[name] = frozenset(
-                    msgspec.msgpack.decode(over or b"\x90", type=list[int])
-                )
+                self._over[name] = frozenset(_JOURNALS.decode(over) if over else ())
                 continue
             raise StoreDamaged(f"the store's record of the table {key!r} cannot be read")
 

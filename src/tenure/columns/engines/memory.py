@@ -76,8 +76,7 @@ class MemoryEngine:
 
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `StorageEngine.get`."""
-        values = self._spaces[space].values
-        return [values.get(key) for key in keys]
+        return list(map(self._spaces[space].values.get, keys))
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """See `StorageEngine.apply`."""

@@ -237,7 +237,7 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
     def gaining(self) -> dict[NodeId, list[KeyRange]]:
         """The ranges that each node gains by the change that runs."""
         found: dict[NodeId, list[KeyRange]] = {}
-        for replicas in self.each():
+        for replicas in self.each() if self.change else ():
             for node in replicas.gaining:
                 found.setdefault(node, []).append(replicas.range)
         return found

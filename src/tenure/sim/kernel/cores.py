@@ -11,7 +11,9 @@ W = TypeVar("W")
 R = TypeVar("R")
 LOOK_SECONDS = 0.2
 OBJECTS = 50_000
-"""How many more objects than before there are when a worker looks for garbage."""
+"""How many more objects than before there are when a worker looks for garbage. Few of the many
+objects that a world makes are garbage in cycles, so looking for it often is in vain.
+"""
 
 Progress = Callable[[int], None]
 """A function that is called now and then with the nanoseconds that all seeds together have
@@ -35,6 +37,15 @@ def run_all(
     if workers > 1:
         yield from _on_cores(run, works, workers, tell)
         return
+    usual = gc.get_threshold()
+    gc.set_threshold(OBJECTS)
+    try:
+        yield from _one_by_one(run, works, tell)
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _one_by_one(run: RunSeed[W, R], works: Sequence[W], tell: Progress) -> Iterator[R]:
     before, last = 0, 0
 
     def told(now: int) -> None:
@@ -67,9 +78,7 @@ _SHARED: dict[str, Any] = {}
 
 
 def _begin(simulated: Any) -> None:
-    """Prepare a worker to ignore interrupts: they are for the process that started it. Few of the
-    many objects that a world makes are garbage in cycles, so looking for it often is in vain.
-    """
+    """Prepare a worker to ignore interrupts: they are for the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(OBJECTS)
     _SHARED["simulated"] = simulated
