@@ -160,10 +160,9 @@ class HomeCluster:
         """Report each process that ends, and how to start it again."""
 
         async def follow(name: str, process: asyncio.subprocess.Process) -> None:
-            await process.wait()
-            say(
-                f"{name} has ended ({self.last_words(name)}); the others run on. To start it again:"
-            )
+            code = await process.wait()
+            why = f"killed by signal {-code}" if code < 0 else self.last_words(name)
+            say(f"{name} has ended ({why}); the others run on. To start it again:")
             say(f"  {shlex.join(self.command(name))}")
 
         await asyncio.gather(*(follow(*each) for each in self._running.items()))
@@ -230,8 +229,12 @@ async def _run(home: HomeCluster, *, as_json: bool) -> None:
             print(json.dumps(found), flush=True)
         else:
             say(f"the store is at {home.url}")
-            say(f"the manager is at {home.manager}; everything is kept in {home.data}")
+            manager = f"the manager of the cluster {home.cluster} is at {home.manager}"
+            say(f"{manager}: open it in a browser")
+            say(f"everything is kept in {home.data}")
             say(", ".join(f"{name} is process {pid}" for name, pid in home.pids().items()))
+            say("to start another node, which waits until you add it:")
+            say(f"  {shlex.join(home.command(f'node-{home.nodes + 1}'))}")
         watching = asyncio.create_task(home.watch())
         await told.wait()
         watching.cancel()

@@ -189,7 +189,8 @@ class Datagrams(Protocol):
 def host_and_port(address: str) -> tuple[str, int]:
     """The two parts of "HOST:PORT". Raises ConfigurationError if it has another form."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65_535:  # noqa: PLR2004 - as many as there are
+    is_port = port.isdecimal() and int(port) <= 65_535  # noqa: PLR2004 - as many as there are
+    if not host or "/" in host or not is_port:  # a URL has another form, too
         raise ConfigurationError(f"{address!r} is not HOST:PORT, such as 10.0.0.7:7501")
     return host.strip("[]"), int(port)
 

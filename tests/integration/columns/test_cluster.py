@@ -39,6 +39,27 @@ def home_cluster(data: Path, port: int) -> Iterator[dict[str, Any]]:
             assert up.wait(DEADLINE_SECONDS) == 0
 
 
+async def test_people_are_told_how_to_go_on_and_how_a_node_ended(
+    tmp_path: Path,
+) -> None:
+    port, *_ = free_ports(2)
+    command = [*TENURE, "columns", "up", "--nodes", "1", "--data", str(tmp_path), "--port"]
+    with subprocess.Popen([*command, str(port)], stdout=subprocess.PIPE, text=True) as up:  # noqa: ASYNC220
+        assert up.stdout is not None
+        try:
+            told = [up.stdout.readline() for _ in range(6)]
+            assert f"the store is at columns:http://127.0.0.1:{port + 1}\n" == told[0]
+            assert f"of the cluster home is at http://127.0.0.1:{port}: open it in" in told[1]
+            assert f"--name node-2 --data {tmp_path}/node-2" in told[5]
+            assert f"--manager http://127.0.0.1:{port} --port {port + 2}" in told[5]
+            os.kill(int(told[3].split()[-1]), signal.SIGKILL)  # node-1 is the last
+            assert "node-1 has ended (killed by signal 9); " in up.stdout.readline()
+            assert "--name node-1" in up.stdout.readline()
+        finally:
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(DEADLINE_SECONDS) == 0
+
+
 async def test_a_node_is_killed_under_load_and_comes_back(tmp_path: Path) -> None:
     port, *_ = free_ports(4)
     with home_cluster(tmp_path / "home", port) as home:

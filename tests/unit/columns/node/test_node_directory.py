@@ -97,6 +97,8 @@ def test_seeds_come_from_an_argument_and_a_file(tmp_path: Path) -> None:
     assert seeds_of("n1:7500, n2:7500", file) == ("n1:7500", "n2:7500", "n3:7500")
     with pytest.raises(ConfigurationError, match="HOST:PORT"):
         seeds_of("n1", None)
+    with pytest.raises(ConfigurationError, match="is not HOST:PORT"):
+        seeds_of("http://n1:7500", None)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         seeds_of("", tmp_path / "none")
 
