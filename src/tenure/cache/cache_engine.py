@@ -184,7 +184,7 @@ class CacheEngine:
             case JudgeHit():
                 self._judge(action)
             case Noted():
-                self.shell.note(action)
+                self.shell.note(action, f"notes: {action.text}")
             case _:
                 assert_never(action)
 

@@ -146,7 +146,7 @@ class CacheServerEngine:
             case TermEnded():
                 raise AssertionError(action)  # only of owners
             case Noted():
-                self.shell.note(action)
+                self.shell.note(action, f"notes: {action.text}")
                 if action.kind is VolumeServerKind.OPENED:
                     self.shell.have_entered()
             case _:

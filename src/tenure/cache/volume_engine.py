@@ -141,7 +141,7 @@ class VolumeEngine:
                 if asked is not None:
                     asked.turn.set_exception(_why_failed(action))
             case Noted():
-                self._shell.note(action)
+                self._shell.note(action, f"notes: {action.text}")
 
     def _tell(self, action: TellCache) -> None:
         connection = self._of_client.get(action.client)

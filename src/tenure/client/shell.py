@@ -21,7 +21,7 @@ import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.machine import Machine
-from tenure.base.noted import NOTED, Level, Noted
+from tenure.base.noted import NOTED, Level, Noted, NotedKind
 from tenure.client.callbacks import STUCK_SECONDS, Callbacks, Job
 from tenure.client.environment import Environment
 from tenure.client.servers import Servers
@@ -129,7 +129,8 @@ class Shell(Generic[E, A, M]):
         self.is_draining = False
         """Whether it is leaving, and can still be used."""
         self._failed = False
-        self._last_repeated = ""
+        self._repeated: dict[NotedKind, str] = {}
+        """The last detail of repeated events, by kind."""
 
     # --- from the application's threads ---
 
@@ -305,15 +306,17 @@ class Shell(Generic[E, A, M]):
         self._log.debug("%s: lost %s: %s", self.name, server, why)
         self._engine.on_lost(server)
 
-    def note(self, noted: Noted) -> None:
-        """Count what a machine reports, and write a line to the log."""
+    def note(self, noted: Noted, said: str = "") -> None:
+        """Count what a machine reports, and write a line to the log: `said`, if the detail alone is
+        no sentence.
+        """
         kind, detail = noted.kind, noted.detail
         self.counts[kind.phrase] += 1
         level = kind.level
         if kind.repeats:
-            level = Level.DEBUG if detail == self._last_repeated else level
-            self._last_repeated = detail
-        said = detail or f"notes: {kind.phrase}"
+            level = Level.DEBUG if detail == self._repeated.get(kind) else level
+            self._repeated[kind] = detail
+        said = said or detail or f"notes: {kind.phrase}"
         self._log.log(level, "%s %s%s", self.name, said, noted.because, extra={NOTED: noted})
 
     def complain(self, text: str, about: object) -> None:

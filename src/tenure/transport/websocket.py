@@ -213,7 +213,7 @@ def reason(error: BaseException) -> str:
         case aiohttp.WSServerHandshakeError(status=403):
             return "the token is for another role, or another pool"
         case aiohttp.WSServerHandshakeError():
-            return f"answered HTTP {error.status}: is it a tenure manager?"
+            return f"answered HTTP {error.status}: something else listens there"
         case aiohttp.ClientConnectorDNSError():
             return "no such host"
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():

@@ -207,7 +207,9 @@ async def test_a_client_that_floods_is_refused_and_others_are_served() -> None:
 # --- load and store ---
 
 
-async def test_a_load_that_raises_is_told_and_the_next_may_succeed() -> None:
+async def test_a_load_that_raises_is_told_and_the_next_may_succeed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with stage() as it:
         await it.serve(it.volume(load=it.rows.__getitem__))
         cache = await it.enter()
@@ -215,6 +217,7 @@ async def test_a_load_that_raises_is_told_and_the_next_may_succeed() -> None:
             await cache.get("zz")
         assert cache.peek("zz") is MISSING
         assert await cache.get("a") == "old"
+    assert any(each.endswith(" notes: load failed: KeyError: 'zz'") for each in caplog.messages)
 
 
 async def test_a_load_that_returns_what_cannot_be_sent() -> None:

@@ -299,7 +299,7 @@ async def test_large_values_make_room_by_their_bytes() -> None:
         assert cache.stats()["bytes"] < 50_000
 
 
-async def test_a_server_that_is_not_there_is_named() -> None:
+async def test_a_server_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) -> None:
     async with stage() as it:
         cache = await it.enter(patience=2)
         reading = asyncio.ensure_future(cache.get("a"))
@@ -310,6 +310,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
         await it.turn(30)
         with pytest.raises(errors.Unreachable, match=r"was not sent.*7500"):
             await writing
+    assert f"cache of {URL} notes: server unreachable: {URL}" in caplog.messages
 
 
 async def test_a_cache_that_was_told_another_value_type() -> None:

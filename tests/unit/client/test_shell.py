@@ -106,6 +106,7 @@ WHYS = "a toy name", "a toy pool"
 class ToyKind(NotedKind):
     LOST = "lost a server", Level.INFO, False
     REFUSED = "refused", Level.WARNING, True
+    BLOCKED = "blocked", Level.WARNING, True
 
 
 ToyEvent: TypeAlias = Said | ServerLost | Wanted | LeaveAsked
@@ -371,6 +372,20 @@ async def test_what_repeats_is_a_warning_once_until_something_else_is_said(
         levels = [each.levelname for each in caplog.records if each.message in WHYS]
     assert levels == ["WARNING", "DEBUG", "WARNING", "WARNING"]
     assert toy.stats()["refused"] == 4
+
+
+async def test_what_repeats_does_not_hide_another_event_that_concerns_the_same(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with stage.toy() as toy:
+        for kind in (ToyKind.REFUSED, ToyKind.BLOCKED, ToyKind.REFUSED, ToyKind.BLOCKED):
+            noted = Noted(kind, "", "name")
+            toy._engine.shell.note(noted, noted.text)
+        said = [(each.levelname, each.message) for each in caplog.records if "name" in each.message]
+    refused, blocked = "a toy refused: name", "a toy blocked: name"
+    loud = [("WARNING", refused), ("WARNING", blocked)]
+    assert said == [*loud, ("DEBUG", refused), ("DEBUG", blocked)]
 
 
 async def test_a_machine_that_cannot_be_prepared_is_an_error_of_entering(stage: Stage) -> None:

@@ -81,9 +81,9 @@ async def test_something_else_listens() -> None:
         return web.Response(text="hello")
 
     async with server(page, "/") as url:
-        assert await why_lost(url) == "answered HTTP 404: is it a tenure manager?"
+        assert await why_lost(url) == "answered HTTP 404: something else listens there"
     async with server(page) as url:
-        assert await why_lost(url) == "answered HTTP 200: is it a tenure manager?"
+        assert await why_lost(url) == "answered HTTP 200: something else listens there"
 
 
 async def test_who_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
