@@ -6,10 +6,12 @@ longer, or would get more changes than the table has entries, is given the whole
 """
 
 from collections import deque
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
 from tenure.base.instants import Instant
+from tenure.base.keys import Key
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.messages import Entry
 
@@ -50,7 +52,9 @@ class ChangeLog:
             self._size -= len(forgotten.entries)
 
     def since(self, lsn: int, at_most: int) -> tuple[Entry, ...] | None:
-        """The entries laid after `lsn`, in order; None if they are forgotten or over `at_most`."""
+        """The entries laid after `lsn`, in order, and of the same keys the last one only; None if
+        they are forgotten, or were more than `at_most`.
+        """
         if lsn < self.begins_after:
             return None
         newer: list[tuple[Entry, ...]] = []
@@ -62,7 +66,7 @@ class ChangeLog:
             count += len(change.entries)
             if count > at_most:
                 return None
-        return tuple(entry for entries in reversed(newer) for entry in entries)
+        return said_last_of_each(entry for entries in reversed(newer) for entry in entries)
 
     def causes(self, lsn: int) -> str:
         """The causes of the changes after `lsn`."""
@@ -71,3 +75,17 @@ class ChangeLog:
         newer = takewhile(lambda change: change.lsn > lsn, reversed(self._changes))
         causes = dict.fromkeys(change.cause for change in newer)
         return joined(*reversed(causes))
+
+
+def said_last_of_each(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries without those that a later one about just the same keys takes back.
+
+    A range that goes from one owner to another is nobody's in between. Of what they hear at once,
+    lookups believe what was said last, and its `since` tells all that was lost.
+    """
+    said: dict[tuple[Key, Key | None], Entry] = {}
+    for entry in entries:
+        keys = entry.start, entry.end
+        said.pop(keys, None)  # so that it takes the later one's place in the order
+        said[keys] = entry
+    return tuple(said.values())
