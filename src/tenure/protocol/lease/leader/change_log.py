@@ -1,8 +1,8 @@
 """The change log of one pool, with which lookups follow its table (Centrifuge 2.2.1).
 
 It keeps the journal's own order: an LSN here is an LSN there, but records that do not change this
-pool's table leave no trace. It is cut at five minutes, as in the paper. A lookup that was away for
-longer, or would get more changes than the table has entries, is given the whole table.
+pool's table leave no trace. It is cut at five minutes, as in the paper, and where it has become
+longer than the table. A lookup that was away for longer is given the whole table.
 """
 
 from collections import deque
@@ -47,9 +47,17 @@ class ChangeLog:
     def forget_before(self, instant: Instant) -> None:
         """Forget the changes made before `instant`."""
         while self._changes and self._changes[0].at < instant:
-            forgotten = self._changes.popleft()
-            self.begins_after = forgotten.lsn
-            self._size -= len(forgotten.entries)
+            self._forget_first()
+
+    def forget_beyond(self, most: int) -> None:
+        """Forget the changes that, with all that followed, laid more than `most` entries."""
+        while self._size > most:
+            self._forget_first()
+
+    def _forget_first(self) -> None:
+        forgotten = self._changes.popleft()
+        self.begins_after = forgotten.lsn
+        self._size -= len(forgotten.entries)
 
     def since(self, lsn: int, at_most: int) -> tuple[Entry, ...] | None:
         """The entries laid after `lsn`, in order, and of the same keys the last one only; None if

@@ -108,6 +108,7 @@ class Publisher:
         self.context.push(tuple(self.followers), message)
         self._pushed = self.log.last
         self.log.forget_before(Instant(now - self.context.timing.keep_changes_ns))
+        self.log.forget_beyond(len(self.table.rights))
 
     def _whole_table(self) -> tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]]:
         """The whole table: the same object for all who ask while the table does not change, so that

@@ -78,4 +78,19 @@ def test_of_the_same_keys_only_the_last_change_is_told_in_its_own_place() -> Non
     changes.add(12, Instant(12), (part,))
     changes.add(13, Instant(13), (last,))
     assert changes.since(10, at_most=100) == (part, last)
-    assert changes.since(10, at_most=2) is None, "a bound of what has to be read, not of what is told"
+    assert changes.since(10, at_most=2) is None, "bounds what has to be read, not what is told"
+
+
+def test_what_is_more_than_the_table_is_forgotten() -> None:
+    """Nobody could be told it: the whole table is shorter."""
+    changes = log()
+    changes.forget_beyond(4)
+    assert (changes.begins_after, changes.since(10, at_most=4)) == (10, (ONE, TWO, THREE))
+    changes.forget_beyond(3)
+    assert (changes.begins_after, changes.since(11, at_most=3)) == (12, None)
+    assert changes.since(12, at_most=3) == (TWO, THREE)
+    changes.forget_beyond(0)
+    assert (changes.last, changes.since(19, at_most=3), changes.since(20, at_most=3)) == (
+        *(20, None),
+        (),
+    )
