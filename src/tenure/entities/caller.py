@@ -113,7 +113,9 @@ class Caller:
     async def _ask(self, call: EntityCall, came: Attempted | None) -> bytes:
         now, find = asyncio.get_running_loop().time(), self._lookup.find
         wanted = Wanted(call.key, METHOD, f"{call.method} of {call.key!r:.100}", True)  # noqa: FBT003
-        trying = Trying(wanted, now + self.seconds, self._random)
+        trying = Trying(
+            wanted, now + self.seconds, self._random, longest_pause=self._settings.longest_pause
+        )
         step = trying.begin(find(call.key) if came is None else self._owner.address)
         if came is not None:
             step = trying.after(came, now, find(call.key))

@@ -19,9 +19,15 @@ from tenure.client.owner import OnRanges, Owner
 from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
+from tenure.routing.trying import LONGEST_PAUSE
 
 if TYPE_CHECKING:
     from tenure.client.owner import Probe
+
+TELL_SECONDS = 1.0
+"""Seconds between two updates of the report that the owner sends to the managers; it renews less
+often.
+"""
 
 
 @dataclass(kw_only=True)
@@ -54,6 +60,9 @@ class EntitySettings:
     in_threads: bool = False
     """Whether `def` methods are called, each in a thread."""
     make_store: MakeStore | None = None
+    longest_pause: float = LONGEST_PAUSE
+    """The most seconds between two attempts of a call while the table does not change."""
+    tell: float = TELL_SECONDS
 
     def __post_init__(self) -> None:
         checked_name("pool", self.pool)

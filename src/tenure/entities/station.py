@@ -32,10 +32,6 @@ from tenure.wire.entity import packed, read_pushed, read_received
 
 PING = ".ping"
 SWEEP_SECONDS = 10.0
-TELL_SECONDS = 1.0
-"""Seconds between two updates of the report that the owner sends to the managers; it renews less
-often.
-"""
 SILENT_SECONDS = 4 * ASK_SECONDS
 
 
@@ -134,7 +130,7 @@ class Station:
     async def _tell(self) -> None:
         while True:
             self.owner.tell_entities(self.report())
-            await asyncio.sleep(TELL_SECONDS)
+            await asyncio.sleep(self._settings.tell)
 
     def report(self) -> EntityReport:
         """The state of the entities here."""

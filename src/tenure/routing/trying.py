@@ -127,6 +127,7 @@ class Trying:
     __slots__ = (
         "_address",
         "_in_doubt",
+        "_longest_pause",
         "_pause",
         "_random",
         "_tried",
@@ -135,7 +136,14 @@ class Trying:
         "deadline",
     )
 
-    def __init__(self, wanted: Wanted, deadline: float, random: Random) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        deadline: float,
+        random: Random,
+        *,
+        longest_pause: float = LONGEST_PAUSE,
+    ) -> None:
         self._wanted = wanted
         self.deadline = deadline
         self._random = random
@@ -144,6 +152,7 @@ class Trying:
         self._tried: tuple[str, ...] = ()
         """The addresses that were tried since the last pause."""
         self._pause = SHORTEST_PAUSE
+        self._longest_pause = longest_pause
         self._in_doubt = False
         """Whether an attempt may have carried it out."""
         self._why = "the lookup found no owner of it"
@@ -191,7 +200,7 @@ class Trying:
     def _wait(self, found: str | None) -> Pause:
         self._address = found
         seconds = self._pause * self._random.uniform(0.5, 1)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, self._longest_pause)
         return Pause(seconds, found)
 
     # --- errors ---

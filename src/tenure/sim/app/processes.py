@@ -31,6 +31,7 @@ class AppProcess(ClientHost):
     ) -> None:
         super().__init__(site, slot, clock, on_host)
         self.clients: list[LibraryOwner | LibraryLookup] = []
+        self._owners: list[LibraryOwner] = []
         self.leave: Callable[[], object] = self.kill
         self.is_leaving = False
         self.turns: dict[object, bool] = {}
@@ -68,11 +69,13 @@ class AppProcess(ClientHost):
         """See `ClientHost`."""
         assert isinstance(client, LibraryOwner | LibraryLookup)
         self.clients.append(client)
+        if isinstance(client, LibraryOwner):
+            self._owners.append(client)
         self.site.begin_client(client)
 
     def owners(self) -> list[LibraryOwner]:
         """The owners of the process that have not ended."""
-        return [each for each in self.clients if isinstance(each, LibraryOwner) and each.alive]
+        return [each for each in self._owners if each.alive]
 
     def lease_of(self, key: Key) -> Leased | None:
         """The lease under which the process's readers hold a key at this moment."""
@@ -82,12 +85,11 @@ class AppProcess(ClientHost):
     def on_ran(self) -> None:
         """A callback has run."""
         self._check_that_time_passes()
-        for client in self.clients:
-            if isinstance(client, LibraryOwner):
-                try:
-                    client.look()
-                except Violation as error:
-                    self.site.fail(error)
+        for owner in self._owners:
+            try:
+                owner.look()
+            except Violation as error:
+                self.site.fail(error)
         self.site.raise_failure()
 
     def _check_that_time_passes(self) -> None:

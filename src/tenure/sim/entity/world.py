@@ -42,7 +42,11 @@ async def program(process: Any) -> None:
         drain=site.timing.term_ns / SECOND_NS,
         on_loss=on_loss,
         enter_timeout=10 * site.term,
+        watchdog=site.term,
     )
+    # Terms last a minute here. Asking for what is the same for so long shows nothing.
+    entities._settings.longest_pause = site.term / 20  # noqa: SLF001
+    entities._settings.tell = site.term / 4  # noqa: SLF001
     if site.database is not None:
         entities._settings.make_store = site.opener(process)  # noqa: SLF001  # for a URL
     process.entities = entities
