@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 EXTRA = ("cyclopts", "rich")
+INTERRUPTED = 130  # what shells give for a process that SIGINT ended
 
 
 def main() -> None:
@@ -23,6 +24,8 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
-    from tenure.cli.app import run
-
+    try:
+        from tenure.cli.app import run
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)  # while it loads, nobody needs to know where
     sys.exit(run(sys.argv[1:]))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from tenure import __version__
+from tenure.cli import INTERRUPTED
 from tenure.cli.output import EXAMPLE, complain
 from tenure.cli.waiting import CLEAR_LINE, WaitingLine
 from tenure.errors import TenureError, UsageError
@@ -136,7 +137,6 @@ FOLDERS = (["columns"], ["pool"], ["token"])
 FAILED = 1
 WRONG = 2
 NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-INTERRUPTED = 130  # what shells give for a process that SIGINT ended
 
 
 def build() -> App:

@@ -197,6 +197,20 @@ def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     assert "Traceback" not in ran.stderr
 
 
+def test_an_interrupt_while_it_loads_is_no_traceback() -> None:
+    program = (
+        "import sys\nclass Interrupts:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'tenure.cli.app': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from tenure.cli import main\nmain()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stderr) == (130, "")
+
+
 def test_a_command_loads_neither_the_manager_nor_other_commands() -> None:
     program = (
         "import sys; from tenure.cli.app import run; run(['status', '--help']);"
