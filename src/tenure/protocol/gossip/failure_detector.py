@@ -14,7 +14,7 @@ import math
 from collections import deque
 from typing import Final
 
-from tenure.base.instants import Instant
+from tenure.base.instants import FAR_FUTURE, Instant
 
 WINDOW: Final = 1_000
 THRESHOLD: Final = 5.0
@@ -64,11 +64,19 @@ class FailureDetector:
         self._size = size
         self._windows: dict[int, ArrivalWindow] = {}
         self._convicted: set[int] = set()
+        self._due: dict[int, Instant] = {}
+        """When each node that is not convicted will be, if it is not heard. Every step of a node
+        asks for that, and it changes only when that node is heard.
+        """
 
     def begin(self, node: int, now: Instant) -> None:
         """Watch a node, as if it had just been heard; do nothing if it is watched already."""
         if node not in self._windows:
             self._windows[node] = ArrivalWindow(now, self._expected_ns, self._size)
+            self._look_at(node)
+
+    def _look_at(self, node: int) -> None:
+        self._due[node] = self._windows[node].reaches(self._threshold)
 
     def arrive(self, node: int, now: Instant, *, is_rhythm: bool = True) -> bool:
         """Take note that a node was heard. Returns whether it was convicted until now.
@@ -76,18 +84,20 @@ class FailureDetector:
         How long a node was dead, or not yet there, says nothing about how often it is heard.
         """
         window = self._windows[node]
-        if is_rhythm and node not in self._convicted:
-            window.arrive(now)
-            return False
-        window.last = now
         was_convicted = node in self._convicted
+        if is_rhythm and not was_convicted:
+            window.arrive(now)
+        else:
+            window.last = now
         self._convicted.discard(node)
+        self._look_at(node)
         return was_convicted
 
     def forget(self, node: int) -> None:
         """Watch a node no longer."""
         self._windows.pop(node, None)
         self._convicted.discard(node)
+        self._due.pop(node, None)
 
     def on_own_pause(self, pause_ns: int) -> None:
         """Take note that this process stood still for so long: no other node is to blame for that
@@ -95,25 +105,23 @@ class FailureDetector:
         """
         for window in self._windows.values():
             window.last = Instant(window.last + pause_ns)
+        for node in self._due:
+            self._look_at(node)
 
     def convict(self, now: Instant) -> list[int]:
         """The nodes that are newly convicted."""
-        found = [
-            node
-            for node, window in self._windows.items()
-            if node not in self._convicted and window.reaches(self._threshold) <= now
-        ]
+        next_at = self.next_at()
+        if next_at is None or next_at > now:
+            return []
+        found = [node for node in self._windows if self._due.get(node, FAR_FUTURE) <= now]
         self._convicted.update(found)
+        for node in found:
+            del self._due[node]
         return found
 
     def next_at(self) -> Instant | None:
         """When the next node will be convicted, if none is heard."""
-        instants = [
-            window.reaches(self._threshold)
-            for node, window in self._windows.items()
-            if node not in self._convicted
-        ]
-        return min(instants, default=None)
+        return min(self._due.values(), default=None)
 
     def is_convicted(self, node: int) -> bool:
         """Whether the node is suspected to be dead."""
@@ -128,5 +136,8 @@ class FailureDetector:
         return list(self._windows)
 
     def invariants(self) -> None:
-        """Only watched nodes are convicted."""
-        assert self._convicted <= self._windows.keys()
+        """Each watched node is either convicted or due."""
+        assert self._convicted | self._due.keys() == self._windows.keys()
+        assert not self._convicted & self._due.keys()
+        for node, due in self._due.items():
+            assert due == self._windows[node].reaches(self._threshold)

@@ -389,8 +389,10 @@ class Gossiper:
         node, known = head.node, state.head
         if node in self.gone_back:
             return
-        earlier, later = sorted((known, head), key=lambda each: each.age)
-        has_fewer = earlier.promises > later.promises and earlier.age < later.age
+        known_age, head_age = known.age, head.age
+        is_earlier = head_age < known_age
+        earlier, later = (head, known) if is_earlier else (known, head)
+        has_fewer = earlier.promises > later.promises and known_age != head_age
         if has_fewer or head.promises == REFUSED:
             self._give_up(state, earlier)
             self._keep_promises()  # at once: its counter may grow while this node is down

@@ -1,9 +1,12 @@
 """The gossiper: what two and three nodes come to know of each other, and what they refuse."""
 
+from random import Random
+
 import msgspec
 import pytest
 
 from tenure.base.noted import Noted
+from tenure.protocol.gossip.digest import DIGEST_BYTES, cut_digests
 from tenure.protocol.gossip.gossiper_events import (
     GossipHeard,
     GossipPeer,
@@ -23,6 +26,7 @@ from tenure.protocol.gossip.messages import (
     NodeDelta,
     NodeDigest,
     StateEntry,
+    size_of,
 )
 from tenure.protocol.gossip.noted import GossiperKind
 from tests.unit.protocol.gossip.group import A, B, C, Group, three, with_promises
@@ -294,3 +298,13 @@ def test_nobody_can_name_nodes_without_end(monkeypatch: pytest.MonkeyPatch) -> N
         named = tuple(NodeDigest(node, 1, 1, 0) for node in range(start, start + 20))
         group.tell(B, GossipHeard("n1", GossipSyn(A, "n1", False, named)))
     assert len(group.machines["n2"].states) == 1_024
+
+
+def test_no_digest_takes_more_than_is_reckoned() -> None:
+    """If there is room for so many of them, none is measured, and none is left out."""
+    largest = NodeDigest((1 << 64) - 1, *4 * [(1 << 63) - 1])
+    assert size_of(largest) == DIGEST_BYTES
+    for count in range(8):
+        for spare in (0, -1):
+            cut = cut_digests([largest] * count, Random(1), count * DIGEST_BYTES + spare)
+            assert len(cut) == max(count + spare, 0)
