@@ -132,8 +132,8 @@ def test_what_nobody_asked_about_is_not_unchanged() -> None:
 
 
 def places_asked_for(stage: Stage, span_s: float, *, knows: int = 0) -> list[float]:
-    """When a client with one reader that waits asks for a place on record, while everything takes a
-    millisecond. The server answers that many fetches after each place that it gives, and then does
+    """When a client with one reader that waits asks for a place on record, while everything takes 5
+    milliseconds. The server answers that many fetches after each place that it gives, and then does
     not know who asks.
     """
     found: list[float] = []
@@ -141,7 +141,7 @@ def places_asked_for(stage: Stage, span_s: float, *, knows: int = 0) -> list[flo
     while stage.real < began + seconds(span_s):
         if not stage.caches["a"].fetches.flights:
             stage.want("a", b"%d" % stage.real)
-        stage.pass_(0.001)
+        stage.pass_(0.005)
         stage.wake("a")
         letters, stage.sent = stage.sent, []
         for letter in letters:
@@ -167,13 +167,13 @@ def test_a_server_that_forgets_at_once_whom_it_put_on_record_is_not_asked_in_a_l
     """Otherwise it would be asked for places as fast as both can, until the readers give up."""
     asked = places_asked_for(opened(), 8)
     pauses = [later - sooner for sooner, later in pairwise(asked)]
-    assert pauses == pytest.approx([0.003, 0.5, 1, 1.5, 2, 2], abs=0.01)
+    assert pauses == pytest.approx([0.015, 0.5, 1, 1.5, 2, 2], abs=0.02)
 
 
 def test_one_answer_ends_the_pauses() -> None:
     """It shows that the server keeps records; and servers may restart often (C7)."""
     stage = opened()
     assert len(places_asked_for(stage, 8)) < 10
-    assert len(places_asked_for(stage, 3, knows=1)) > 100
+    assert len(places_asked_for(stage, 3, knows=1)) > 20
     sooner, later = places_asked_for(stage, 0.7)[-2:]
-    assert later - sooner == pytest.approx(0.5, abs=0.01)
+    assert later - sooner == pytest.approx(0.5, abs=0.02)
