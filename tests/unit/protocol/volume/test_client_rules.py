@@ -285,6 +285,24 @@ def test_a_suspect_entry_is_asked_about_where_its_range_is_now() -> None:
     assert set(stage.caches["a"].contacts) == {"s", "t"}
 
 
+def test_what_is_found_current_without_a_lease_is_not_live() -> None:
+    """A write may have overtaken it: whoever waited gets it, and nobody counts on it (V7)."""
+    stage = held("a")
+    contact = stage.caches["a"].contacts["s"]
+    item = Item(item=1, key=b"", withdrawn=True, number=7, count=0)
+    tell(stage, Invalidate(epoch=contact.epoch, reader=contact.reader, items=(item,)))
+    stage.take("Acknowledge")
+    stage.want("a")
+    stage.settle_to("Fetched")
+    message = stage.take("Fetched").message
+    assert isinstance(message, Fetched)
+    assert message.kind == "unchanged"
+    tell(stage, replace(message, lease_ns=0))
+    assert stage.reads("a")[-1].outcome == "unchanged"
+    view = stage.caches["a"].view()
+    assert (view.entries, view.live) == (1, 0)
+
+
 # --- audits ---
 
 
