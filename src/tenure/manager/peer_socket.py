@@ -7,6 +7,7 @@ closed, and is the only one to suffer.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from sys import intern
 from typing import TypeAlias
 
 from aiohttp import WSCloseCode, hdrs, web
@@ -62,7 +63,7 @@ class PeerSocket(AcceptedSocket):
         permit: Permit,
         takes: Takes,
     ) -> None:
-        self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+        self.peer = intern(str((transport.get_extra_info("peername") or ("",))[0]))
         rate = among.listener.rate_of(self.peer, *among.most_messages(takes))
         super().__init__(
             transport,

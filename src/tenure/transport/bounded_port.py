@@ -18,6 +18,7 @@ import ssl
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from sys import intern
 from typing import Generic, TypeAlias, TypeVar
 
 from tenure.runtime.clock import boot_clock
@@ -182,7 +183,7 @@ class BoundedPort(Generic[P]):
                     self._refused("", f"no connection can be taken: {error.strerror}")
                     await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue  # for any other error, the peer has already gone
-            self._arrived(accepted, str(address[0]))
+            self._arrived(accepted, intern(str(address[0])))  # a peer may have thousands
             await asyncio.sleep(0)  # if many come at once, others get a turn in between
 
     def _arrived(self, accepted: sockets.socket, peer: str) -> None:

@@ -21,6 +21,7 @@ The idea of weighing benefit against churn, within a budget for each round, is S
 4.4.2). Here a round takes seconds, not minutes, so the budget refills with time.
 """
 
+from functools import lru_cache
 from operator import attrgetter
 
 from tenure.base.instants import Instant
@@ -32,6 +33,12 @@ from tenure.protocol.balance.policy import NOBODY, Plan, Situation, Why, nothing
 from tenure.protocol.balance.tuning import DEFAULT, Tuning
 
 TO_NOBODY = Why("house", "nobody has it, and all owners are cordoned")
+
+
+@lru_cache(maxsize=256)
+def housed(before: str, owner: str) -> Why:
+    """The same object for the same words: a plan keeps it for each of its ranges."""
+    return Why("house", f"{before}; its owner {owner}")
 
 
 class Weighted:
@@ -121,10 +128,10 @@ class _Phases(Joining):
             # when they leave.
             self.accounts.put(part, newcomer)
             newcomers.add(newcomer)
-            part.why = Why("house", f"{before}; its owner came a moment ago")
+            part.why = housed(before, "came a moment ago")
         elif (least := self.accounts.open.nearest(zone, self.slack)) is not None:
             self.accounts.put(part, least)
-            part.why = Why("house", f"{before}; its owner carries least")
+            part.why = housed(before, "carries least")
         else:
             part.why = TO_NOBODY
 
@@ -249,6 +256,7 @@ class _Phases(Joining):
             enough = self.share
             if newcomer.use >= self.tuning.low * self.share:
                 enough *= self.tuning.high + self.noise
+            why = Why("welcome", f"{newcomer.name} is new")
             while (wanted := self.room(newcomer)) > self.grain / 2:
                 giver = self.accounts.most()
                 if giver is None or giver is newcomer or giver.use <= enough:
@@ -259,7 +267,6 @@ class _Phases(Joining):
                 if piece is None:
                     self.accounts.set_aside(giver)
                     continue
-                why = Why("welcome", f"{newcomer.name} is new")
                 self.accounts.move(piece, newcomer)
                 piece.why = why
             turning = (self.accounts.by_incarnation[each] for each in self.turning)
