@@ -2,28 +2,36 @@
 
 import asyncio
 import math
+import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from tenure.base.instants import in_seconds
+from tenure.base.names import shown, wrong_with_name
 from tenure.cli.output import counted, say, show
 from tenure.cli.waiting import WaitingLine
+from tenure.errors import ConfigurationError
 from tenure.journals import open_copy
 from tenure.journals.contract import Beginning, Restorable
 from tenure.manager.restore import RestoredCopy, read_copy
 from tenure.manager.restore import restore as carry_out
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.restoration import ABOVE_MOST, Vigil
+from tenure.protocol.topology.history import LostCluster
 from tenure.runtime.clock import boot_clock
 from tenure.wire.lease_records import LEASE_RECORDS
+
+LOST_CLUSTER = re.compile("(?P<name>.+)=(?P<id>[0-9a-f]{16})@(?P<version>[0-9]{1,16})")
 
 
 def restore(
     *,
     journal: str,
     above: Annotated[int, Parameter(validator=Number(gte=0, lte=ABOVE_MOST))] = 0,
+    cluster: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     dry_run: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Make a new journal from an old copy, once no manager is using the copy.
@@ -37,16 +45,31 @@ def restore(
     above
         A lease number beyond which the numbers go on, if the lost journal has no copy, and this is
         the one with which the managers began anew: the highest number that anything is fenced with.
+    cluster
+        A cluster of that lost journal, as NAME=ID@VERSION: the managers tell its nodes when they
+        refuse them. Its ring is read back from the nodes.
     dry_run
         Change nothing; show what is in the copy, and what it would become.
     """
-    asyncio.run(_restore(journal, above, dry_run=dry_run))
+    asyncio.run(_restore(journal, above, _clusters(cluster), dry_run=dry_run))
 
 
-async def _restore(url: str, above: int, *, dry_run: bool) -> None:
+def _clusters(said: Iterable[str]) -> dict[str, LostCluster]:
+    found = {}
+    for each in said:
+        parts = LOST_CLUSTER.fullmatch(each)
+        if parts is None or wrong_with_name(parts["name"]):
+            raise ConfigurationError(
+                f"{shown(each)} is not NAME=ID@VERSION, as managers tell it a node of that cluster"
+            )
+        found[parts["name"]] = LostCluster(int(parts["id"], 16), int(parts["version"]))
+    return found
+
+
+async def _restore(url: str, above: int, lost: dict[str, LostCluster], *, dry_run: bool) -> None:
     journal = await asyncio.to_thread(open_copy, url, LEASE_RECORDS)
     try:
-        copy = await read_copy(journal, above)
+        copy = await read_copy(journal, above, lost)
         _show_copy(url, copy)
         if dry_run:
             _show_plan(copy)

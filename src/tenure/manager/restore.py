@@ -6,8 +6,9 @@ and watched.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from secrets import token_bytes
+from types import MappingProxyType
 
 import msgspec
 
@@ -19,6 +20,8 @@ from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.restoration import Vigil, restored
 from tenure.protocol.log.journal import Seat
+from tenure.protocol.topology.history import LostCluster
+from tenure.protocol.topology.records import ClusterName
 from tenure.runtime.clock import Clock, boot_clock
 
 LOOK_SECONDS = 0.25
@@ -36,31 +39,47 @@ class RestoredCopy(msgspec.Struct, frozen=True):
     history: LeaseHistory
     above: int = 0
     """A number above which those of the new history are, beside those of the copy."""
+    clusters: Mapping[ClusterName, LostCluster] = {}
+    """Clusters of a lost journal, which their nodes know."""
 
     def beginning(self) -> Beginning[State]:
         """The beginning of the new history, under an identity that is drawn anew each time."""
-        seat, state = restored(self.history, self.seat, token_bytes(SECRET_BYTES), self.above)
+        secret = token_bytes(SECRET_BYTES)
+        seat, state = restored(self.history, self.seat, secret, self.above, self.clusters)
         return Beginning(draw_identity(), seat, state)
 
 
-async def read_copy(journal: Restorable[AnyRecord, State], above: int = 0) -> RestoredCopy:
-    """Read all that is in the journal; its numbers are to go on beyond `above`, too.
+async def read_copy(
+    journal: Restorable[AnyRecord, State],
+    above: int = 0,
+    clusters: Mapping[ClusterName, LostCluster] = MappingProxyType({}),
+) -> RestoredCopy:
+    """Read all that is in the journal; its numbers are to go on beyond `above`, too, and it is to
+    have the clusters that are named, as their nodes know them.
 
-    Raises JournalError; ConfigurationError if there is nothing in it.
+    Raises JournalError; ConfigurationError if there is nothing in it, or another ring in the place
+    of a cluster.
     """
     seat = await journal.read_seat()
     found = await journal.load()
     history = LeaseHistory(found.state, found.state_lsn)
     for record in found.records:
         history.apply(record)
-    if not history.tables and not history.clusters.states:
+    for name in clusters.keys() & history.clusters.states.keys():
+        topology = history.clusters.states[name].topology
+        if topology.ranges and topology.id != clusters[name].id:
+            raise ConfigurationError(
+                f"the journal has a cluster {name!r} with a ring of its own, {topology.id:016x}: "
+                "forget that one first, with tenure columns forget; nothing was changed"
+            )
+    if not history.tables and not history.clusters.states and not (above or clusters):
         # Also: a journal that has granted nothing believes --first-start, and this one must not.
         raise ConfigurationError(
             f"the journal ends at LSN {history.lsn} and knows no pool and no cluster, so there is "
             "nothing in it to go on from: move it away, and start the managers with a new one; "
             "nothing was changed"
         )
-    return RestoredCopy(found.journal, history.lsn, seat, history, above)
+    return RestoredCopy(found.journal, history.lsn, seat, history, above, clusters)
 
 
 async def restore(

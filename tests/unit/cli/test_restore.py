@@ -87,6 +87,30 @@ def test_numbers_go_on_above_those_of_a_lost_journal(capsys: Capture, journal: P
         assert "--above" in capsys.readouterr().err
 
 
+def test_a_cluster_of_a_lost_journal_is_named_and_replaces_none_that_has_a_ring(
+    capsys: Capture, journal: Path
+) -> None:
+    begun = ["restore", "--journal", f"sqlite:{journal}", "--dry-run", "--cluster"]
+    assert run([*begun, "home=7f35bfffa6672bbf@12"]) == 0
+    assert ["cluster home", "its topology is read back from its nodes"] in told(capsys)
+    for wrong in ("home", "home=7f@1", "=7f35bfffa6672bbf@1", "home=7f35bfffa6672bbf@x"):
+        assert run([*begun, wrong]) == 2
+        assert "is not NAME=ID@VERSION" in capsys.readouterr().err
+
+    async def have_a_ring() -> None:
+        opened = open_journal(f"sqlite:{journal}", LEASE_RECORDS)
+        mandate = Mandate((await opened.load()).journal, 1)
+        await opened.append(mandate, 3, (TopologySet(A_TOPOLOGY),))
+        await opened.close()
+
+    asyncio.run(have_a_ring())
+    assert A_TOPOLOGY.ranges
+    name = A_TOPOLOGY.cluster
+    assert run([*begun, f"{name}={A_TOPOLOGY.id:016x}@12"]) == 0
+    assert run([*begun, f"{name}={A_TOPOLOGY.id + 1:016x}@12"]) == 2
+    assert "with a ring of its own" in capsys.readouterr().err
+
+
 def test_a_manager_that_beats_is_named_and_nothing_is_changed(
     capsys: Capture, journal: Path
 ) -> None:

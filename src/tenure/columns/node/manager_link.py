@@ -26,8 +26,8 @@ LOOK_SECONDS = 0.3
 class MakesRequests(Protocol):
     """Makes the requests of a node."""
 
-    def __call__(self, sequence: int) -> NodeRequest:
-        """The request of that number."""
+    def __call__(self, sequence: int, *, tells: bool) -> NodeRequest:
+        """The request of that number; `tells` says whether it has the topology."""
         ...
 
 
@@ -53,6 +53,8 @@ class ManagerLink:
         self._asking: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
         self._answered = False
+        self._is_wanted = False
+        """Whether the manager wants to know the topology, because its journal was restored."""
         self._heeded = ("", 0), 0
         self.on_compare: Callable[[], None] = lambda: None
         """Called when replicas are to be compared at once."""
@@ -82,7 +84,8 @@ class ManagerLink:
         while True:
             self._sequence += 1
             self._answered = False
-            self._transport.send(self._leader, self._request(self._sequence))
+            request = self._request(self._sequence, tells=self._is_wanted)
+            self._transport.send(self._leader, request)
             self._poked.clear()
             try:
                 async with asyncio.timeout(ASK_SECONDS):  # `wait_for` may swallow a cancellation
@@ -101,9 +104,11 @@ class ManagerLink:
         match message:
             case TopologyTold(topology=topology):
                 self._heed(manager, message)
+                is_wanted_now = message.wanted and not self._is_wanted
+                self._is_wanted = message.wanted
                 if topology is not None:
                     self._told(topology)
-                elif message.wanted:
+                elif is_wanted_now:
                     self.poke()
             case NodeRefused():
                 self._fail(refusal(message))

@@ -308,7 +308,7 @@ class NodeService:
         if self._link is not None:
             self._link.poke()
 
-    def _request(self, sequence: int) -> NodeRequest:
+    def _request(self, sequence: int, *, tells: bool) -> NodeRequest:
         settings, identity = self.settings, self.directory.identity
         topology = self.store.topology if self._has_started else self._topology
         filler = self.store.machine.filler if self._has_started else None
@@ -337,6 +337,7 @@ class NodeService:
             to_copy=filler.to_copy if filler else 0,
             counter=self.store.promises,
             weights=weights,
+            topology=topology if tells else None,
             report=self._report() if self._has_started else NodeReport(),
         )
 

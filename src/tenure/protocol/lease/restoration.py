@@ -14,6 +14,9 @@ history, which may answer for its leadership term after its last beat. To exclud
 watches the seat for as long as a standby of any preset would.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from msgspec.structs import replace
 
 from tenure.base.instants import Instant
@@ -23,7 +26,8 @@ from tenure.protocol.lease.records import PoolState, State
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.log.journal import Seat
-from tenure.protocol.topology.history import VERSIONS_PASSED
+from tenure.protocol.topology.history import LostCluster
+from tenure.protocol.topology.records import ClusterName
 
 LEADERSHIPS_PASSED = 10**9
 """A new leader every second for thirty years."""
@@ -56,12 +60,17 @@ class Vigil:
 
 
 def restored(
-    history: LeaseHistory, seat: Seat, secret: bytes, above: int = 0
+    history: LeaseHistory,
+    seat: Seat,
+    secret: bytes,
+    above: int = 0,
+    clusters: Mapping[ClusterName, LostCluster] = MappingProxyType({}),
 ) -> tuple[Seat, State]:
     """The beginning of the new history: an empty seat, and the snapshot at the copy's LSN.
 
     Numbers go on far beyond those of the copy, and beyond `above`: if the journal was lost without
     a copy, and managers began with a new one, what was fenced by the lost one names its numbers.
+    The nodes of its `clusters` know these, too.
 
     Its `secret`, drawn anew, is there before anybody leads on it. Were it drawn at the first
     takeover, a copy from before that one would lead to another secret, and no leader on the copy
@@ -77,8 +86,8 @@ def restored(
         secret=secret,
         next_number=max(history.first.number, above) + NUMBERS_PASSED,
         next_incarnation=history.first.incarnation + INCARNATIONS_PASSED,
-        clusters=history.clusters.restored(),
-        versions_passed=history.clusters.passed + VERSIONS_PASSED,
+        clusters=history.clusters.restored(clusters),
+        versions_passed=history.clusters.passed_by(clusters),
     )
 
 

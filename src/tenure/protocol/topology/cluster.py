@@ -77,6 +77,12 @@ class ClusterDesk(Protocol):
         """Tell observers."""
 
 
+def way_back(request: NodeRequest) -> str:
+    """The way in which a manager knows the cluster of a node again, if its journal was lost."""
+    lost = f"{request.cluster}={request.cluster_id:016x}@{request.version}"
+    return f"tenure restore --journal URL --cluster {lost}"
+
+
 class LedCluster:
     """A cluster under one leadership."""
 
@@ -181,7 +187,8 @@ class LedCluster:
             return "cluster", (
                 f"this node is of another cluster that was called {self.name!r}, "
                 f"{request.cluster_id:016x}; this one is {topology.id:016x}. Give the node the "
-                "name of its own cluster, or an empty directory"
+                "name of its own cluster, or an empty directory. If the managers lost their "
+                f"journal: {way_back(request)}"
             )
         if topology.is_removed(node.id):
             return "removed", (
@@ -302,10 +309,20 @@ class LedCluster:
 
     def _read_back(self) -> None:
         found = latest(self.topology, self.sessions.topologies())
-        if not missing(found, self.sessions.told()):
+        if not self._cannot_read_back(found):
             detail = f"version {found.version}, from {len(self.sessions.told())} nodes"
             self._set(found, TopologyKind.READ_BACK, detail)
             self._go_on()
+
+    def _cannot_read_back(self, found: Topology) -> str:
+        """The reason why `found` is not taken yet; empty if it is."""
+        if found.version >= self.next_version:  # nodes would not follow
+            return (
+                f"a node has version {found.version}, and the next one here is "
+                f"{self.next_version}; restore once more, with --cluster "
+                f"{self.name}={found.id:016x}@{found.version}"
+            )
+        return missing(found, self.sessions.told())
 
     @property
     def _is_behind(self) -> bool:
@@ -317,7 +334,7 @@ class LedCluster:
         """The reason why nothing can be changed; empty if changes are possible."""
         if self._state.restored:
             found = latest(self.topology, self.sessions.topologies())
-            why = missing(found, self.sessions.told())
+            why = self._cannot_read_back(found)
             return f"the journal was restored, and the topology is being read back: {why}"
         if self._is_behind:
             theirs, mine = max(self.sessions.versions()), self.topology.version

@@ -8,12 +8,12 @@ restored from an old copy knows less than the nodes, which may have seen later v
 then on versions are far above its LSNs, and the nodes are asked what the topology is (`restored`).
 """
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
-from tenure.protocol.topology.records import ClusterName, Topology
+from tenure.protocol.topology.records import ClusterId, ClusterName, Placement, Topology
 
 VERSIONS_PASSED = 10**12
 """The versions that each restore skips: a thousand changes a second for thirty years."""
@@ -47,6 +47,14 @@ class ClusterState(msgspec.Struct, frozen=True, array_like=True):
     """
 
 
+class LostCluster(NamedTuple):
+    """What is known of a cluster whose journal was lost, until its nodes have told the rest."""
+
+    id: ClusterId
+    version: int
+    """The version of the topology that a node has."""
+
+
 class Clusters:
     """The sum of the records of clusters."""
 
@@ -67,9 +75,20 @@ class Clusters:
         """All of them, by name."""
         return tuple(self.states[name] for name in sorted(self.states))
 
-    def restored(self) -> tuple[ClusterState, ...]:
-        """The states with which a history begins that continues this one from an old copy."""
-        return tuple(replace(state, restored=True) for state in self.state())
+    def restored(self, lost: Mapping[ClusterName, LostCluster]) -> tuple[ClusterState, ...]:
+        """The states with which a history begins that continues this one from an old copy. The
+        clusters that are `lost` are known to their nodes only.
+        """
+        known = [state.topology for state in self.state() if state.topology.cluster not in lost]
+        known += [
+            Topology(cluster=name, id=each.id, version=0, placement=Placement(), first_nodes=1)
+            for name, each in sorted(lost.items())
+        ]
+        return tuple(ClusterState(topology, restored=True) for topology in known)
+
+    def passed_by(self, lost: Mapping[ClusterName, LostCluster]) -> int:
+        """The difference between versions and LSNs in that history."""
+        return max(self.passed, *(each.version for each in lost.values()), 0) + VERSIONS_PASSED
 
     def invariants(self) -> None:
         """The invariants of every topology hold."""

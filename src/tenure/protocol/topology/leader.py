@@ -17,7 +17,7 @@ from tenure.protocol.topology.answers import (
 )
 from tenure.protocol.topology.balancing import Balancing
 from tenure.protocol.topology.change import ChangeRefused
-from tenure.protocol.topology.cluster import ClusterDesk, LedCluster
+from tenure.protocol.topology.cluster import ClusterDesk, LedCluster, way_back
 from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
 from tenure.protocol.topology.limits import CLUSTERS, NODES
 from tenure.protocol.topology.messages import DETAIL_CHARACTERS, NodeRefused, NodeRequest
@@ -70,6 +70,8 @@ class TopologyLeader:
             f"there is no cluster {request.cluster!r} here: {listed(self.led)}. Name another one, "
             "or make it: tenure columns create"
         )
+        if request.cluster_id:
+            detail += f". If the managers lost their journal: {way_back(request)}"
         self.desk.note(TopologyKind.REFUSED_NODE, request.cluster, detail)
         refused = NodeRefused(
             sequence=request.sequence,

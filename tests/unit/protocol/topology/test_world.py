@@ -38,7 +38,7 @@ def some_command(world: World) -> RingCommand:
     return random.choices(commands, (6, 3, 2, 2, 1))[0]
 
 
-def run(seed: int, left_out: str = "", *, restores: bool = False) -> None:
+def run(seed: int, left_out: str = "", *, restores: bool = False, loses: bool = False) -> None:
     world = World(seed, nodes=3)
     world.left_out = left_out
     world.settle(2)
@@ -48,7 +48,8 @@ def run(seed: int, left_out: str = "", *, restores: bool = False) -> None:
         if restores and moment in (400, 700):
             world.desk.commit()
             lost = world.random.randrange(1, 8)
-            world.restore(max(len(world.records) - lost, 0 if world.lsn_base else formed))
+            kept = max(len(world.records) - lost, 0 if world.lsn_base else formed)
+            world.restore(kept, is_lost=loses)
         dice = world.random.random()
         if dice < 0.45:
             world.step()
@@ -77,6 +78,12 @@ def test_nothing_acknowledged_is_lost_whatever_changes_and_fails(seed: int) -> N
 @pytest.mark.parametrize("seed", range(1_000, 1_040))
 def test_nothing_acknowledged_is_lost_where_the_journal_is_restored_twice(seed: int) -> None:
     run(seed, restores=True)
+
+
+@pytest.mark.parametrize("seed", range(2_000, 2_040))
+def test_nothing_acknowledged_is_lost_where_the_journal_is_lost_twice(seed: int) -> None:
+    """Nodes that were removed tell what they know, too: it is never taken for the latest."""
+    run(seed, restores=True, loses=True)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +201,30 @@ def test_after_a_restore_the_topology_is_read_back_from_a_majority() -> None:
     assert world.topology.nodes == lost.nodes
     assert world.topology.tables == lost.tables
     assert world.topology.ranges == lost.ranges
+    world.settle(2)
+    assert all(node.topology == world.topology for node in world.nodes.values())
+
+
+def test_a_journal_that_is_lost_is_made_again_of_what_the_nodes_know() -> None:
+    """If it began with versions that are too low for them, it says so, and is restored again."""
+    world = World(7)
+    world.settle(2)
+    for version in (1, 0):
+        world.restore(0, is_lost=True)
+        world.settle(4)
+        assert world.topology.version > 10**12
+        known = world.topology
+        world.restore(0, is_lost=True, version=version)
+        world.settle(4)
+        refused = world.ask(MakeTable(cluster=CLUSTER, name="t", table=TABLE))
+        if version:
+            assert isinstance(refused, ClusterRefused)
+            again = f"once more, with --cluster {CLUSTER}={known.id:016x}@{known.version}"
+            assert again in refused.why
+        else:
+            assert isinstance(refused, RingSteered)
+            assert world.topology.nodes == known.nodes
+            assert world.topology.ranges == known.ranges
     world.settle(2)
     assert all(node.topology == world.topology for node in world.nodes.values())
 

@@ -13,7 +13,12 @@ from tenure.base.instants import Instant
 from tenure.base.noted import NotedKind
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.answers import ClusterAnswer
-from tenure.protocol.topology.history import AnyClusterRecord, Clusters, ClusterState
+from tenure.protocol.topology.history import (
+    AnyClusterRecord,
+    Clusters,
+    ClusterState,
+    LostCluster,
+)
 from tenure.protocol.topology.leader import TopologyLeader
 from tenure.protocol.topology.messages import (
     NodeRefused,
@@ -292,11 +297,18 @@ class World:
         self.desk = Desk(self, self.leadership)
         self.leader = TopologyLeader(self.now, self.desk, self.clusters, is_kept=True)
 
-    def restore(self, lsn: int) -> None:
-        """The journal is put back to an earlier state, and restored."""
+    def restore(self, lsn: int, *, is_lost: bool = False, version: int = 0) -> None:
+        """The journal is put back to an earlier state, or is lost with all that it knew but its
+        cluster's name, its id and the version that a node has, and restored.
+        """
+        lost: dict[str, LostCluster] = {}
+        if is_lost:
+            version = version or max(node.version for node in self.nodes.values())
+            lost = {CLUSTER: LostCluster(self.topology.id, version)}
+            self.base, self.lsn_base, lsn = ((), 0), 0, 0
         del self.records[lsn:]
         self.take_over()
-        self.base = self.clusters.restored(), self.clusters.passed + 10**12
+        self.base = self.clusters.restored(lost), self.clusters.passed_by(lost)
         self.journal_id += 1
         self.records, self.lsn_base = [], self.lsn_base + lsn
         self.take_over()
