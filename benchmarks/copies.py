@@ -134,7 +134,8 @@ async def in_turns(pids: list[int]) -> AsyncIterator[None]:
 
 async def rate_from(sources: int, size: int, *, are_slow: bool = False) -> float:
     """Return how many megabytes a second a node copies from this many others, each of which has
-    everything.
+    everything. Before the first piece it waits until they vouch for it, and until the dead node
+    counts as down (R26).
     """
     with tempfile.TemporaryDirectory(prefix="tenure-copies-") as place:
         home = _home(place, sources, 10_000)
@@ -144,11 +145,9 @@ async def rate_from(sources: int, size: int, *, are_slow: bool = False) -> float
             pids = home.pids()
             slow = [pids[f"node-{number + 1}"] for number in range(sources)] if are_slow else []
             async with in_turns(slow):
-                began, there = monotonic(), 0
                 await copy.begin()
-                if are_slow:  # they take long to hear of it
-                    there = await copy.copied(1)
-                    began = monotonic()
+                there = await copy.copied(1)
+                began = monotonic()
                 await copy.end()
                 return (size - there) / (monotonic() - began) / 1e6
         finally:
