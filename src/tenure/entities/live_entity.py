@@ -88,6 +88,10 @@ class LiveEntity:
             if now - self.heard.setdefault(each, now) > seconds
         ]
 
+    def sockets_at(self, edge: str) -> list[bytes]:
+        """The sockets that this process has."""
+        return [id_ for id_, each in self.envelope.sockets.items() if each.edge == edge]
+
     def drop(self) -> None:
         """Drop the state, which may differ from what was kept: the next turn loads it again."""
         self._lease = None

@@ -43,6 +43,7 @@ async def _disconnect(turn: EntityTurn) -> bytes:
     if said.id in turn.live.envelope.sockets:
         await turn.live.seen_by(turn).on_disconnect(Socket(turn, said.id))
         turn.changes.gone = said.id
+        turn.live.heard.pop(said.id, None)
     return NOTHING
 
 

@@ -16,6 +16,7 @@ from tenure.client.owner import Owner
 from tenure.entities.alarms import Alarms
 from tenure.entities.caller import Caller
 from tenure.entities.edge import ASK_SECONDS, Edge
+from tenure.entities.edge_watch import EdgeWatch
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.gate import EntityGate
@@ -43,6 +44,7 @@ class Station:
     host: EntityHost
     caller: Caller
     edge: Edge
+    _watch: EdgeWatch
 
     def __init__(self, kind: EntityKind, settings: EntitySettings) -> None:
         self._settings = settings
@@ -84,6 +86,10 @@ class Station:
             self.edge = Edge(
                 self.caller, self.owner.address, settings.environment.random(), self._go
             )
+            self._watch = EdgeWatch(
+                self.host, self.owner, self._links, self.edge, self._end_socket, self._go
+            )
+            self.host.on_edge = self._watch.look
             await stack.enter_async_context(self.owner)
             await stack.enter_async_context(self.lookup)
             stack.push_async_callback(self._leave)
@@ -161,8 +167,9 @@ class Station:
             return None
         return None if found == self.owner.address else found
 
-    def _on_link_lost(self, _: str) -> None:
+    def _on_link_lost(self, url: str) -> None:
         self.edge.ask_all()  # frames on their way may be lost
+        self._watch.look(url)
 
     async def _probe(self) -> None:
         """Raise unless its own address leads here."""

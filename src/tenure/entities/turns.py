@@ -43,6 +43,8 @@ class EntityHost:
         self._settings = settings
         self.gate = gate
         self._live: OrderedDict[str | int, LiveEntity] = OrderedDict()
+        self.on_edge: Callable[[str], None] = _no_edge
+        """Called when an entity begins here, for each process that has sockets of it."""
         self._empty: list[EmptyRow] = []
         """How many instances were dropped."""
         self._loop = asyncio.get_running_loop()
@@ -240,6 +242,8 @@ class EntityHost:
             raise self.guards.lease_lost(live.key, lease)
         live.activated(lease)
         self.gate.arm(live.key, live.envelope.next_alarm())
+        for edge in {each.edge for each in live.envelope.sockets.values()}:
+            self.on_edge(edge)
 
     def passivate(self, before: float) -> None:
         """Drop the instances that nobody has used since `before`."""
@@ -287,6 +291,10 @@ class EntityHost:
             for each in live.silent_sockets(now, seconds)
         ]
 
+    def with_sockets_at(self, edge: str) -> list[LiveEntity]:
+        """The entities that have sockets in the process of this address."""
+        return [live for live in self._live.values() if live.sockets_at(edge)]
+
     # --- what is shown of it ---
 
     def report(self, alarms: int) -> EntityReport:
@@ -303,6 +311,10 @@ class EntityHost:
             else "",
             longest_seconds=round(self._loop.time() - longest.began, 1) if longest else 0.0,
         )
+
+
+def _no_edge(_: str) -> None:
+    """Do nothing: nobody watches edges yet."""
 
 
 async def _nothing(_: EntityTurn) -> bytes:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tenure import Entity, Socket, UsageError, ValueTypeError, reading
-from tenure.entities import edge, station
+from tenure.entities import edge, edge_watch, station
 from tenure.testing.clock import come_to_rest
 from tests.unit.entities.stage import Stage, attached, on_stage
 
@@ -241,4 +241,74 @@ async def test_a_socket_whose_worker_has_died_is_ended_once(
         await stage.until(lambda: "ann: alone" in ann.received)
         assert ann.received == ["bob has left", "ann: alone"]
         assert await stage.done(one[key].people()) == ["ann"]
+        ann.leave()
+
+
+async def test_people_of_a_killed_worker_leave_before_they_have_been_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(edge_watch, "PAUSES", (0.0, 0.01, 0.01))
+    now = asyncio.get_running_loop().time
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        (ann, _), (_, gone) = await of_all(stage, key, "ann", "bob")
+        await stage.crash(two)
+        gone.cancel()
+        died = now()
+        await stage.until(lambda: ann.received)
+        assert ann.received == ["bob has left"]
+        assert now() - died < station.SILENT_SECONDS / 2
+        assert await stage.done(one[key].people()) == ["ann"]
+        ann.leave()
+
+
+async def test_people_of_the_worker_that_died_with_its_room_leave_as_soon(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge_watch, "PAUSES", (0.0, 0.01, 0.01))
+    now = asyncio.get_running_loop().time
+    async with on_stage(2, kind=Room, store=store_url) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        (_, gone), (bob, _) = await of_all(stage, key, "ann", "bob")
+        await stage.crash(one)
+        gone.cancel()
+        await stage.until(lambda: stage.owner_of(key) is two)
+        assert "bob" in await stage.done(two[key].people())
+        began = now()
+        await stage.until(lambda: bob.received)
+        assert now() - began < station.SILENT_SECONDS / 2
+        assert (bob.received, bob.code) == (["ann has left"], None)
+        assert await stage.done(two[key].people()) == ["bob"]
+        bob.leave()
+
+
+async def test_a_broken_connection_ends_no_socket() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        (ann, _), (bob, _) = await of_all(stage, key, "ann", "bob")
+        for _ in range(5):
+            assert stage.cluster.channels.cut()
+            await stage.cluster.turn(1.0)
+        await stage.cluster.turn(5.0)
+        ann.send("still here")
+        await stage.until(lambda: bob.received)
+        assert bob.received == ann.received == ["ann: still here"]
+        assert await stage.done(two[key].people()) == ["ann", "bob"]
+        ann.leave()
+        bob.leave()
+
+
+async def test_an_edge_that_has_begun_anew_at_its_address_has_none_of_its_sockets() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        (ann, _), (_, gone) = await of_all(stage, key, "ann", "bob")
+        two.station.edge._sockets.clear()
+        assert stage.cluster.channels.cut()
+        await stage.until(lambda: ann.received)
+        assert ann.received == ["bob has left"]
+        gone.cancel()
         ann.leave()
