@@ -9,6 +9,7 @@ from tenure.protocol.volume import asking
 from tenure.protocol.volume.client_events import (
     AskWhetherUsed,
     AuditWanted,
+    DoubtEntries,
     JudgeHit,
     LeaveAsked,
     RoutesChanged,
@@ -245,6 +246,16 @@ def test_who_is_not_waited_for_is_not_asked_for_a_place() -> None:
     assert [each.name for each in stage.sent] == ["Reconnect"]
 
 
+def test_an_answer_after_the_patience_of_its_reader_is_too_late() -> None:
+    """What is due comes before what happens: a process may have been stopped (V19)."""
+    stage = held("a", patient=False)
+    stage.want("a", L)
+    stage.settle_to("Fetched")
+    stage.pass_(5)
+    stage.carry("Fetched")
+    assert [each.outcome for each in stage.reads("a") if each.key == L] == ["unreachable"]
+
+
 # --- what it lists ---
 
 
@@ -283,6 +294,20 @@ def test_a_suspect_entry_is_asked_about_where_its_range_is_now() -> None:
     assert listed(asked[0].message) == [K]
     assert stage.hit("a", L) == b"old"
     assert set(stage.caches["a"].contacts) == {"s", "t"}
+
+
+def test_an_entry_is_doubted_once() -> None:
+    """From then on its value ages: a second time would make it younger than it is."""
+    stage = held("a")
+    contact = stage.caches["a"].contacts["s"]
+    for number, doubted in ((1, [(K,)]), (2, [])):
+        item = Item(item=number, key=b"", withdrawn=True, number=7, count=number)
+        message = Invalidate(epoch=contact.epoch, reader=contact.reader, items=(item,))
+        output = stage.caches["a"].handle(stage.now("a"), ServerSaid("s", message))
+        found = [
+            each.keys for each in output.actions if isinstance(each, DoubtEntries) and each.keys
+        ]
+        assert found == doubted
 
 
 def test_what_is_found_current_without_a_lease_is_not_live() -> None:
