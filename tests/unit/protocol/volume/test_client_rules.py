@@ -296,6 +296,22 @@ def test_a_suspect_entry_is_asked_about_where_its_range_is_now() -> None:
     assert set(stage.caches["a"].contacts) == {"s", "t"}
 
 
+def test_each_server_is_asked_about_its_own_suspects() -> None:
+    """Nobody else can say whether they are current."""
+    stage = held("a")
+    stage.read("a", L)
+    contact = stage.caches["a"].contacts["s"]
+    item = Item(item=1, key=b"", withdrawn=True, number=7, count=0)
+    tell(stage, Invalidate(epoch=contact.epoch, reader=contact.reader, items=(item,)))
+    stage.use("a")
+    stage.use("a", b"other")
+    assert listed(stage.take("Renew").message) == [], "it is under way, and asks nothing of this"
+    routes = RoutesChanged(((KeyRange(b"", b"l"), "t"), (KeyRange(b"l", None), "s")))
+    actions = stage.caches["a"].handle(stage.now("a"), routes).actions
+    asked = [each for each in actions if isinstance(each, TellServer)]
+    assert {each.server: listed(each.message) for each in asked} == {"t": [K], "s": [L]}
+
+
 def test_an_entry_is_doubted_once() -> None:
     """From then on its value ages: a second time would make it younger than it is."""
     stage = held("a")
