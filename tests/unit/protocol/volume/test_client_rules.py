@@ -312,6 +312,22 @@ def test_each_server_is_asked_about_its_own_suspects() -> None:
     assert {each.server: listed(each.message) for each in asked} == {"t": [K], "s": [L]}
 
 
+def test_a_write_that_waits_for_one_server_is_not_sent_to_another() -> None:
+    """Another would only say that the key is elsewhere."""
+    stage = held("a")
+    routes = RoutesChanged(((KeyRange(b"", b"l"), "t"), (KeyRange(b"l", None), "s")))
+    stage.tell_cache("a", routes)
+    stage.sent.clear()
+    stage.write_at("a", key=K)
+    assert stage.caches["a"].contacts["t"].reader == 0
+    stage.use("a", L)
+    renew = stage.take("Renew")
+    stage.deliver(renew)
+    stage.carry("Renewed")
+    assert not stage.letters("Write")
+    assert outcomes(stage) == []
+
+
 def test_an_entry_is_doubted_once() -> None:
     """From then on its value ages: a second time would make it younger than it is."""
     stage = held("a")
