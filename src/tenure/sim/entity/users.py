@@ -63,9 +63,11 @@ class LedgerUsers:
                 await self.look(key)
                 return
             case "repeat":
-                loop = asyncio.get_running_loop()
-                if self._made and self._made[-1][0] > loop.time() - AGAIN_SECONDS:
-                    _, key, kind, arguments, id_ = self._random.choice(self._made)
+                # An older one may be done again: its answer is kept for ten minutes.
+                horizon = asyncio.get_running_loop().time() - AGAIN_SECONDS
+                recent = [each for each in self._made if each[0] > horizon]
+                if recent:
+                    _, key, kind, arguments, id_ = self._random.choice(recent)
                     # A repeated call gets its first answer, which may be older than what is known
                     # by now.
                     await self._ask(key, kind, arguments, id_, Point())
