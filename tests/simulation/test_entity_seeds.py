@@ -19,6 +19,12 @@ def test_every_promise_of_entities_is_kept(seed: int) -> None:
     assert outcome.simulated_hours >= 0.15
 
 
+def test_users_repeat_no_call_whose_answer_may_be_forgotten() -> None:
+    """In this run a user once repeated a call after twelve minutes, and it was done again."""
+    outcome = run_entities(EntityTrial(seed=102, hours=0.85))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+
+
 def test_users_see_what_users_of_entities_see_and_every_fault_of_a_store_strikes() -> None:
     plan = EntityTrial(seed=0, hours=0.15, stored=True, calls_apart=0.1)
     trials = [msgspec.structs.replace(plan, seed=seed) for seed in (0, 5, 8)]
