@@ -60,9 +60,7 @@ class ChangeLog:
         self._size -= len(forgotten.entries)
 
     def since(self, lsn: int, at_most: int) -> tuple[Entry, ...] | None:
-        """The entries laid after `lsn`, in order, and of the same keys the last one only; None if
-        they are forgotten, or were more than `at_most`.
-        """
+        """The entries laid after `lsn`, in order; None if they are forgotten or over `at_most`."""
         if lsn < self.begins_after:
             return None
         newer: list[tuple[Entry, ...]] = []
@@ -74,7 +72,7 @@ class ChangeLog:
             count += len(change.entries)
             if count > at_most:
                 return None
-        return said_last_of_each(entry for entries in reversed(newer) for entry in entries)
+        return tuple(entry for entries in reversed(newer) for entry in entries)
 
     def causes(self, lsn: int) -> str:
         """The causes of the changes after `lsn`."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.answers import Connection
-from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.change_log import ChangeLog, said_last_of_each
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
 from tenure.protocol.lease.table import LeaseTable, Right
@@ -93,6 +93,7 @@ class Publisher:
         self.followers = {c: until for c, until in self.followers.items() if now < until}
         entries = self.log.since(self._pushed, UNLIMITED)
         assert entries is not None, "a change is kept for longer than it waits to be pushed"
+        entries = said_last_of_each(entries)
         seal = self.context.seal
         message = Changes(
             pool=self.table.pool,
