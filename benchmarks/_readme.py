@@ -47,10 +47,11 @@ def block(measured: Sequence[Measured]) -> str | None:
             gaps = [moved[1], moved[4], moved[7]]
             rows.append([change, f"{float(asked[1]):,.0f}", *gaps, stopped[2], cut[3]])
     dates = sorted({found[name].when[:10] for name in NEEDED})
+    when = dates[0] if len(dates) == 1 else f"between {dates[0]} and {dates[-1]}"
     loads = [float(load) for name in NEEDED for load in found[name].load.split(" to ")]
     busy = " on a machine with other work to do" if max(loads) > MUCH_LOAD else ""
     words = (
-        f"Measured {' and '.join(dates)}{busy} (load {min(loads):.0f} "
+        f"Measured {when}{busy} (load {min(loads):.0f} "
         f"to {max(loads):.0f}): the longest that one of 64 partitions had no owner among eight "
         "processes, and the longest that two owned one; every term was 13 s. PostgreSQL never "
         "takes a lock from a process that is stopped or cut off, so its keys wait. [All "
