@@ -25,6 +25,7 @@ from tenure.protocol.lease.messages import (
     LeaseRequest,
     LeaseResponse,
     Poke,
+    Refusal,
     ShortRequest,
     ShortResponse,
     Sync,
@@ -216,6 +217,9 @@ class LiveOwner(LiveClient):
         if isinstance(answer, Introduction):
             owner.seal, owner.told = answer, b""
             return False
+        if isinstance(answer, Refusal) and answer.reason == "past":
+            self._seen.lapsed += 1
+            self.self = None  # it is another when it comes again, as an owner of the library is
         if not isinstance(answer, LeaseResponse | ShortResponse):
             raise ConnectionError(f"it says {answer}")
         owner.receipt = answer.receipt
