@@ -220,8 +220,8 @@ async def test_a_room_loses_no_word_whatever_ends(tmp_path: Path) -> None:
     seed = int(os.environ.get("TENURE_TEST_SEED") or SystemRandom().getrandbits(31))
     print(f"TENURE_TEST_SEED={seed}")
     dice = Random(seed)
-    ends_at = monotonic() + SECONDS
     async with chatting(tmp_path, dice) as chat:
+        ends_at = monotonic() + SECONDS
         while monotonic() < ends_at:
             for step in dice.sample(STEPS, len(STEPS)):
                 print(step, dict(chat.counts))
