@@ -89,7 +89,7 @@ class LiveEntity:
         ]
 
     def sockets_at(self, edge: str) -> list[bytes]:
-        """The sockets that this process has."""
+        """The sockets that the process of this address has."""
         return [id_ for id_, each in self.envelope.sockets.items() if each.edge == edge]
 
     def drop(self) -> None:

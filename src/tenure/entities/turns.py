@@ -46,7 +46,7 @@ class EntityHost:
         self.on_edge: Callable[[str], None] = _no_edge
         """Called when an entity begins here, for each process that has sockets of it."""
         self._empty: list[EmptyRow] = []
-        """How many instances were dropped."""
+        """Rows of dropped entities that hold nothing: the store can forget them."""
         self._loop = asyncio.get_running_loop()
         self._calls = 0
         """Turns that run, and calls that wait for one."""
