@@ -4,9 +4,11 @@ A benchmark is a module in this folder that prints its figures when run as a pro
 names begin with an underscore are shared by benchmarks. Arguments after the name of a single
 benchmark, from the first dash on, go to that benchmark: `rolling --surge --requests 20000`.
 `--quick`, before any name, applies to all: seconds instead of minutes, see `_quick.py`. A benchmark
-that is ended by a signal leaves nothing behind, see `_family.py`.
+that is ended by a signal leaves nothing behind, see `_family.py`. `repair --help` says what one
+measures, and which options it has.
 """
 
+import ast
 import os
 import sys
 from itertools import takewhile
@@ -37,6 +39,8 @@ def main(said: list[str]) -> int:
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(programs) or 'none'}")
         return 2
+    if options and (code := answered(wanted[0], options)) is not None:
+        return code
     environment = os.environ | ({VARIABLE: "1"} if is_quick else {})
     failed = []
     for name in wanted or (each for each in programs if not is_quick or each not in WITHOUT):
@@ -50,6 +54,22 @@ def main(said: list[str]) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+def answered(name: str, options: list[str]) -> int | None:
+    """Explain the benchmark, if that is asked for. Return the exit code if there is nothing to run:
+    most benchmarks have no options.
+    """
+    text = (HERE / f"{name}.py").read_text("utf-8")
+    has_options = "ArgumentParser(" in text
+    is_asked = bool({"-h", "--help"} & set(options))
+    if is_asked:
+        print(ast.get_docstring(ast.parse(text)), end="\n\n", flush=True)
+    elif not has_options:
+        print(f"{' '.join(options)}: {name} has no options")
+    if has_options:
+        return None
+    return 0 if is_asked else 2
 
 
 def told_apart(said: list[str]) -> tuple[list[str], list[str]]:

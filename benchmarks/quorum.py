@@ -11,6 +11,7 @@ acknowledged. It was just started: Java compiles on the way. Without Java it is 
 is said.
 """
 
+import argparse
 import asyncio
 import sys
 import time
@@ -120,11 +121,14 @@ def p99(times: list[float]) -> float:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks quorum")
+    parser.add_argument("--synced", action="store_true", help="1.2.0 syncs before it answers")
+    is_synced = parser.parse_args().synced
     with TemporaryDirectory(prefix="tenure-quorum-") as place:
         if missing := why_not():
             print(f"beside Cassandra 1.2.0: not measured: {missing}")
             return 0 if asyncio.run(compare(Path(place) / "nodes", [])) else 1
-        with cassandra_ring(Path(place) / "ring", is_synced="--synced" in sys.argv[1:]) as ring:
+        with cassandra_ring(Path(place) / "ring", is_synced=is_synced) as ring:
             return 0 if asyncio.run(compare(Path(place) / "nodes", ring)) else 1
 
 

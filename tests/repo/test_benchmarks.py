@@ -57,6 +57,16 @@ def test_options_for_no_one_benchmark_are_refused(
     assert "benchmark" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("said", "code"), [(["find", "--help"], 0), (["find", "--rows=9"], 2)])
+def test_a_benchmark_without_options_does_not_run_when_given_one(
+    said: list[str], code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.__main__.run", None)
+    assert run_benchmarks(said) == code
+    told = capsys.readouterr().out
+    assert (find.__doc__ or "").splitlines()[0] in told if code == 0 else "--rows=9" in told
+
+
 def test_every_benchmark_has_a_quick_form() -> None:
     """A benchmark has one by its sizes, by being one part of the whole, or because another command
     is the same.
