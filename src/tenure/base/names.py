@@ -23,13 +23,18 @@ def shown(value: object) -> str:
     return _SHORT.repr(value)
 
 
-def error_shown(error: BaseException) -> str:
+def error_said(error: BaseException) -> str:
     """What an application's error says, in text that can be sent; some cannot say anything."""
     try:
         said = str(error)
     except Exception:  # noqa: BLE001  # whatever the application wrote there
         said = "it cannot be shown"
-    return f"{type(error).__name__}: {said}".encode(errors="backslashreplace").decode()
+    return said.encode(errors="backslashreplace").decode()
+
+
+def error_shown(error: BaseException) -> str:
+    """An application's error, with its class, in text that can be sent."""
+    return f"{type(error).__name__}: {error_said(error)}"
 
 
 def wrong_with_name(name: object) -> str | None:

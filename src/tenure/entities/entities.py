@@ -115,11 +115,7 @@ class Entities(Generic[E]):
 
     def __getitem__(self, key: str | int) -> E:
         """The entity of `key`, to be called. Nothing is asked before that."""
-        if not isinstance(key, str | int) or isinstance(key, bool):
-            raise KeyTypeError(
-                f"the key of an entity is a str or an int, not {shown(key)} ({type(key).__name__})"
-            )
-        return self._stub(self, key)  # type: ignore[return-value]  # it stands for one
+        return self._stub(self, _checked_key(key))  # type: ignore[return-value]  # it stands for one
 
     def once(self, id: str) -> "RepeatableCalls[E]":  # noqa: A002  # what it is
         """Calls under your own id, as in `await rooms.once(id)["attic"].say(...)`: if any process
@@ -172,7 +168,7 @@ class Entities(Generic[E]):
 
     def stub(self, key: str | int, id_: bytes) -> "EntityStub":
         """The entity of `key`, to be called under that id."""
-        return self._stub(self, key, id_)
+        return self._stub(self, _checked_key(key), id_)
 
     @property
     def station(self) -> Station:
@@ -281,6 +277,19 @@ class Entities(Generic[E]):
             self._thread.run(self.__aexit__(None, None, None))
         finally:
             self._thread.end()
+
+
+def _checked_key(key: str | int) -> str | int:
+    """The key, as a plain str or int: others cannot be sent to another process."""
+    if type(key) is str or type(key) is int:
+        return key
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return int.__int__(key)
+    raise KeyTypeError(
+        f"the key of an entity is a str or an int, not {shown(key)} ({type(key).__name__})"
+    )
 
 
 class RepeatableCalls(Generic[E]):

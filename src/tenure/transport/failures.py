@@ -10,6 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from tenure import errors
+from tenure.base.names import error_said
 from tenure.errors import EntityError, NotOwner, TenureError
 from tenure.protocol.entity.messages import ARGUMENT_BYTES, EntityFailure
 
@@ -29,7 +30,7 @@ def failure_of(seq: int, error: BaseException) -> EntityFailure:
         seq,
         kind.__module__,
         kind.__qualname__,
-        str(error)[:TEXT_CHARACTERS],
+        error_said(error)[:TEXT_CHARACTERS],
         arguments,
         error.address if isinstance(error, NotOwner) else None,
     )
@@ -47,7 +48,9 @@ def error_of(failure: EntityFailure) -> Exception:
     kind = getattr(sys.modules.get(failure.module), failure.name, None)
     if failure.arguments and isinstance(kind, type) and issubclass(kind, Exception):
         with suppress(Exception):  # the class decides what it makes of the arguments
-            return kind(*msgspec.msgpack.decode(failure.arguments))
+            made: object = kind(*msgspec.msgpack.decode(failure.arguments))
+            if isinstance(made, Exception) and not isinstance(made, StopIteration):
+                return made  # no future can have a StopIteration
     if failure.module == errors.__name__:
         return TenureError(failure.text)
     return EntityError(f"{failure.module}.{failure.name}: {failure.text}")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from tenure.errors import LeaseLost, ProtocolError, TenureError
+from tenure.errors import LeaseLost, ProtocolError, TenureError, ValueTypeError
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import EntityAsk, EntityFailure, EntityMessage, EntityReply
 from tenure.transport.channels import Channel, ChannelLost, Channels
@@ -95,23 +95,28 @@ class Link:
             while self._to_send:
                 message, gate = self._to_send.popleft()
                 if not gate():
-                    self._stopped(message)
+                    lost = LeaseLost("the lease was lost before this could be said")
+                    self._stopped(message, lost)
                     continue
                 try:
-                    await self._channel.send(encode(message))
+                    data = encode(message)
+                except (TypeError, ValueError, OverflowError) as error:
+                    self._stopped(message, ValueTypeError(f"this cannot be sent: {error}"))
+                    continue
+                try:
+                    await self._channel.send(data)
                 except ChannelLost:
                     await self._channel.close()  # the receiving task notices
                     return
 
-    def _stopped(self, message: EntityMessage) -> None:
-        """The lease under which the message was to be sent is no longer held."""
-        lost = LeaseLost("the lease was lost before this could be said")
+    def _stopped(self, message: EntityMessage, why: TenureError) -> None:
+        """The message is not sent. Whoever waits for it is told."""
         if isinstance(message, EntityReply):
-            self._put(failure_of(message.seq, lost), always)
+            self._put(failure_of(message.seq, why), always)
         elif isinstance(message, EntityAsk):
             waiting = self._asked.get(message.seq)
             if waiting is not None and not waiting.done():
-                waiting.set_exception(lost)
+                waiting.set_exception(why)
 
     def _hear(self, message: EntityMessage) -> None:
         if isinstance(message, EntityAsk):
