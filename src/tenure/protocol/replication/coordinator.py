@@ -54,6 +54,13 @@ class Coordinator:
             answer = Failed(request=request.request, why="no such table", detail=request.table)
             context.answer(client, answer)
             return
+        family = next((each for each in _families(request) if each not in table.families), None)
+        if family is not None:  # this node has not heard of it yet, or nobody has
+            detail = f"{request.table} with a family {family}"
+            context.answer(
+                client, Failed(request=request.request, why="no such table", detail=detail)
+            )
+            return
         match request:
             case WriteRow():
                 RowWriting(context, now, client, request, self.hints).begin(now)
@@ -79,6 +86,17 @@ class Coordinator:
 
         row = request.table, request.key
         FlowRun(self._context, request.level, row, flow, then).begin(now)
+
+
+def _families(request: ClientRequest) -> set[str]:
+    """The families that a request names."""
+    match request:
+        case WriteRow(edits=edits):
+            return {edit.family for edit in edits if edit.family is not None}
+        case ReadColumn(family=family) | ReadPage(family=family) | ReadSupers(family=family):
+            return {family}
+        case _:
+            return set()
 
 
 def _flow(
