@@ -122,6 +122,9 @@ class Hints:
     def _hand_over(self, node: NodeId, kept: deque[Hint]) -> None:
         for _ in range(min(HANDED_OVER_AT_ONCE - self._under_way(node), len(kept))):
             hint = kept.popleft()
+            if not self._is_replica(node, hint):
+                self._drop(hint)
+                continue
             body = ApplyRow(
                 ticket=self._context.draw_ticket(),
                 table=hint.asked.table,
@@ -131,6 +134,13 @@ class Hints:
             )
             self._sent[body.ticket] = node, hint
             self._context.ask(self, node, body)
+
+    def _is_replica(self, node: NodeId, hint: Hint) -> bool:
+        """Whether the node is one of the row's replicas; it may have been when the hint was kept,
+        and it answers nothing about rows that are no longer its own.
+        """
+        replicas = self._context.replicas(hint.asked.table, hint.asked.key)
+        return replicas is not None and node in replicas.everyone
 
     def _under_way(self, node: NodeId) -> int:
         return sum(to == node for to, _ in self._sent.values())

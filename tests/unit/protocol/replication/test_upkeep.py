@@ -18,10 +18,11 @@ from tenure.protocol.replication.messages import (
     SealHorizon,
     WriteRow,
 )
-from tenure.protocol.replication.node_events import Convicted
+from tenure.protocol.replication.node_events import Convicted, TopologyLearned
 from tenure.protocol.replication.states import RowState, merged
 from tenure.protocol.replication.steps import ReadState, StateRead
 from tenure.protocol.replication.versions import Version
+from tenure.protocol.topology.records import ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 from tests.unit.protocol.replication.test_schedules import write
 
@@ -241,6 +242,24 @@ def test_a_hint_survives_the_replica_that_it_is_for() -> None:
     stage.deliver()
     assert entries(stage.nodes[3].store, b"k")
     assert hints_on_disk(stage, 1) == 0
+
+
+def test_a_hint_for_a_node_that_is_no_longer_a_replica_of_the_row_is_dropped() -> None:
+    """The node answers nothing about the row, so the hint would be handed over for ever."""
+    stage = NodeStage(4)
+    stage.ask(1, write(1, b"x", 5))
+    stage.deliver(1, 2)
+    stage.messages.clear()
+    stage.wait(6)
+    assert hints_on_disk(stage, 1) == 1
+    ranges = (ReplicaRange(b"", (1, 2, 4)),)
+    moved = msgspec.structs.replace(stage.topology, version=2, ranges=ranges)
+    for node in stage.nodes.values():
+        node.post(TopologyLearned(moved))
+    stage.wait(11)
+    stage.deliver()
+    assert hints_on_disk(stage, 1) == 0
+    assert stage.nodes[1].machine.coordinator.hints.counts() == {}
 
 
 def test_hints_are_bounded_and_repair_brings_what_they_do_not() -> None:
