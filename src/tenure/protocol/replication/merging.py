@@ -89,6 +89,7 @@ class StateMerge:
         if marker > record.marker:
             self._doomed.append(Doomed(packed_time(marker), "", self._at, covers=True))
         fence, journal = max((record.fence, record.journal), (state.fence, state.journal))
+        is_fence_kept = (fence, journal) == (record.fence, record.journal)
         after = msgspec.structs.replace(
             record,
             newest=max(record.newest, state.newest),
@@ -98,6 +99,7 @@ class StateMerge:
             journal=journal,
             adopted=state.adopted if replaces else record.adopted,
             attempt=state.attempt if replaces else record.attempt,
+            promised=record.promised if is_fence_kept else 0,
             is_unmarked=record.is_unmarked and not self._has_marked,
         )
         self._marks[mark_of("", self._at, marker)] = None

@@ -159,6 +159,26 @@ def test_of_two_owners_that_adopt_at_once_the_later_one_has_the_row() -> None:
     assert found(stage) == b"kept"
 
 
+def test_tries_of_a_former_owner_are_not_counted_as_those_of_its_successor() -> None:
+    """A replica gets the successor's fence by a mend; its own tries under it come later."""
+    stage = NodeStage()
+    for request, attempt in enumerate((1, 50), start=1):
+        stage.ask(1, adopt(request, 1, attempt))
+        stage.deliver()
+    assert last(stage) == m.Adopted(request=2)
+    stage.ask(1, adopt(3, 2))
+    stage.lose(3)
+    stage.deliver(1, 2)
+    stage.wait(1)
+    stage.deliver()
+    assert last(stage) == m.Adopted(request=3)
+    stage.ask(2, adopt(4, 2, attempt=2))
+    stage.deliver()
+    stage.wait(1)
+    stage.deliver()
+    assert last(stage) == m.Adopted(request=4)
+
+
 def test_an_adoption_after_a_seal_keeps_what_was_acknowledged_below_it() -> None:
     """Schedule 2: one replica has not heard of the seal."""
     stage = NodeStage()
