@@ -97,13 +97,13 @@ async def test_what_was_written_again_stays_when_the_delete_before_it_is_swept()
 
 
 async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> None:
-    """Two owners have clocks that say the same: the former deletes, and the later writes."""
+    """The former deletes, and a hint of the later brings a write."""
     rooms = Table("rooms", fenced_by="rooms", f=Family(columns=int), t=Family(columns=int))
     replica = Replica(MemoryEngine())
     replica.open([rooms])
     for number, value in ((5, None), (6, b"new")):
         edits = [Edit(family, None, b"n", value) for family in ("f", "t")]
-        attempt = Attempt(Version(number, 20), journal=7)
+        attempt = Attempt(Version(number, 20), "merge", journal=7)
         assert replica.write(RowMutation(rooms, b"k", edits), attempt, BEGINNING) is None
     replica.raise_horizon(20)
     assert steps(Sweep(replica, rooms).steps()) >= 0

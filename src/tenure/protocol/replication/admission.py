@@ -295,8 +295,11 @@ def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> R
             return Ahead(bound)
     if time <= horizon:
         return Late(horizon)
-    if attempt.kind == "first" and attempt.version.packed() <= record.newest:
-        return Outrun(version_of(record.newest))
+    newest = version_of(record.newest)
+    if attempt.kind == "first" and attempt.version <= newest:
+        return Outrun(newest)
+    if attempt.kind != "merge" and number > newest.number and time <= newest.time:
+        return Outrun(newest)  # seals go by time: a delete must be above all that it hides
     return None
 
 

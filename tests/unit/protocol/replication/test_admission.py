@@ -95,9 +95,17 @@ def test_the_same_number_of_another_journal_is_another_lease() -> None:
     assert (admitted.record.fence, admitted.record.journal) == (8, 2)
 
 
-def test_a_higher_number_wins_whatever_the_times() -> None:
+def test_a_higher_number_must_be_later_too_but_where_it_is_merged() -> None:
     record = newest(3, 900)
-    assert isinstance(admit(Attempt(Version(4, 1), journal=0), record), MutationAdmitted)
+    for kind in ("first", "repeat"):
+        for time, is_taken in ((1, False), (900, False), (901, True)):
+            outcome = admit(Attempt(Version(4, time), kind), record)
+            assert (
+                isinstance(outcome, MutationAdmitted)
+                if is_taken
+                else outcome == Outrun(Version(3, 900))
+            )
+    assert isinstance(admit(Attempt(Version(4, 1), "merge"), record), MutationAdmitted)
 
 
 def test_two_edits_of_one_column_in_one_mutation_are_merged() -> None:

@@ -6,10 +6,11 @@ Names such as "schedule 4" are those of the list that the store was designed wit
 from collections.abc import Callable
 
 import msgspec
+import pytest
 
 from tenure.base.ranges import WHOLE
 from tenure.protocol.replication import messages as m
-from tenure.protocol.replication.admission import Attempt, Late
+from tenure.protocol.replication.admission import Attempt, AttemptKind, Late, Outrun
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.steps import (
@@ -20,12 +21,13 @@ from tenure.protocol.replication.steps import (
     StateRead,
     SweepSome,
     Swept,
+    TakeState,
 )
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import Removed, ReplicaRange
-from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
+from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage, StagedNode
 from tests.unit.protocol.replication.test_filling import JOINS, Filled, filling
-from tests.unit.protocol.replication.test_schedules import found, read
+from tests.unit.protocol.replication.test_schedules import adopt, found, read
 from tests.unit.protocol.replication.test_upkeep import (
     ROUND_SECONDS,
     bodies,
@@ -112,12 +114,51 @@ def seal_and_purge(stage: NodeStage, time: int) -> None:
     """Seal and purge at all replicas, at once."""
     for node in stage.nodes.values():
         node.store.run(RaiseSealed(WHOLE, EPOCH_US + time))
-        while True:
-            result, _ = node.store.run(SweepSome())
-            assert isinstance(result, Swept)
-            if result.is_all:
-                break
-        node.sync()
+        purge(node)
+
+
+def purge(node: StagedNode) -> None:
+    """Sweep what is sealed."""
+    while True:
+        result, _ = node.store.run(SweepSome())
+        assert isinstance(result, Swept)
+        if result.is_all:
+            break
+    node.sync()
+
+
+@pytest.mark.parametrize("kind", ["first", "repeat"])
+def test_what_an_owner_with_a_slow_clock_deletes_does_not_come_back(kind: AttemptKind) -> None:
+    """Its predecessor's clock was ahead. One replica sweeps the delete sooner than another."""
+    stage = NodeStage()
+
+    def wrote(number: int, time: int, edit: Edit, kind: AttemptKind = "first") -> m.ClientAnswer:
+        attempt = Attempt(Version(number, EPOCH_US + time), kind, journal=1)
+        stage.ask(1, m.WriteRow(request=1, table="owned", key=b"k", edits=(edit,), attempt=attempt))
+        stage.deliver()
+        return stage.answers[-1]
+
+    stage.ask(1, adopt(1, 1))
+    stage.deliver()
+    assert wrote(1, 9, Edit("names", None, b"a", b"x")) == m.RowWritten(request=1)
+    stage.ask(2, adopt(2, 2))
+    stage.deliver()
+    time = 5
+    while isinstance(answer := wrote(2, time, Edit(), kind), m.NotWritten):
+        assert isinstance(answer.refused, Outrun)
+        time = answer.refused.newest.time - EPOCH_US + 1
+    assert answer == m.RowWritten(request=1)
+    for node in stage.nodes.values():
+        node.store.run(RaiseSealed(WHOLE, EPOCH_US + time))
+    purge(stage.nodes[2])
+    later, _ = stage.nodes[3].store.run(ReadState("owned", b"k"))
+    assert isinstance(later, StateRead)
+    stage.nodes[2].store.run(TakeState("owned", b"k", later.state))
+    purge(stage.nodes[1])
+    purge(stage.nodes[3])
+    stage.ask(2, read(3, "owned"))
+    stage.deliver()
+    assert found(stage) is None
 
 
 def test_a_read_that_spans_a_seal_does_not_bring_back_what_was_deleted() -> None:
