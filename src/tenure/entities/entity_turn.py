@@ -41,6 +41,7 @@ class EntityTurn:
     __slots__ = (
         "_copy",
         "_is_repeat",
+        "_saving",
         "_seen",
         "call",
         "gate",
@@ -98,6 +99,7 @@ class EntityTurn:
         self.named_alarms = NO_NAMES
         """All alarms that the turn has set or cleared, committed or not."""
         self.latest = 0.0
+        self._saving: asyncio.Lock | None = None
         self.loop = asyncio.get_running_loop()
 
     @property
@@ -106,6 +108,19 @@ class EntityTurn:
         if self.pending is None:
             self.pending = TurnChanges()
         return self.pending
+
+    def put_back(self, changes: TurnChanges | None) -> None:
+        """These were not kept; others may have been made meanwhile."""
+        later, self.pending = self.pending, changes
+        if later:
+            self.changes.add(later)
+
+    @property
+    def saving(self) -> asyncio.Lock:
+        """The lock of the task that saves what the turn has changed."""
+        if self._saving is None:
+            self._saving = asyncio.Lock()
+        return self._saving
 
     @property
     def place(self) -> Place:

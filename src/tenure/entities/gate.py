@@ -5,8 +5,8 @@ takes it from (and, with a store, durable under the number of the lease), and if
 throughout. A failure before that leaves the envelope unchanged.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -55,10 +55,18 @@ class EntityGate:
         except Fenced as error:
             raise self.envelopes.guards.lease_lost(key, lease) from error
 
-    async def keep(self, turn: EntityTurn, answer: bytes | None) -> None:
+    def keep(self, turn: EntityTurn, answer: bytes | None) -> Coroutine[Any, Any, None]:
         """Keep what the turn has changed, with its answer if it has ended; let out what waits for
         that. Raises LeaseLost if the lease was not held throughout.
         """
+        return self._keep(turn, answer) if self.store is None else self._keep_in_order(turn, answer)
+
+    async def _keep_in_order(self, turn: EntityTurn, answer: bytes | None) -> None:
+        """Several tasks of a turn may commit, and each save follows the one before."""
+        async with turn.saving:
+            await self._keep(turn, answer)
+
+    async def _keep(self, turn: EntityTurn, answer: bytes | None) -> None:
         live, before, changes = turn.live, turn.live.envelope, turn.pending
         if turn.is_forgetting and answer is not None:
             await self._forget(turn)
@@ -74,12 +82,16 @@ class EntityGate:
         if is_changed or kept is not None:
             lease = turn.lease.number, turn.lease.journal
             new, pushes = before.after(changes, state, lease, turn.latest, kept)
-            if self.store is not None and is_changed:
-                new = msgspec.structs.replace(new, step=new.step + 1)
-                await self._save(self.store, turn, new)
-            self._put(turn, new)
+            turn.pending = None
+            try:
+                if self.store is not None and is_changed:
+                    new = msgspec.structs.replace(new, step=new.step + 1)
+                    await self._save(self.store, turn, new)
+                self._put(turn, new)
+            except BaseException:
+                turn.put_back(changes)
+                raise
             if changes:
-                turn.pending = None
                 self._let_out(live, turn.lease, pushes)
                 self.arm(live.key, new.next_alarm())
         elif not turn.guard.has_lasted():

@@ -119,6 +119,16 @@ class TurnChanges:
             self.alarms or self.frames or self.closed or self.opened or self.received or self.gone
         )
 
+    def add(self, later: "TurnChanges") -> None:
+        """Make these changes, too, after the others."""
+        for socket, frames in later.frames.items():
+            self.frames[socket] = (*self.frames.get(socket, ()), *frames)
+        self.alarms.update(later.alarms)
+        self.closed.update(later.closed)
+        self.opened.update(later.opened)
+        self.received = later.received or self.received
+        self.gone = later.gone or self.gone
+
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """All that is kept of one entity."""
