@@ -5,10 +5,20 @@ from typing import Any
 
 import pytest
 
-from tenure import Entity, EntityError, KeyTypeError
+from tenure import (
+    Alarm,
+    Busy,
+    Entity,
+    EntityError,
+    KeyTypeError,
+    NotOwner,
+    Socket,
+    reading,
+)
 from tenure.protocol.entity.messages import EntityFailure
+from tenure.testing.clock import come_to_rest
 from tenure.transport.failures import error_of
-from tests.unit.entities.stage import Count, Stage, on_stage
+from tests.unit.entities.stage import Count, Stage, attached, on_stage
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,9 +35,42 @@ class Thrower(Entity[Count]):
     async def half_a_character(self) -> None:
         raise ValueError("\ud800")
 
+    async def awaits_what_was_cancelled(self) -> None:
+        waiting = asyncio.ensure_future(asyncio.sleep(100))
+        waiting.cancel()
+        await waiting
+
+    async def too_late(self) -> None:
+        raise TimeoutError("of its own")
+
+    async def asks_another_pool(self) -> None:
+        RAN.append(self.key)
+        raise NotOwner("of another pool")
+
+    async def on_message(self, socket: Socket[Any], text: str) -> None:
+        del socket, text
+        await self.awaits_what_was_cancelled()
+
+    async def on_alarm(self, alarm: Alarm) -> None:
+        if alarm.attempt == 1:
+            await self.awaits_what_was_cancelled()
+        if alarm.attempt == 2:
+            raise Busy("another entity is")
+        self.state.log.append(f"{alarm.name} {alarm.attempt}")
+
+    async def ring(self) -> None:
+        self.set_alarm("soon", self.now())
+
+    @reading
+    async def log(self) -> list[str]:
+        return self.state.log
+
     async def add(self) -> int:
         self.state.value += 1
         return self.state.value
+
+
+RAN: list[str | int] = []
 
 
 class OwnText(str):
@@ -68,3 +111,56 @@ async def test_a_key_of_a_class_of_its_own_is_the_key_that_it_equals() -> None:
 async def test_no_peer_can_send_an_error_that_no_future_can_have() -> None:
     failure = EntityFailure(1, "builtins", "StopIteration", "x", b"\x90")
     assert type(error_of(failure)) is EntityError
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("awaits_what_was_cancelled", EntityError, "something that was cancelled"),
+        ("too_late", TimeoutError, "of its own"),
+        ("asks_another_pool", EntityError, "of another pool"),
+    ],
+)
+async def test_what_a_method_raises_is_not_taken_for_what_became_of_its_call(
+    name: str, kind: type[Exception], text: str
+) -> None:
+    RAN.clear()
+    async with on_stage(2, kind=Thrower, deadline=2.0) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        for member in (one, two):
+            found = await raised(stage, getattr(member[key], name)())
+            assert type(found) is kind
+            assert text in str(found)
+        assert await stage.done(one[key].add()) == 1
+        assert len(RAN) in (0, 2), "each call ran once"
+
+
+async def test_a_call_that_its_caller_cancels_is_cancelled() -> None:
+    async with on_stage(1) as stage:
+        (counters,) = stage.members
+        await counters["a"].hold()
+        adding = asyncio.create_task(counters["a"].add())
+        await come_to_rest()
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        await counters["a"].release()
+        assert await counters["a"].add() == 1
+
+
+async def test_an_alarm_whose_handler_was_cancelled_or_met_somebody_busy_rings_again() -> None:
+    async with on_stage(1, kind=Thrower) as stage:
+        (thrower,) = stage.members
+        await stage.done(thrower["a"].ring())
+        for _ in range(50):
+            await stage.cluster.turn(0.1)
+        assert await stage.done(thrower["a"].log()) == ["soon 3"]
+
+
+async def test_a_socket_whose_handler_was_cancelled_is_closed_with_1011() -> None:
+    async with on_stage(1, kind=Thrower) as stage:
+        ann, task = attached(stage.members[0], "a")
+        ann.send("x")
+        await stage.done(task)
+        assert ann.code == 1011
