@@ -157,7 +157,7 @@ class Entities(Generic[E]):
         named: dict[str, Any],
     ) -> Any:  # noqa: ANN401
         """Make the call, here or in the thread of these Entities. For stubs."""
-        if self._thread is None:
+        if self._thread is None or self._thread.is_current:
             return self._call(key, name, id_, arguments, named)
         _ = self.station
         return self._thread.run(self._call(key, name, id_, arguments, named))
@@ -231,17 +231,25 @@ class Entities(Generic[E]):
             yield
 
     async def __aenter__(self) -> Self:
+        self._begin()
+        self._thread, self._settings.in_threads = None, False
+        await self._enter()
+        return self
+
+    def _begin(self) -> None:
         if self._stack is not None:
             raise UsageError("these Entities are entered already")
         self._stack = AsyncExitStack()
-        station = Station(self._kind, self._settings)
+
+    async def _enter(self) -> None:
+        assert self._stack is not None
         try:
+            station = Station(self._kind, self._settings)
             await self._stack.enter_async_context(station.running())
         except BaseException:
             self._stack = None
             raise
         self._station = station
-        return self
 
     async def __aexit__(
         self,
@@ -256,13 +264,14 @@ class Entities(Generic[E]):
             self._station = self._stack = None
 
     def __enter__(self) -> Self:
+        self._begin()
+        thread = self._thread = LoopThread("tenure entities")
         self._settings.in_threads = True
-        self._thread = LoopThread("tenure entities")
-        self._thread.start()
+        thread.start()
         try:
-            self._thread.run(self.__aenter__())
+            thread.run(self._enter())
         except BaseException:
-            self._thread.end()
+            thread.end()
             raise
         return self
 

@@ -99,11 +99,13 @@ class EntityHost:
         return data
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401  # the user's
-        running = self._loop.run_in_executor(None, copy_context().run, work)
+        running = self._loop.run_in_executor(None, copy_context().run, _called, work)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await asyncio.wait({running})  # a thread cannot be stopped: the turn lasts as long
+            while not running.done():  # a thread cannot be stopped: the turn lasts as long
+                with suppress(asyncio.CancelledError):  # by another, as of the turn's time
+                    await asyncio.wait({running})
             raise
 
     async def take_turn(
@@ -315,6 +317,13 @@ class EntityHost:
 
 def _no_edge(_: str) -> None:
     """Do nothing: nobody watches edges yet."""
+
+
+def _called(work: Callable[[], Any]) -> Any:  # noqa: ANN401  # the user's
+    try:
+        return work()
+    except StopIteration as error:  # which no future can have; coroutines do the same
+        raise RuntimeError("the method raised StopIteration") from error
 
 
 async def _nothing(_: EntityTurn) -> bytes:

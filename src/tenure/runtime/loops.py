@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -76,6 +76,11 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Its result, for which the calling thread waits."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the thread of the loop, which cannot wait for itself."""
+        return current_thread() is self._thread
 
     def end(self) -> None:
         """Stop, and wait until nothing of it is left."""

@@ -3,11 +3,14 @@
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import msgspec
 import pytest
 
 from tenure import Entities, Entity, UsageError, reading
+from tenure.testing.clock import come_to_rest
+from tests.unit.entities.stage import on_stage
 from tests.unit.manager.serving import serving
 
 
@@ -35,12 +38,27 @@ class Counter(Entity[Hits]):
     async def added(self) -> int:
         return self.state.count
 
+    async def add_there(self, other: str, by: int) -> int:
+        return await counters[0][other].add(by)  # type: ignore[misc,no-any-return]  # in its loop
+
+    def next_of_none(self) -> int:
+        self.state.count += 100
+        return next(iter(()))
+
+    def stand(self) -> int:
+        self.state.count += 1
+        inside.set()
+        go_on.wait()
+        inside.clear()
+        return self.state.count
+
     @reading
     def count(self) -> int:
         return self.state.count
 
 
 counters: list[Entities[Counter]] = []
+inside, go_on = Event(), Event()
 
 
 def use(url: str) -> None:
@@ -65,3 +83,61 @@ def use(url: str) -> None:
 async def test_methods_run_in_threads_one_at_a_time_for_a_key() -> None:
     async with serving() as manager:
         await asyncio.to_thread(use, manager.service.url)
+
+
+def use_oddly(url: str) -> None:
+    with Entities(Counter, "counters", url, deadline=2.0) as entered:
+        counters[:] = [entered]
+        there: object = entered["hits"].add_there("other", 5)
+        assert there == 5
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            entered["hits"].next_of_none()
+        with pytest.raises(UsageError, match="entered already"):
+            entered.__enter__()
+        with pytest.raises(UsageError, match="entered already"):
+            asyncio.run(entered.__aenter__())
+        assert entered["hits"].add() == 1
+    asyncio.run(use_in_a_loop(entered))
+    with entered:
+        assert entered["hits"].add() == 1
+
+
+async def use_in_a_loop(entered: Entities[Counter]) -> None:
+    async with entered:
+        assert await entered["hits"].added() == 0
+        with pytest.raises(UsageError, match="async def add"):
+            await entered["hits"].add()  # type: ignore[misc]  # which it refuses
+        with pytest.raises(UsageError, match="entered already"):
+            entered.__enter__()
+        assert await entered["hits"].added() == 0
+
+
+@pytest.mark.asyncio
+async def test_whoever_enters_twice_or_raises_what_no_future_has_harms_nobody() -> None:
+    async with serving() as manager, asyncio.timeout(30):
+        await asyncio.to_thread(use_oddly, manager.service.url)
+
+
+@pytest.mark.asyncio
+async def test_a_turn_in_a_thread_lasts_as_long_as_the_thread_however_often_cancelled() -> None:
+    inside.clear()
+    go_on.clear()
+    async with on_stage(1, kind=Counter) as stage:
+        (entered,) = stage.members
+        entered._settings.in_threads = True
+        standing = asyncio.create_task(entered["hits"].stand())
+        await asyncio.to_thread(inside.wait)
+        for _ in range(2):
+            standing.cancel()
+            await come_to_rest()
+        adding = asyncio.create_task(entered["hits"].add())
+        await come_to_rest()
+        try:
+            assert inside.is_set()
+            assert not standing.done(), "no second call runs beside the thread"
+            assert not adding.done()
+        finally:
+            go_on.set()
+        assert await adding == 1
+        with pytest.raises(asyncio.CancelledError):
+            await standing
