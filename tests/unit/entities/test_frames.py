@@ -1,0 +1,80 @@
+"""Frames and names that cannot be sent are refused where they are given, and harm nobody else."""
+
+from typing import Any
+
+import pytest
+
+from tenure import Alarm, Entity, Socket, UsageError
+from tests.unit.entities.stage import Count, attached, on_stage
+
+pytestmark = pytest.mark.asyncio
+
+HALF = "\ud800"
+
+
+class OwnText(str):
+    __slots__ = ()
+
+
+class OwnBytes(bytes):
+    __slots__ = ()
+
+
+class Speaker(Entity[Count]):
+    async def on_connect(self, socket: Socket[Any]) -> None:
+        socket.send("hello")
+
+    async def on_message(self, socket: Socket[Any], text: Any) -> None:  # noqa: ANN401
+        del text
+        socket.send("heard")
+
+    async def on_alarm(self, alarm: Alarm) -> None:
+        del alarm
+
+    async def add(self) -> int:
+        self.state.value += 1
+        return self.state.value
+
+    async def half(self, *, early: bool) -> None:
+        self.state.value += 100
+        self.broadcast(HALF, early=early)
+
+    async def own_kinds(self) -> None:
+        self.broadcast(OwnText("text"))
+        self.broadcast(OwnBytes(b"bytes"))
+
+    async def half_named(self) -> None:
+        self.state.value += 100
+        self.set_alarm(HALF, 9e9)
+
+
+async def test_half_a_character_is_refused_and_the_range_moves_whole() -> None:
+    async with on_stage(2, kind=Speaker) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, _ = attached(two, key)
+        await stage.until(lambda: ann.received)
+        assert await stage.done(two[key].add()) == 1
+        for early in (False, True):
+            with pytest.raises(UsageError, match="half a character"):
+                await stage.done(one[key].half(early=early))
+        with pytest.raises(UsageError, match="half a character"):
+            await stage.done(one[key].half_named())
+        await stage.move(key, two)
+        assert await stage.done(one[key].add()) == 2
+        ann.send("x")
+        await stage.until(lambda: len(ann.received) > 1)
+        assert (ann.received, ann.code) == (["hello", "heard"], None)
+        ann.leave()
+
+
+async def test_frames_of_classes_of_their_own_arrive_as_plain_ones() -> None:
+    async with on_stage(2, kind=Speaker) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, _ = attached(two, key)
+        await stage.until(lambda: ann.received)
+        await stage.done(one[key].own_kinds())
+        await stage.until(lambda: len(ann.received) > 2)
+        assert (ann.received, ann.code) == (["hello", "text", b"bytes"], None)
+        ann.leave()
