@@ -21,6 +21,7 @@ from tenure.errors import ClosedError, EntityError, TenureError, UsageError, Val
 from tenure.member.asgi import SERVICE_RESTART
 from tenure.protocol.entity.envelope import SLOW_CLIENT, Frame
 from tenure.protocol.entity.messages import (
+    ARGUMENT_BYTES,
     CONNECT,
     DISCONNECT,
     MESSAGE,
@@ -42,6 +43,8 @@ ASK_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
 FAILED = 1011
 """The code with which a socket is closed whose entity has raised."""
+TOO_LARGE = 1009
+"""The code with which a socket is closed whose client sends more than a call may take."""
 ID_BYTES = 16
 logger = logging.getLogger("tenure.entities")
 
@@ -163,6 +166,9 @@ class Edge:
                 while (frame := await socket.read()) is not None:
                     number = socket.end.next()
                     said = packed(SocketFrame(socket.id, number, frame))
+                    if len(said) > ARGUMENT_BYTES:
+                        socket.close(TOO_LARGE)
+                        break
                     id_ = socket.id + number.to_bytes(8, "big")
                     if await self._caller.call(socket.key, MESSAGE, said, id_) == UNKNOWN:
                         socket.close(SERVICE_RESTART)

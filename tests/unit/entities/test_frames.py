@@ -1,5 +1,6 @@
 """Frames and names that cannot be sent are refused where they are given, and harm nobody else."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -78,3 +79,21 @@ async def test_frames_of_classes_of_their_own_arrive_as_plain_ones() -> None:
         await stage.until(lambda: len(ann.received) > 2)
         assert (ann.received, ann.code) == (["hello", "text", b"bytes"], None)
         ann.leave()
+
+
+async def test_a_client_that_sends_too_much_at_once_is_closed_and_costs_nobody_else() -> None:
+    async with on_stage(2, kind=Speaker) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        for edge in (one, two):  # beside its entity, or in another process
+            (ann, task), (bob, _) = attached(edge, key), attached(edge, key)
+            await stage.until(lambda: ann.received and bob.received)  # noqa: B023  # at once
+            link = two.station._links.to(one.station.owner.address)
+            ann.send("x" * (1 << 20))
+            async with asyncio.timeout(10):
+                await stage.done(task)
+            assert (ann.received, ann.code) == (["hello"], 1009)
+            bob.send("x" * 1_000_000)
+            await stage.until(lambda: len(bob.received) > 1)  # noqa: B023
+            assert two.station._links.to(one.station.owner.address) is link
+            bob.leave()
