@@ -154,11 +154,15 @@ class Edge:
             if tasks[2] in done:  # frames that were written already may still arrive
                 await asyncio.wait(tasks[:1], timeout=CLOSE_SECONDS)
         finally:
+            if until is not None:
+                until.remove_done_callback(end)
             for each in tasks:
                 each.cancel()
-            await asyncio.wait(tasks)
-            del self._sockets[socket.id]
-            self._go(self._tell_gone(socket))
+            try:
+                await asyncio.wait(tasks)
+            finally:  # even if cancelled again
+                del self._sockets[socket.id]
+                self._go(self._tell_gone(socket))
 
     async def _read(self, socket: EdgeSocket, attachment: bytes) -> None:
         try:

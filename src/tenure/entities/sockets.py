@@ -20,7 +20,8 @@ DONE = packed(True)  # noqa: FBT003
 
 async def _connect(turn: EntityTurn) -> bytes:
     said = read_opened(turn.call.data)
-    turn.changes.opened[said.id] = SocketEntry(said.edge, said.attachment)
+    if said.id not in turn.live.envelope.sockets:  # otherwise a repeat, and frames are on their way
+        turn.changes.opened[said.id] = SocketEntry(said.edge, said.attachment)
     await turn.live.seen_by(turn).on_connect(Socket(turn, said.id))
     return DONE
 
