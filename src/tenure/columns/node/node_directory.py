@@ -19,6 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from tenure.base.names import shown
+from tenure.columns.engines.directory import Translated
 from tenure.errors import MALFORMED, ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.topology.records import NodeId, Token, Topology
@@ -66,18 +67,23 @@ class NodeDirectory:
     def open(cls, path: Path, cluster: str, random: Random) -> "NodeDirectory":
         """Open the directory of a node of `cluster`, which is made if it is missing.
 
-        Raises ConfigurationError if it belongs to another cluster, and StoreDamaged.
+        Raises ConfigurationError if it belongs to another cluster, StoreDamaged, and
+        StoreUnwritable.
         """
         file = path / IDENTITY
+        if path.exists() and not path.is_dir():
+            raise ConfigurationError(f"{path} is not a directory: name another one")
         try:
             identity = msgspec.json.decode(file.read_bytes(), type=NodeIdentity)
-        except FileNotFoundError:
-            if path.exists() and any(path.iterdir()):
+        except (FileNotFoundError, NotADirectoryError):
+            begun = path / f"{IDENTITY}.new"  # of a first start that was killed, or had no space
+            if path.exists() and any(each != begun for each in path.iterdir()):
                 raise ConfigurationError(
                     f"{path} is not empty, and not the directory of a node: there is no "
                     f"{IDENTITY} in it. Name another directory"
                 ) from None
-            path.mkdir(parents=True, exist_ok=True)
+            with Translated(path):
+                path.mkdir(parents=True, exist_ok=True)
             identity = NodeIdentity(
                 cluster=cluster, node=random.getrandbits(ID_BITS) + 1, token=random_token(random)
             )
@@ -110,7 +116,7 @@ class NodeDirectory:
         return read_topology(data, str(self.path / TOPOLOGY))
 
     def keep_topology(self, topology: Topology) -> None:
-        """Have it on the disk."""
+        """Have it on the disk. Raises StoreUnwritable, as all that writes."""
         self._write(TOPOLOGY, packed_topology(topology))
 
     def known(self) -> tuple[NodeDigest, ...]:
@@ -129,16 +135,17 @@ class NodeDirectory:
 
     def _write(self, name: str, data: bytes) -> None:
         beside = self.path / f"{name}.new"
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path / name)
-        place = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(place)
-        finally:
-            os.close(place)
+        with Translated(self.path):
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path / name)
+            place = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(place)
+            finally:
+                os.close(place)
 
 
 def read_secret(path: Path) -> bytes:

@@ -31,7 +31,7 @@ from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
 from tenure.columns.node.node_gate import NodeGate
 from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.tables import check_same
-from tenure.errors import ConfigurationError, SchemaError
+from tenure.errors import ConfigurationError, SchemaError, TenureError
 from tenure.manager.access.tokens import TokenFile
 from tenure.protocol.gossip.gossiper_events import GossiperConfig
 from tenure.protocol.replication.node_events import NodeConfig
@@ -278,13 +278,17 @@ class NodeService:
     def _on_told(self, topology: Topology) -> None:
         if self._has_started:
             self.store.learn(topology)
-        elif self._topology is None:
-            self.directory.keep_topology(topology)
-            self._prepare(topology)
-        elif topology.version > self._topology.version:
-            self.directory.keep_topology(topology)
-            self._topology = topology
-            self._on_topology(topology)
+            return
+        try:
+            if self._topology is None:
+                self.directory.keep_topology(topology)
+                self._prepare(topology)
+            elif topology.version > self._topology.version:
+                self.directory.keep_topology(topology)
+                self._topology = topology
+                self._on_topology(topology)
+        except TenureError as error:
+            self.on_failed(error)
 
     def _on_newer(self, node: NodeId, version: int) -> None:
         if not self._has_started:

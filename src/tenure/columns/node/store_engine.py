@@ -17,7 +17,7 @@ from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.node.node_directory import NodeDirectory
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
-from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError
+from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError, StoreUnwritable
 from tenure.protocol.replication.delays import Delays
 from tenure.protocol.replication.messages import (
     AskParts,
@@ -64,6 +64,8 @@ from tenure.wire.columns import (
 from tenure.wire.message_parts import MessageJoiner, in_parts
 
 _log = logging.getLogger("tenure.columns")
+KEEP_SECONDS = 1.0
+"""The pause until a topology that the disk has refused is kept."""
 COUNT_SECONDS = 5.0
 """How often changes of a store raise its counter, which all nodes keep on their disks."""
 
@@ -99,6 +101,8 @@ class StoreEngine:
         self._drawn = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._syncs_to = 0
+        self._keeps = 0
+        """The version of the topology that is being kept, or was last."""
         self._joiner = MessageJoiner()
         self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
@@ -271,14 +275,24 @@ class StoreEngine:
             connection.close(str(error))
 
     async def _keep(self, topology: Topology) -> None:
-        try:
-            await self._directory.soon(self._directory.keep_topology, topology)
-        except OSError as error:
-            self._fail(error)
-            return
-        self._open_tables(topology)
-        self.post(TopologyKept(topology))
-        self._on_topology(topology)
+        """Have the topology and its tables on the disk. While the disk refuses, try again, unless
+        there is a later topology to keep: the machine asks once for each.
+        """
+        self._keeps = topology.version
+        while self._driver is not None and self._keeps == topology.version:
+            try:
+                await self._directory.soon(self._directory.keep_topology, topology)
+                self._open_tables(topology)
+            except (StoreUnwritable, EngineBusy) as error:
+                _log.warning("a newer topology is not kept yet: %s", error)
+                await asyncio.sleep(KEEP_SECONDS)
+            except StoreError as error:
+                self._fail(error)
+                return
+            else:
+                self.post(TopologyKept(topology))
+                self._on_topology(topology)
+                return
 
     def _begin(self, coroutine: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)

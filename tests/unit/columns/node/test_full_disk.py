@@ -1,0 +1,103 @@
+"""A node whose disk has no room for what it is told."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from tenure import Family, Table
+from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.node.node_directory import IDENTITY, NodeDirectory
+from tenure.errors import ConfigurationError, StoreUnwritable
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.columns.node.ringed import form_ring, running, settings_of
+
+MAIL = Table("mail", profile=Family(columns=str))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0.02)
+
+
+def has_no_room(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.asyncio
+async def test_a_topology_that_a_full_disk_refuses_is_kept_when_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file, and then a space of a table: nobody tells the node of this topology again."""
+    nodes = settings_of(tmp_path, 1)
+    topology = form_ring(nodes, MAIL)
+    told = msgspec.structs.replace(
+        topology,
+        version=topology.version + 1,
+        tables={**topology.tables, "more": MAIL.record()},
+    )
+    refused: list[str] = []
+    keep, make = NodeDirectory.keep_topology, RocksEngine.make_spaces
+
+    def keeps_no_file(*_: object) -> None:
+        refused.append("file")
+        raise StoreUnwritable("No space left on device")
+
+    def makes_no_space(*_: object) -> None:
+        refused.append("space")
+        raise StoreUnwritable("No space left on device")
+
+    monkeypatch.setattr("tenure.columns.node.store_engine.KEEP_SECONDS", 0.01)
+    async with running(nodes) as [node]:
+        monkeypatch.setattr(NodeDirectory, "keep_topology", keeps_no_file)
+        node.store.learn(told)
+        await until(lambda: "file" in refused)
+        monkeypatch.setattr(RocksEngine, "make_spaces", makes_no_space)
+        monkeypatch.setattr(NodeDirectory, "keep_topology", keep)
+        await until(lambda: "space" in refused)
+        assert node.store.topology == topology
+        monkeypatch.setattr(RocksEngine, "make_spaces", make)
+        await until(lambda: node.store.topology == told)
+
+
+@pytest.mark.asyncio
+async def test_a_node_that_cannot_keep_its_first_topology_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager tells it over a connection, which must not end in its stead."""
+    [settings] = settings_of(tmp_path, 1)
+    other, secret = tmp_path / "other", tmp_path / "secret"
+    other.mkdir()
+    topology = form_ring([msgspec.structs.replace(settings, data=other / "n", secret=secret)])
+    async with running([settings], waits=False) as [node]:
+        monkeypatch.setattr(os, "fsync", has_no_room)
+        node._on_told(topology)
+        monkeypatch.undo()
+        with pytest.raises(StoreUnwritable, match=r"No space left.*a disk with space"):
+            await asyncio.wait_for(node.wait(), DEADLINE_SECONDS)
+
+
+def test_a_first_start_without_room_says_so_and_may_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", has_no_room)
+    with pytest.raises(StoreUnwritable, match=r"No space left.*a disk with space"):
+        NodeDirectory.open(tmp_path / "n", "mail", Random(1))
+    monkeypatch.undo()
+    NodeDirectory.open(tmp_path / "n", "mail", Random(1))
+    assert (tmp_path / "n" / IDENTITY).exists()
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(ConfigurationError, match="file is not a directory: name another one"):
+        NodeDirectory.open(file, "mail", Random(1))
+    with pytest.raises(StoreUnwritable, match="file/n cannot be used"):
+        NodeDirectory.open(file / "n", "mail", Random(1))
+    assert file.read_text() == "mine"
