@@ -65,11 +65,11 @@ class Station:
             wall, alarms = settings.environment.wall, self._alarms
             gate = EntityGate(self.kind, envelopes, store, wall, self._let_out, alarms.agenda.arm)
             self.host = alarms.host = EntityHost(self.kind, settings, gate)
-            url = await self._listen()
+            address = await self._listen()
             stack.push_async_callback(self._end)
             self.lookup = settings.lookup()
             self.owner = alarms.owner = settings.owner(
-                address=settings.address or url,
+                address=address,
                 hand_off=envelopes,
                 on_grant=alarms.on_grant,
                 lookup=self.lookup,
@@ -100,7 +100,7 @@ class Station:
 
     async def _listen(self) -> str:
         try:
-            return await self._links.listen(self._settings.listen)
+            return await self._links.listen(self._settings.listen, self._settings.address)
         except OSError as error:
             raise ConfigurationError(
                 f"entities cannot listen on {self._settings.listen}: {error}. Let them choose a "

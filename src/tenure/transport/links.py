@@ -155,9 +155,12 @@ class Links:
         self._running: set[asyncio.Task[None]] = set()
         self.url = ""
 
-    async def listen(self, where: str) -> str:
-        """Listen there, and return the URL."""
-        self.url = await self._channels.listen(where, self._accept)
+    async def listen(self, where: str, address: str | None = None) -> str:
+        """Listen there, and return the URL by which the others know this member: `address`, if that
+        differs from where it listens.
+        """
+        listening = await self._channels.listen(where, self._accept)
+        self.url = address or listening
         return self.url
 
     async def _accept(self, channel: Channel) -> None:
