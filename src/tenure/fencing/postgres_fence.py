@@ -14,6 +14,11 @@ from tenure.fencing.admission import Row
 from tenure.fencing.database import DatabaseFence
 
 
+def _tuples(_: object) -> type[tuple[Any, ...]]:
+    """Makes rows tuples, whatever the application prefers."""
+    return tuple
+
+
 class PsycopgDriver:
     """A connection of psycopg."""
 
@@ -27,7 +32,8 @@ class PsycopgDriver:
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
         """See `BlockingDriver`."""
-        cursor = self._connection.execute(statement.replace("?", "%s"), values)
+        cursor = self._connection.cursor(row_factory=_tuples)
+        cursor.execute(statement.replace("?", "%s"), values)
         return cursor.fetchone() if cursor.description else None
 
     def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
@@ -45,7 +51,8 @@ class _AsyncPsycopg:
         return open_one
 
     async def first(self, statement: str, values: tuple[object, ...]) -> Row:
-        cursor = await self._connection.execute(statement.replace("?", "%s"), values)
+        cursor = self._connection.cursor(row_factory=_tuples)
+        await cursor.execute(statement.replace("?", "%s"), values)
         return await cursor.fetchone() if cursor.description else None
 
 

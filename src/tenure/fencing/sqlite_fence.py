@@ -9,6 +9,8 @@ from tenure.fencing.database import DatabaseFence
 
 BEGIN = "BEGIN IMMEDIATE"
 """A transaction that reads before it takes the lock fails where another one writes in between."""
+COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
+"""As statements, since the methods do nothing for a connection with `autocommit=True`."""
 
 
 class Sqlite3Driver:
@@ -27,14 +29,18 @@ class Sqlite3Driver:
         connection.execute(BEGIN)
         try:
             yield
+            if connection.in_transaction:  # the body has not ended it itself
+                connection.execute(COMMIT)
         except BaseException:
-            connection.rollback()
+            if connection.in_transaction:
+                connection.execute(ROLLBACK)
             raise
-        connection.commit()
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
         """See `BlockingDriver`."""
-        return self._connection.execute(statement, values).fetchone()
+        cursor = self._connection.execute(statement, values)
+        cursor.row_factory = None  # rows are tuples, whatever the application prefers
+        return cursor.fetchone()
 
     def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
         """See `BlockingDriver`."""
@@ -55,13 +61,16 @@ class _Aiosqlite:
         await connection.execute(BEGIN)
         try:
             yield
+            if connection.in_transaction:
+                await connection.execute(COMMIT)
         except BaseException:
-            await connection.rollback()
+            if connection.in_transaction:
+                await connection.execute(ROLLBACK)
             raise
-        await connection.commit()
 
     async def first(self, statement: str, values: tuple[object, ...]) -> Row:
         async with self._connection.execute(statement, values) as cursor:
+            cursor.row_factory = None
             return await cursor.fetchone()
 
 

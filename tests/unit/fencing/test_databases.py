@@ -1,6 +1,7 @@
 """The fences in databases: one set of claims, through every driver."""
 
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from inspect import isawaitable
@@ -12,6 +13,7 @@ import asyncpg
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg.rows import dict_row
 
 from tenure import (
     ConfigurationError,
@@ -48,9 +50,11 @@ class Store:
     async def execute(self, statement: str) -> Any:  # noqa: ANN401  # any driver's
         return await self.do(self.connection.execute(statement))
 
-    async def write(self, claim: Claim, then: Callable[[], object] = lambda: None) -> None:
+    async def write(
+        self, claim: Claim, then: Callable[[], object] = lambda: None, statement: str = ""
+    ) -> None:
         number = claim.number if isinstance(claim, Lease) else Lease.of(claim).number
-        statement = f"INSERT INTO written VALUES ({number})"  # noqa: S608  # a number
+        statement = statement or f"INSERT INTO written VALUES ({number})"  # noqa: S608  # a number
         if self.fence._driver is None:
             async with self.fence.admit(claim):
                 await self.execute(statement)
@@ -171,6 +175,64 @@ async def test_a_transaction_that_is_open_is_joined(store: Store) -> None:
     assert await store.written() == []
     await store.write(lease(1))
     assert await store.written() == [1]
+
+
+async def test_rows_may_be_of_any_form(store: Store) -> None:
+    """Applications choose how rows look; asyncpg has one form alone."""
+    if "sqlite" in type(store.connection).__module__:
+        store.connection.row_factory = lambda cursor, row: {
+            column[0]: value for column, value in zip(cursor.description, row, strict=True)
+        }
+    elif not isinstance(store.connection, asyncpg.Connection):
+        store.connection.row_factory = dict_row
+    await store.write(lease(5))
+    with pytest.raises(Fenced, match="older than number 5"):
+        await store.write(lease(3))
+    await store.do(store.fence.declare("carts", 2))
+    await store.write(lease(1, journal=2))
+
+
+CHILD = (
+    "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
+    "CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)",
+)
+
+
+@pytest.mark.parametrize("store", ["sqlite3", "aiosqlite"], indirect=True)
+async def test_a_commit_that_fails_leaves_no_transaction_open(store: Store) -> None:
+    """Otherwise the next write would join it, and never be committed."""
+    for each in ("PRAGMA foreign_keys = ON", *CHILD):
+        await store.execute(each)
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.write(lease(3), statement="INSERT INTO child VALUES (7)")
+    assert not store.connection.in_transaction
+    await store.write(lease(4))
+    assert not store.connection.in_transaction
+    assert await store.written() == [4]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sqlite3 has no autocommit before")
+@pytest.mark.parametrize("driver", ["sqlite3", "aiosqlite"])
+async def test_a_connection_that_commits_each_statement_has_transactions(
+    driver: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "store"
+    options: dict[str, Any] = {"autocommit": True}
+    if driver == "sqlite3":
+        connection: Any = sqlite3.connect(path, **options)
+    else:
+        connection = await aiosqlite.connect(path, **options)
+    store = Store(connection, SqliteFence(connection))
+    await store.execute(TABLE)
+    await store.do(store.fence.create_tables())
+    await store.write(lease(3))
+    assert not connection.in_transaction
+    with pytest.raises(ZeroDivisionError):
+        await store.write(lease(4), lambda: 1 // 0)
+    with pytest.raises(Fenced):
+        await store.write(lease(2))
+    assert await store.written() == [3]
+    await store.do(connection.close())
 
 
 async def test_the_largest_that_a_lease_can_be_fits(store: Store) -> None:
