@@ -2,6 +2,7 @@
 when `Entities` is made, and not by the first call.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -34,10 +35,14 @@ class EntityKind:
                     f"{self.name} has an {each}, which is never called: set up its attributes in "
                     "on_activate"
                 )
+        _check_slots(kind)
         self.methods: dict[str, EntityMethod] = methods_of(kind, Entity)
         self.handles: dict[str, bool] = {
             each: getattr(kind, each) is not getattr(Entity, each) for each in HANDLERS
         }
+        for each, is_there in self.handles.items():
+            if is_there:
+                _check_handler(kind, each)
         self.new: Callable[[], Any] = _state_type(kind)
         encode = msgspec.msgpack.Encoder().encode
         self._encode: Callable[[object], bytes] = encode
@@ -96,6 +101,32 @@ class EntityKind:
                 f"{_name(self.new)}, which this one cannot read: {error}. New fields need a "
                 "default, and a field keeps its type; what was kept is untouched"
             ) from None
+
+
+def _check_slots(kind: type[Entity[Any]]) -> None:
+    """Raise if it has attributes outside of `__dict__`, which alone lasts from call to call."""
+    for each in kind.__mro__:
+        slots = each.__dict__.get("__slots__")
+        if slots and each not in Entity.__mro__:
+            raise ConfigurationError(
+                f"{kind.__name__} has __slots__, {shown(slots)}, whose values would be gone after "
+                "each call: leave out __slots__"
+            )
+
+
+def _check_handler(kind: type[Entity[Any]], name: str) -> None:
+    """Raise if a handler cannot be awaited, or called with what handlers get."""
+    ours, found = inspect.signature(getattr(Entity, name)), getattr(kind, name)
+    if not inspect.iscoroutinefunction(inspect.unwrap(found)):
+        raise ConfigurationError(
+            f"{kind.__name__}.{name} is awaited, in threads too: write `async def {name}{ours}`"
+        )
+    try:
+        inspect.signature(found).bind(*ours.parameters)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"{kind.__name__}.{name} cannot be called: {error}. Write `async def {name}{ours}`"
+        ) from None
 
 
 def _state_type(kind: type[Entity[Any]]) -> Any:  # noqa: ANN401  # a class

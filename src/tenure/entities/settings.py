@@ -66,8 +66,10 @@ class EntitySettings:
 
     def __post_init__(self) -> None:
         checked_name("pool", self.pool)
-        for name in ("idle", "turn", "wait", "settle", *(("deadline",) if self.deadline else ())):
+        for name in ("idle", "turn", "wait", "settle"):
             setattr(self, name, checked_seconds(name, getattr(self, name)))
+        if self.deadline is not None:
+            self.deadline = checked_seconds("deadline", self.deadline)
         for name in ("limit", "most_waiting"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:

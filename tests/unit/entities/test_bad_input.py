@@ -1,12 +1,14 @@
 """Whatever is wrong with a class, a call or a key is said, as early as it can be known."""
 
 import asyncio
+import functools
 from typing import Any
 
 import msgspec
 import pytest
 
 from tenure import (
+    Alarm,
     Busy,
     ClosedError,
     ConfigurationError,
@@ -61,9 +63,26 @@ class NotSendable(Entity[Count]):
         pass
 
 
+class WithSlots(Entity[Count]):
+    __slots__ = ("people",)
+
+
+class PlainHandler(Entity[Count]):
+    def on_alarm(self, alarm: Alarm) -> None:  # type: ignore[override]  # a mistake
+        pass
+
+
+class HandlerOfNothing(Entity[Count]):
+    async def on_message(self, text: str) -> None:  # type: ignore[override]  # a mistake
+        pass
+
+
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
+        (WithSlots, "leave out __slots__"),
+        (PlainHandler, r"write `async def on_alarm\(self, alarm"),
+        (HandlerOfNothing, r"too many positional arguments. Write `async def on_message\(self, s"),
         (Plain, "a subclass of Entity"),
         (Entity, "a subclass of Entity"),
         ("Room", "a subclass of Entity"),
@@ -84,6 +103,8 @@ async def test_a_class_that_cannot_be_used_is_refused(kind: Any, why: str) -> No
     "option",
     [
         {"idle": 0},
+        {"deadline": 0},
+        {"deadline": ""},
         {"turn": -1},
         {"wait": "soon"},
         {"limit": 0},
@@ -161,6 +182,34 @@ class Odd(Entity[Count]):
 
     async def bad_frame(self) -> None:
         self.broadcast(7)  # type: ignore[arg-type]
+
+
+def logged(handler: Any) -> Any:  # noqa: ANN401  # as decorators are
+    @functools.wraps(handler)
+    def log(*given: object) -> Any:  # noqa: ANN401
+        return handler(*given)
+
+    return log
+
+
+class Decorated(Entity[Count]):
+    __slots__ = ()
+
+    @logged
+    async def on_activate(self) -> None:
+        self.number = 7
+
+    @functools.cached_property
+    def double(self) -> int:
+        return 2 * self.number
+
+    async def get(self) -> int:
+        return self.double
+
+
+async def test_a_decorated_handler_and_an_attribute_that_is_made_later_are_used() -> None:
+    async with on_stage(1, kind=Decorated) as stage:
+        assert [await stage.members[0]["a"].get() for _ in range(2)] == [14, 14]
 
 
 class OddError(Exception):
