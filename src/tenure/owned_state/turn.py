@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
+LONGEST_SECONDS = 3e9
+"""What ends after a century does not end: an instant, in nanoseconds, is a number of 64 bits."""
 _UNREAD: Any = object()
 _KEYS = (str, bytes, int)
 _PLAIN = (str, int, float, bytes, bool)
@@ -228,7 +230,9 @@ class Turn(GuardedBody, Generic[V]):
     def _new(self, data: bytes, now: int) -> Stored:
         assert self._lease is not None
         seconds = self._state.ttl if self._ends is _UNREAD else self._ends
-        ends_at = NEVER if seconds is None else now + int(seconds * SECOND_NS)
+        if seconds is None or seconds > LONGEST_SECONDS:
+            return Stored(self._lease.number, self._lease.journal, NEVER, data)
+        ends_at = now + int(seconds * SECOND_NS)
         return Stored(self._lease.number, self._lease.journal, ends_at, data)
 
 
