@@ -6,13 +6,15 @@ long, and looks at the wall clock again when it wakes: nothing rings early becau
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 from tenure.base.instants import MICROSECOND_NS, Instant, seconds
 from tenure.runtime.clock import Clock, Timer, Timers
 
 LONGEST_SLEEP = 30.0
+SPARE = 1024
+"""How many outdated entries there may be beside one for each key, before they are forgotten."""
 LATER = 1.0
 """Seconds after which what could not be done is tried again."""
 
@@ -48,6 +50,9 @@ class Agenda:
         elif self._armed.get(key) != at:
             self._armed[key] = at
             heappush(self._heap, (at, next(self._order), key))
+            if len(self._heap) > 2 * len(self._armed) + SPARE:
+                self._heap = [(at, next(self._order), key) for key, at in self._armed.items()]
+                heapify(self._heap)
             if self._heap[0][2] == key:
                 self._sleep()
 
