@@ -12,6 +12,7 @@ lost in the middle. An application raises NotOwner, LeaseLost and the like, and 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from tenure.base.keys import UserKey
 from tenure.client.refusals import NOT_BEGUN, OUTCOME_HEADER, RETRY_HEADER, HttpAnswer, refusal
@@ -196,6 +197,7 @@ class Relay:
             else:
                 await refuse(answer)
         finally:
+            served.end()
             if served.is_lost:  # the WebSocket is closing, and if cut off might not say why
                 await asyncio.wait({watching}, timeout=ENDS_WITHIN_SECONDS)
             watching.cancel()
@@ -213,6 +215,8 @@ class ServedWebSocket:
         self._lease = member.owner.check(key)
         self._is_lost = asyncio.Event()
         self._is_closed = False
+        self._getting: asyncio.Future[Message] | None = None
+        """The next message, which a cancelled `receive` leaves to the one after."""
         self.is_accepted = False
         self.limit = asyncio.timeout(None)
         """Ends the application's handler, if it goes on after the disconnection."""
@@ -236,6 +240,11 @@ class ServedWebSocket:
             self.limit.reschedule(asyncio.get_running_loop().time() + ENDS_WITHIN_SECONDS)
             if self.is_accepted:
                 await self.close()
+
+    def end(self) -> None:
+        """The handler is over: nobody receives any longer."""
+        if self._getting is not None:
+            self._getting.cancel()
 
     async def close(self) -> None:
         """Tell the client to connect again."""
@@ -262,15 +271,18 @@ class ServedWebSocket:
     async def receive(self) -> Message:
         """The next message of the client, or its disconnection because the lease is lost."""
         lost = asyncio.ensure_future(self._is_lost.wait())
-        getting = asyncio.ensure_future(self._receive())
+        getting = self._getting = self._getting or asyncio.ensure_future(self._receive())
+        either: set[asyncio.Future[Any]] = {lost, getting}
         try:
-            await asyncio.wait({lost, getting}, return_when=asyncio.FIRST_COMPLETED)
-            if self.is_lost:
-                return {"type": "websocket.disconnect", "code": SERVICE_RESTART, "reason": ""}
-            message = getting.result()
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             lost.cancel()
-            getting.cancel()
+        if self.is_lost:
+            return {"type": "websocket.disconnect", "code": SERVICE_RESTART, "reason": ""}
+        if self._getting is not getting:  # another task of the handler has taken it
+            return await self.receive()
+        self._getting = None
+        message = getting.result()
         if message["type"] == "websocket.receive":
             self._member.owner.record_load(self._key, 1)
         return message
