@@ -109,6 +109,8 @@ class Gossiper:
         self._addresses_told: dict[NodeId, str] = {}
         """The addresses that the topology has told."""
         self._clocks_ahead_us: dict[NodeId, int] = {}
+        self._clocks_off: set[NodeId] = set()
+        """The nodes whose clocks were told of: each of their datagrams shows them again."""
         self._next_round: Instant | None = None
         self._asks_at = FAR_FUTURE
         """When this life next asks to be vouched for."""
@@ -277,6 +279,7 @@ class Gossiper:
             self._addresses.pop(node, None)
             self._addresses_told.pop(node, None)
             self._clocks_ahead_us.pop(node, None)
+            self._clocks_off.discard(node)
             self.detector.forget(node)
             self.gone_back.discard(node)
         for member in members:
@@ -324,7 +327,10 @@ class Gossiper:
 
     def _look_at_clock(self, node: NodeId, ahead_us: int) -> None:
         self._clocks_ahead_us[node] = ahead_us
-        if abs(ahead_us) > self.config.clock_bound_us:
+        if abs(ahead_us) <= self.config.clock_bound_us:
+            self._clocks_off.discard(node)
+        elif node not in self._clocks_off:
+            self._clocks_off.add(node)
             detail = f"{self._name_of(node)}, by {ahead_us / 1e6:.0f} s"
             self._note(GossiperKind.CLOCK_OFF, detail)
 

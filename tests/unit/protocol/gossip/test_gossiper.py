@@ -292,6 +292,23 @@ def test_a_node_whose_clock_is_off_is_named() -> None:
     }
 
 
+def test_a_clock_that_is_off_for_days_is_told_once() -> None:
+    """Each datagram shows it, several a second; and two such nodes take turns."""
+    group = three()
+    for second in range(50):
+        for node, address in ((A, "n1"), (C, "n3")):
+            syn = GossipSyn(node, address, False, ())
+            group.tell(B, GossipHeard(address, syn, ahead_us=60_000_000 + second * 1_000_000))
+    group.tell(B, GossipHeard("n1", GossipSyn(A, "n1", False, ()), ahead_us=0))
+    group.tell(B, GossipHeard("n1", GossipSyn(A, "n1", False, ()), ahead_us=20_000_000))
+    noted = [each for each in group.told["n2"] if isinstance(each, Noted)]
+    assert [each.detail for each in noted if each.kind is GossiperKind.CLOCK_OFF] == [
+        "1 at n1, by 60 s",
+        "3 at n3, by 60 s",
+        "1 at n1, by 20 s",
+    ]
+
+
 def test_nobody_can_name_nodes_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     group = three()
     for start in range(1_000, 3_000, 20):
