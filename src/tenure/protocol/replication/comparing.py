@@ -125,10 +125,10 @@ class Comparing:
         if self._is_over:
             return
         is_late = now >= self._deadline
-        if is_late and (self._asked or not self._parts):
+        if is_late and self._under_way:  # a replica is silent, or the disk here
             self.end(now, is_whole=False)
             return
-        if is_late:  # nobody was asked: the parts have waited for their turn
+        if is_late:  # the parts have waited for their turn
             self._deadline = Instant(now + self._context.config.patience_ns)
         self._go_on(now)
 

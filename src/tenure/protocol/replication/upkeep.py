@@ -70,6 +70,8 @@ class Upkeep:
         self._random = random
         self._ranges: deque[Replicas] = deque()
         self._work: RangeUpkeep | None = None
+        self._waits_for_step = False
+        """Whether the round waits for what the store does."""
         self._version = 0
         """The version of the topology by which the round runs."""
         self._began = Instant(0)
@@ -87,7 +89,7 @@ class Upkeep:
 
     def begin_soon(self, now: Instant) -> None:
         """Begin a round now, if none is under way."""
-        if self._work is None:
+        if self._work is None and not self._waits_for_step:
             self._wake(now)
 
     def _wake(self, at: Instant) -> None:
@@ -97,10 +99,11 @@ class Upkeep:
     def advance(self, now: Instant) -> None:
         """Begin a round; or give up one that the ring has changed under."""
         context = self._context
+        is_under_way = self._work is not None or self._waits_for_step
+        if is_under_way and context.topology.version == self._version:
+            self._wake(Instant(now + context.config.repair_ns))
+            return
         if self._work is not None:
-            if context.topology.version == self._version:
-                self._wake(Instant(now + context.config.repair_ns))
-                return
             self._work.end(now)
             self._work = None
         self._began, self._version = now, context.topology.version
@@ -116,12 +119,22 @@ class Upkeep:
 
     def _run(self, step: Any, then: Callable[[Any], None]) -> None:  # noqa: ANN401 - any step
         version = self._version
+        self._waits_for_step = True
+
+        def is_of_this_round() -> bool:
+            return self._version == version
 
         def done(result: RangesFollowed | SumsBuilt | Swept | RowsWeighed) -> None:
-            if self._version == version == self._context.topology.version:
-                then(result)
+            if is_of_this_round():
+                self._waits_for_step = False
+                if version == self._context.topology.version:
+                    then(result)
 
-        self._context.run(step, done)
+        def failed() -> None:
+            if is_of_this_round():
+                self._waits_for_step = False
+
+        self._context.run(step, done, failed)
 
     def _build(self) -> None:
         def built(result: SumsBuilt) -> None:

@@ -1,12 +1,16 @@
 """Replicas become equal by their own upkeep, and deleted data goes for good."""
 
+from random import Random
+
 import msgspec
 import pytest
 
+from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.ranges import WHOLE
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication.admission import Attempt, Late
 from tenure.protocol.replication.cells import cell_of
+from tenure.protocol.replication.comparing import PARTS_AT_ONCE
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     AskSums,
@@ -18,9 +22,10 @@ from tenure.protocol.replication.messages import (
     SealHorizon,
     WriteRow,
 )
-from tenure.protocol.replication.node_events import Convicted, TopologyLearned
+from tenure.protocol.replication.node_events import Convicted, RunStep, TopologyLearned
 from tenure.protocol.replication.states import RowState, merged
-from tenure.protocol.replication.steps import ReadState, StateRead
+from tenure.protocol.replication.steps import ApplyMutation, ListPlaces, ReadState, StateRead
+from tenure.protocol.replication.upkeep import Upkeep
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
@@ -89,6 +94,36 @@ def test_what_one_replica_missed_it_gets() -> None:
         assert len(found) == 1, key
         assert all(found)
     assert not bodies(rounds(stage), MergeState)
+
+
+def test_a_disk_that_cannot_be_read_for_a_while_does_not_end_repair_for_ever() -> None:
+    """More parts fail than are under way at once, and others wait behind them."""
+    stage = NodeStage()
+    for number in range(40):
+        attempt = Attempt(Version(0, EPOCH_US + number))
+        step = ApplyMutation("plain", b"%d" % number, (Edit("names", None, b"a", b"x"),), attempt)
+        stage.nodes[1].store.run(step)
+    stage.nodes[1].refuses = ListPlaces
+    rounds(stage, 2)
+    assert stage.nodes[1].refused >= PARTS_AT_ONCE
+    stage.nodes[1].refuses = None
+    rounds(stage, 3)
+    assert all(entries(stage.nodes[3].store, b"%d" % number) for number in range(40))
+
+
+def test_a_round_that_takes_long_is_not_begun_again() -> None:
+    """Building the sums of a large store takes minutes."""
+    stage = NodeStage()
+    context = stage.nodes[1].machine.context
+    upkeep = Upkeep(context, Random(1))
+    upkeep.start(stage.now)
+    begun: list[object] = []
+    for _ in range(3):
+        stage.now = Instant(stage.now + ROUND_SECONDS * SECOND_NS)
+        upkeep.advance(stage.now)
+        begun += [each.step for each in context.actions if isinstance(each, RunStep)]
+        context.actions.clear()
+    assert len(begun) == 1
 
 
 def test_a_row_marker_is_repaired_too() -> None:
