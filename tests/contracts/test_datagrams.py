@@ -3,6 +3,7 @@ tests use.
 """
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
 
@@ -19,6 +20,7 @@ from tenure.transport.datagram import (
     UdpDatagrams,
     host_and_port,
 )
+from tests.patience import DEADLINE_SECONDS
 
 
 @pytest.mark.asyncio
@@ -61,6 +63,29 @@ class TestInMemory(DatagramContract):
             network.hearing[address].arrive("10.9.9.9:9", data)
 
         return throw
+
+
+@pytest.mark.parametrize("address", ["[::1]:7", "::1:7", "x" * 64 + ".example:7", "two words:7"])
+def test_an_address_that_cannot_be_sent_to_harms_nobody(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node's socket is of IPv4 or of IPv6, and another node is of the other."""
+    uvloop = pytest.importorskip("uvloop")  # asyncio's own loop takes this for a network that fails
+
+    async def send() -> int:
+        datagrams = UdpDatagrams(seal_of(1))
+        await datagrams.listen("127.0.0.1:0", lambda _address, _sealed: None)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while sum(datagrams.dropped.values()) < 10:
+                datagrams.send(address, b"x")
+                await asyncio.sleep(0.01)
+        await datagrams.close()
+        return datagrams.dropped["unresolved"]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(send()) == 10
+    gc.collect()
+    assert not caplog.records
 
 
 def test_a_secret_that_is_none_is_refused() -> None:

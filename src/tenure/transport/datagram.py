@@ -237,11 +237,14 @@ class UdpDatagrams(asyncio.DatagramProtocol):
             self._transport.sendto(datagram, known)
 
     async def _resolve(self, address: str) -> None:
+        """Look an address up, among those to which this socket can send: a host may have others."""
+        assert self._transport is not None
+        family = self._transport.get_extra_info("socket").family
         loop = asyncio.get_running_loop()
         try:
             host, port = host_and_port(address)
-            found = await loop.getaddrinfo(host, port, proto=17)
-        except (OSError, ConfigurationError):
+            found = await loop.getaddrinfo(host, port, family=family, proto=17)
+        except (OSError, UnicodeError, ConfigurationError):
             return
         there = str(found[0][4][0]), port
         self._resolved[address] = (loop.time() + RESOLVED_SECONDS, there)
