@@ -49,10 +49,10 @@ def _key(name: str, found: Mapping[str, Any], scope: Scope) -> UserKey:
         raise UsageError(
             f"owned({name!r}) is on a route without {{{name}}}; it has {', '.join(found) or 'none'}"
         )
-    # A route may say "42" where the template of the middleware says `{room:int}`.
+    # A route may say "42" where the template of the middleware says `{room:int}`, or the reverse.
     key: UserKey = found[name]
     relayed: UserKey | None = scope.get(KEY)
-    return key if relayed is None or str(relayed) != key else relayed
+    return key if relayed is None or str(relayed) != str(key) else relayed
 
 
 def _lease(member: Member, key: UserKey) -> Lease:

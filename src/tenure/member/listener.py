@@ -70,9 +70,10 @@ def checked_listen(
 
 def checked_member_address(address: str | None) -> str | None:
     """Return the URL where the other members reach this one, if it was given."""
-    if address is not None:
-        parse(checked_address(address), "address")
-    return address
+    if address is None:
+        return None
+    parse(checked_address(address), "address")
+    return address.rstrip("/")  # paths are put behind it
 
 
 def bound(listen: str) -> socket.socket:
