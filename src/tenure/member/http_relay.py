@@ -24,6 +24,7 @@ from tenure.member.asgi import (
     raw_path,
     respond,
 )
+from tenure.member.forwarded_answer import CONTENT_LENGTH, TRANSFER_ENCODING
 from tenure.member.forwarding import Forwarded, NotConnected
 from tenure.member.member import Member
 from tenure.routing.router import Router
@@ -92,10 +93,16 @@ class Body:
     async def of(cls, scope: Scope, receive: Receive) -> "Body | None":
         """The body of a request of which nothing was read; None if its client has gone."""
         headers = scope["headers"]
-        length = header(headers, b"content-length")
-        if length is None and header(headers, b"transfer-encoding") is None:
+        length = header(headers, CONTENT_LENGTH)
+        is_chunked = header(headers, TRANSFER_ENCODING) is not None
+        if length is None and not is_chunked:
             return cls(receive, b"")
-        if length is None or not length.isdigit() or int(length) > MOST_REPEATED_BYTES:
+        if (
+            is_chunked
+            or length is None
+            or not length.isdigit()
+            or int(length) > MOST_REPEATED_BYTES
+        ):
             return cls(receive, None)
         parts: list[bytes] = []
         while True:
@@ -199,7 +206,10 @@ async def sent(
 def headers_for(member: Member, scope: Scope) -> list[tuple[bytes, bytes]]:
     """The headers that the owner gets."""
     relayed = str(Relayed.by(member.owner.address, scope))
-    return [*end_to_end(scope["headers"]), (RELAYED, relayed.encode())]
+    kept = end_to_end(scope["headers"])
+    if header(scope["headers"], TRANSFER_ENCODING) is not None:  # it counts, and no length does
+        kept = [each for each in kept if each[0] != CONTENT_LENGTH]
+    return [*kept, (RELAYED, relayed.encode())]
 
 
 def target_at(router: Router, address: str, scope: Scope) -> str:
