@@ -11,7 +11,7 @@ from tenure.base.keys import UserKey
 from tenure.base.ranges import KeyRange
 from tenure.client.guard import Guards
 from tenure.client.hand_off.fair_time import FairTime
-from tenure.client.hand_off.keyed_state import KeyedState
+from tenure.client.hand_off.keyed_state import KeyedState, Leaf
 from tenure.client.lease import Lease
 from tenure.entities.live_entity import NOTHING_KEPT
 from tenure.errors import ClosedError
@@ -47,6 +47,12 @@ class Envelopes(KeyedState[Envelope]):
 
     def _check(self, user_key: UserKey, value: Envelope) -> None:
         """Check nothing, because the parts of an envelope were checked one by one."""
+
+    def _part(self, leaf: KeyRange | None, keys: list[UserKey]) -> Leaf[Envelope]:
+        """One key alone must fit in a chunk, or its whole range would move without state."""
+        part = super()._part(leaf, keys)
+        part.values = [each.light() for each in part.values]
+        return part
 
     def counting(self, key: UserKey, lease: Lease) -> Envelope:
         """The envelope that was kept of the key, if it is unbroken up to `lease`."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+_encode = msgspec.msgpack.Encoder().encode
 Frame: TypeAlias = str | bytes
 """The content that a socket sends or gets at a time."""
 
@@ -22,6 +23,12 @@ ANSWERS_BYTES = 1 << 20
 """The most bytes of all answers of a key. The newest answer is kept in any case."""
 UNREAD_BYTES = 1 << 18
 """The most bytes on their way to one socket. A client that does not read them is closed."""
+SOCKETS_BYTES = 3 << 19
+"""The most bytes of all sockets of a key when it moves: beside a state and answers of a mebibyte
+each, and alarms of half of one, they fit in a chunk.
+"""
+ENTRY_BYTES, CHARACTER_BYTES = 256, 4
+"""The most bytes of a socket, or a frame, around its content, and of a character."""
 SLOW_CLIENT = 1013
 """The code with which a socket is closed whose client is too slow: try again later."""
 
@@ -41,7 +48,7 @@ class KeptAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 Answers: TypeAlias = tuple[dict[bytes, KeptAnswer], ...]
 """Answers by the ids of calls, some together, the oldest first: keeping one more copies few of
-them.
+them. Large ones are apart, so that they go one by one.
 """
 TOGETHER = 8
 
@@ -215,6 +222,21 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
             sockets.pop(changes.gone, None)
         return sockets, [Push(*to, tuple(those)) for to, those in groups.items()]
 
+    def light(self) -> "Envelope":
+        """The envelope, so that it fits in a message to the next owner.
+
+        An edge that has not confirmed what is left out is told that it is unknown, and so are all
+        if there are too many: their clients are asked to connect again.
+        """
+        sockets = self.sockets
+        if _may_exceed(sockets) and len(_encode(sockets)) > SOCKETS_BYTES:
+            replace = msgspec.structs.replace
+            sockets = {id_: replace(each, unread=()) for id_, each in sockets.items()}
+            if len(_encode(sockets)) > SOCKETS_BYTES:
+                sockets = {}
+            return replace(self, sockets=sockets)
+        return self
+
     def confirmed(self, received: Mapping[bytes, int]) -> "Envelope":
         """The envelope, if the edges have all frames up to these numbers; sockets that were closed
         and read are forgotten.
@@ -229,6 +251,16 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.structs.replace(self, sockets=sockets)
 
 
+def _may_exceed(sockets: Mapping[bytes, SocketEntry]) -> bool:
+    """Whether their bytes may be too many, without encoding them."""
+    room = SOCKETS_BYTES - ENTRY_BYTES * len(sockets)
+    for each in sockets.values():
+        room -= len(each.attachment)
+        if each.unread:
+            room -= CHARACTER_BYTES * sum(map(len, each.unread)) + ENTRY_BYTES * len(each.unread)
+    return room < 0
+
+
 def with_answer(
     answers: Answers,
     size: int,
@@ -240,7 +272,7 @@ def with_answer(
     size += new.size
     if is_known and new.data is not None:
         answers = _without(answers, call)  # which is there if it has committed a part before
-    if answers and len(answers[-1]) < TOGETHER:
+    if answers and len(answers[-1]) < TOGETHER and size <= ANSWERS_BYTES:
         answers = (*answers[:-1], {**answers[-1], call: new})
     else:
         answers = (*answers, {call: new})
