@@ -43,6 +43,8 @@ BalanceText: TypeAlias = Annotated[
 ]
 AUTO_BYTES = 100_000_000_000
 """A day, of a whole cluster: a twentieth of a disk of two terabytes."""
+MOST_DIGITS = 18
+"""What a journal can keep: an exabyte is more than there is to move."""
 UNITS = ("B", "kB", "MB", "GB", "TB")
 THOUSAND = 1000
 
@@ -94,9 +96,12 @@ def budget_of(said: str) -> int:
     """The number of bytes that may be moved in a day. Raises ConfigurationError."""
     if said in ("auto", "off"):
         return AUTO_BYTES if said == "auto" else 0
-    if said.isascii() and said.isdecimal():
+    if said.isascii() and said.isdecimal() and len(said) <= MOST_DIGITS:
         return int(said)
-    raise ConfigurationError(f"balance is auto, off or a number of bytes a day, not {shown(said)}")
+    raise ConfigurationError(
+        f"balance is auto, off or a number of bytes a day, of {MOST_DIGITS} digits at most, not "
+        f"{shown(said)}"
+    )
 
 
 def forget(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> None:

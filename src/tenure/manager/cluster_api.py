@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 from aiohttp import web
 
+from tenure.base.numbers import Number
 from tenure.errors import MALFORMED
 from tenure.manager.http_errors import (
     HttpRefusal,
@@ -66,7 +67,7 @@ class NewCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     placement: str = "3"
-    first_nodes: int = 0
+    first_nodes: Number = 0
     """The number of first nodes: as many as a range has replicas, if there are fewer."""
     dry_run: bool = False
 

@@ -105,7 +105,7 @@ async def test_moves_are_proposed_and_one_can_be_begun_and_taken_back(
             assert capsys.readouterr().out.splitlines()[-1] == done
 
 
-@pytest.mark.parametrize("text", ["", "on", "-1", "1e9", "\u0661"])
+@pytest.mark.parametrize("text", ["", "on", "-1", "1e9", "\u0661", "1" * 19])
 async def test_a_balance_that_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="auto, off or a number"):
         budget_of(text)

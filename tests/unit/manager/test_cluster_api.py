@@ -98,6 +98,21 @@ async def test_a_cluster_forms_grows_and_says_what_runs(asker: Asker) -> None:
     assert [cluster["name"] for cluster in listed["clusters"]] == ["chat"]
 
 
+@pytest.mark.parametrize("number", [-1, 1 << 63, 10**40])
+async def test_a_number_that_no_journal_keeps_is_refused_and_the_manager_lives(
+    asker: Asker, number: int
+) -> None:
+    await formed(asker)
+    for path, body in (
+        ("/v1/clusters/chat/balance", {"bytes_a_day": number}),
+        ("/v1/clusters", {"name": "new", "first_nodes": number}),
+    ):
+        status, refused = await asker.post(path, **body)
+        assert (status, "Expected `int`" in refused["error"]) == (400, True), refused
+    _, ring = await asker.get("/v1/clusters/chat/ring")
+    assert ring["balance_bytes"] == 0
+
+
 async def test_while_a_node_is_replaced_moves_are_asked_for_and_the_manager_lives(
     asker: Asker,
 ) -> None:

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from tenure.base.numbers import Number
 from tenure.protocol.topology.records import ClusterId, Placement, Token
 from tenure.protocol.topology.tables import TableRecord, Word
 
@@ -63,7 +64,7 @@ class TakeBackChange(ClusterCommand, frozen=True, kw_only=True):
 class SetBalance(ClusterCommand, frozen=True, kw_only=True):
     """Let the manager move tokens automatically, copying so many bytes a day; 0 ends that."""
 
-    bytes_a_day: int
+    bytes_a_day: Number
 
 
 class CompareNow(ClusterCommand, frozen=True, kw_only=True):
