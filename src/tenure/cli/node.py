@@ -20,7 +20,7 @@ from tenure.cli.long_run import (
     until_one_ends,
 )
 from tenure.cli.waiting import entered
-from tenure.client.managers import VARIABLE
+from tenure.client.managers import VARIABLE, manager_urls
 from tenure.columns.node.node_service import NodeService, NodeSettings
 from tenure.errors import ConfigurationError
 from tenure.transport.credentials import Credentials
@@ -113,13 +113,17 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
             f"{options.host} stands for every address of this machine, and others need one that "
             "they can reach: name it with --advertise HOST"
         )
-    managers = options.manager or [each for each in os.environ.get(VARIABLE, "").split(",") if each]
+    managers: tuple[str, ...] = ()
+    if options.manager:
+        managers = manager_urls(",".join(options.manager))
+    elif os.environ.get(VARIABLE, "").strip():
+        managers = manager_urls(None)
     return NodeSettings(
         cluster=options.cluster,
         data=options.data.expanduser(),
         secret=options.secret.expanduser(),
         tokens=None if options.tokens is None else options.tokens.expanduser(),
-        managers=tuple(managers),
+        managers=managers,
         seeds=seeds_of(options.seeds, options.seeds_file),
         host=options.host,
         port=options.port,

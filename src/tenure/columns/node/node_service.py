@@ -21,7 +21,9 @@ from typing import Self
 import aiohttp
 import msgspec
 
+from tenure.base.hosts import host_of
 from tenure.base.instants import seconds
+from tenure.base.names import shown, wrong_with_name
 from tenure.columns.backends.cluster import STORE_PATH, STORE_ROLE
 from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.engines.rocksdb import RocksEngine
@@ -47,6 +49,7 @@ from tenure.transport.websocket_door import WebSocketDoor
 from tenure.wire.columns import STORE_BYTES, ToStoreClient
 
 _log = logging.getLogger("tenure.columns")
+HIGHEST_PORT = 65_535
 TABLE_SECONDS = 10.0
 """How long a client waits for a table to be made."""
 LIMITS = ConnectionLimits(buffer_bytes=None)
@@ -87,6 +90,36 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two rounds in which replicas are compared, and their load is weighed."""
     repair_bytes_a_second: int = 16 << 20
     """The highest rate of comparing."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigurationError for what no manager and no other node would take."""
+        named = {"cluster": self.cluster, "rack": self.rack, "datacentre": self.datacentre}
+        for what, name in (named | ({"name": self.name} if self.name else {})).items():
+            why = wrong_with_name(name)
+            if why is not None:
+                raise ConfigurationError(f"the {what} is {shown(name)}: {why}")
+        if not 0 <= self.port <= HIGHEST_PORT:
+            raise ConfigurationError(
+                f"there is no port {self.port}; they go from 1 to {HIGHEST_PORT}, and 0 takes a "
+                "free one"
+            )
+        hosts = {"host": self.host, "advertised host": self.advertise or self.host}
+        for what, host in hosts.items():
+            is_one = host_of(f"http://{_in_url(host)}:1") == host.strip("[]").lower()
+            if not is_one or any(map(str.isspace, host)):
+                raise ConfigurationError(
+                    f"the {what} is {shown(host)}, and not the name or the address of a host: "
+                    "write it like n1.example or 10.0.0.7, without a port"
+                )
+
+    @property
+    def reached_at(self) -> str:
+        """The host by which others reach the node, as it stands in a URL."""
+        return _in_url(self.advertise or self.host)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def wall_us() -> int:
@@ -195,7 +228,7 @@ class NodeService:
             bound = await self._door.open(where, self.store)
         scheme, _, taken = bound.partition("://")
         port = taken.rpartition(":")[2]
-        host = settings.advertise or settings.host
+        host = settings.reached_at
         self.url = f"{scheme}://{host}:{port}"
         # The cluster's id is not known before a manager has told it, so the seal has its name.
         cluster = int.from_bytes(settings.cluster.encode()[:8].ljust(8), "big")

@@ -108,6 +108,39 @@ def options(**more: object) -> NodeOptions:
     return NodeOptions(**given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cluster": ""}, "the cluster is '': it has 0 characters"),
+        ({"rack": ""}, "the rack is '': it has 0 characters"),
+        ({"datacentre": "d" * 201}, "the datacentre is 'ddd.*it has 201 characters"),
+        ({"name": "n\0"}, r"the name is .*is not printable"),
+        ({"port": 99_999}, "no port 99999; they go from 1 to 65535"),
+        ({"port": -1}, "no port -1;"),
+        ({"host": "", "insecure": True}, "the host is ''"),
+        ({"advertise": "n1:7500"}, "the advertised host is 'n1:7500', and .*without a port"),
+        ({"advertise": "http://n1"}, "the advertised host is 'http://n1'"),
+        ({"advertise": "two words"}, "the advertised host is 'two words'"),
+        ({"manager": ["foo"]}, "'foo' is not the URL of a manager"),
+    ],
+)
+def test_what_no_manager_would_take_is_refused_at_once(given: dict[str, object], said: str) -> None:
+    """Otherwise the manager closes the connection, again and again, and the node waits for ever."""
+    with pytest.raises(ConfigurationError, match=said):
+        settings_of(options(**given), NOTHING)
+
+
+def test_several_managers_may_stand_in_one_argument() -> None:
+    urls = "http://m1:7400", "http://m2:7400"
+    assert settings_of(options(manager=[",".join(urls)]), NOTHING).managers == urls
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_an_ipv6_address_stands_in_brackets_in_urls(host: str) -> None:
+    settings = NodeSettings(cluster="mail", data=Path("d"), secret=Path("s"), host=host)
+    assert settings.reached_at == "[::1]"
+
+
 def test_a_node_that_others_reach_wants_certificates(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ConfigurationError, match="TENURE_MUTUAL_TLS"):
         settings_of(options(host="10.0.0.1"), NOTHING)
