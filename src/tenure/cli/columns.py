@@ -149,6 +149,8 @@ def scan(
     driver: Driver = None,
 ) -> None:
     """Show rows in the order of their keys."""
+    if limit < 1:
+        raise ConfigurationError(f"--limit {limit}: show one row or more")
 
     async def body() -> list[Row]:
         async with reached(url, driver) as store:

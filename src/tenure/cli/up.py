@@ -93,7 +93,12 @@ class HomeCluster:
         """Start all, and wait until the ring is formed, and every node takes part. Raises
         TenureError.
         """
-        self.data.mkdir(parents=True, exist_ok=True)
+        try:
+            self.data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the directory {self.data} cannot be made: {error.strerror}. Name another one"
+            ) from error
         secret = self.data / "secret"
         if not secret.exists():
             secret.touch(0o600)

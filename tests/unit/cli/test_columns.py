@@ -88,6 +88,8 @@ def test_insert_and_delete(url: str, capsys: pytest.CaptureFixture[str]) -> None
     [
         (["get", "{url}", "no", "k"], "no table 'no'; there are: mail, rooms"),
         (["get", "{url}", "mail", "k", "no"], "no family 'no'"),
+        (["scan", "{url}", "mail", "--limit", "0"], "--limit 0: show one row or more"),
+        (["scan", "{url}", "mail", "--limit=-5"], "--limit -5: show one row or more"),
         (["get", "{url}", "mail", "k", "terms", "tea", "x"], "not of type int"),
         (["get", "{url}", "mail", "k", "raw", "a", "b"], "too long"),
         (["insert", "{url}", "mail", "k", "raw"], "and a value"),
@@ -99,6 +101,8 @@ def test_insert_and_delete(url: str, capsys: pytest.CaptureFixture[str]) -> None
         (["copy", "{url}", "{url}-new"], "nothing of its fences"),
         (["copy", "{url}", "{url}-new", "--after", "a"], "which with --table"),
         (["restore", "{path}", "{url}"], "move it away first"),
+        (["up", "--data", "{path}/CURRENT"], "CURRENT cannot be made: File exists. Name another"),
+        (["up", "--data", "{path}/CURRENT/x"], "x cannot be made: Not a directory. Name another"),
         (["backup", "{url}", "{path}"], "already exists"),
     ],
 )
