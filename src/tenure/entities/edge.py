@@ -19,7 +19,7 @@ from tenure.entities.caller import Caller
 from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
-from tenure.protocol.entity.envelope import SLOW_CLIENT, Frame
+from tenure.protocol.entity.envelope import AROUND_BYTES, SLOW_CLIENT, Frame
 from tenure.protocol.entity.messages import (
     ARGUMENT_BYTES,
     CONNECT,
@@ -71,7 +71,7 @@ class EdgeSocket:
     def put(self, frames: tuple[Frame, ...]) -> None:
         """Write these to the client."""
         self._to_write.extend(frames)
-        self._bytes += sum(map(len, frames))
+        self._bytes += sum(map(len, frames)) + AROUND_BYTES * len(frames)
         self._has_some.set()
         if self._bytes > WAITING_BYTES:
             self.close(SLOW_CLIENT)
@@ -90,7 +90,7 @@ class EdgeSocket:
             self._has_some.clear()
             while self._to_write:
                 frame = self._to_write.popleft()
-                self._bytes -= len(frame)
+                self._bytes -= len(frame) + AROUND_BYTES
                 kind = "text" if isinstance(frame, str) else "bytes"
                 await self._websocket.send({"type": "websocket.send", kind: frame})
             if self._code:

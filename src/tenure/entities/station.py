@@ -34,6 +34,8 @@ from tenure.wire.entity import packed, read_pushed, read_received
 PING = ".ping"
 SWEEP_SECONDS = 10.0
 SILENT_SECONDS = 4 * ASK_SECONDS
+MOST_PUSHED = 1000
+"""For how many sockets one message has frames: beside the largest frame, more would not fit."""
 
 
 class Station:
@@ -185,11 +187,13 @@ class Station:
     def _let_out(self, live: LiveEntity, lease: Lease, pushes: list[Push]) -> None:
         """Send frames to the edges of their sockets."""
         for each in pushes:
-            pushed = PushedFrames(lease.number, each.frames, each.sockets, lease.journal)
-            if each.edge == self.owner.address:
-                self.host.confirm(live.key, self.edge.take(pushed))
-            else:
-                self._go(self._push(live.key, lease, each.edge, packed(pushed)))
+            for first in range(0, len(each.sockets), MOST_PUSHED):
+                sockets = each.sockets[first : first + MOST_PUSHED]
+                pushed = PushedFrames(lease.number, each.frames, sockets, lease.journal)
+                if each.edge == self.owner.address:
+                    self.host.confirm(live.key, self.edge.take(pushed))
+                else:
+                    self._go(self._push(live.key, lease, each.edge, packed(pushed)))
 
     async def _push(self, key: str | int, lease: Lease, edge: str, data: bytes) -> None:
         try:

@@ -23,6 +23,8 @@ ANSWERS_BYTES = 1 << 20
 """The most bytes of all answers of a key. The newest answer is kept in any case."""
 UNREAD_BYTES = 1 << 18
 """The most bytes on their way to one socket. A client that does not read them is closed."""
+AROUND_BYTES = 16
+"""The bytes that each further frame counts for beside its content, as even empty ones take room."""
 SOCKETS_BYTES = 3 << 19
 """The most bytes of all sockets of a key when it moves: beside a state and answers of a mebibyte
 each, and alarms of half of one, they fit in a chunk.
@@ -93,7 +95,7 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
         """The socket with more frames on their way; it is closed if they are too many."""
         unread = (*self.unread, *frames)
         closing = self.closing
-        if sum(map(len, unread)) > UNREAD_BYTES:
+        if sum(map(len, unread)) + AROUND_BYTES * (len(unread) - 1) > UNREAD_BYTES:
             unread, frames, closing = self.unread, (), SLOW_CLIENT
         sent = self.sent + len(frames)
         return msgspec.structs.replace(self, sent=sent, unread=unread, closing=closing)
