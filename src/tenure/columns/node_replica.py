@@ -19,7 +19,7 @@ from tenure.columns.replica import EMPTY, META, Replica, RowChange
 from tenure.columns.requests import RowMutation
 from tenure.columns.row_sample import row_sample
 from tenure.columns.row_states import entries_of, parts_of, state_of
-from tenure.columns.spaces import rows_space
+from tenure.columns.spaces import HINTS, rows_space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.columns.write_traces import have_traces, sweep_traces, traces_of, traces_space
@@ -82,7 +82,6 @@ from tenure.protocol.replication.sums import SUM_BYTES, row_print
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 
-HINTS = "hints"
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
 _PROMISES = b"promises"

@@ -5,6 +5,9 @@ from functools import cache
 from tenure.protocol.replication.admission import Doomed
 from tenure.protocol.replication.layout import CELL, MARKER, TIME_BYTES
 
+HINTS = "hints"
+"""The space of what a node keeps for other nodes; no other store has it."""
+
 
 @cache
 def space(table: str, family: str) -> str:

@@ -19,6 +19,7 @@ from tenure.columns.engines import manifest
 from tenure.columns.engines.directory import MARK, prepare
 from tenure.columns.engines.manifest import ManifestWatch, check_manifest
 from tenure.columns.engines.rocksdb import EngineOptions, RocksEngine
+from tenure.columns.node_replica import NodeReplica
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
 from tenure.errors import (
@@ -416,3 +417,21 @@ def test_an_argument_of_a_wrong_kind_is_named(given: dict[str, Any], tmp_path: P
         for wrong in (None, 0, -1, "1", 1 << 60):
             with pytest.raises(ConfigurationError, match=each):
                 EngineOptions(**{each: wrong})  # type: ignore[arg-type]
+
+
+def test_the_rows_of_a_node_are_not_opened_without_its_cluster(tmp_path: Path) -> None:
+    """A delete that is swept here alone comes back from the other replicas."""
+    path = tmp_path / "rows"
+    node = NodeReplica(RocksEngine.open(path), lambda: 1)
+    node.open([TABLE])
+    node.load()
+    node.engine.sync()
+    node.engine.close()
+    with (
+        pytest.raises(ConfigurationError, match=r"rows of a node.*columns:http://HOST:PORT"),
+        open_store(f"rocksdb:{path}", TABLE),
+    ):
+        pass
+    node = NodeReplica(RocksEngine.open(path), lambda: 1)  # no lock is left behind
+    node.open([TABLE])
+    node.engine.close()

@@ -18,9 +18,10 @@ from tenure.columns.requests import (
     SupersRead,
 )
 from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.spaces import HINTS
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
-from tenure.errors import ClosedError, Overloaded, StoreError, WriteUnknown
+from tenure.errors import ClosedError, ConfigurationError, Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
@@ -42,6 +43,17 @@ BUSY_SECONDS = 0.05
 """A write waits five seconds for a disk that does not keep up."""
 SHORTEST_SECONDS = 1e-6
 """More than zero, since the system returns at once from a sleep of zero."""
+
+
+def _check_is_alone(engine: StorageEngine) -> None:
+    """Raise ConfigurationError for the rows of a node: there are replicas of them elsewhere. What
+    is deleted here must not be forgotten without them, and what is written here they do not get.
+    """
+    if HINTS in engine.spaces():
+        raise ConfigurationError(
+            "the directory has the rows of a node of a cluster, and other nodes have replicas of "
+            "them: start the node, and use the cluster: columns:http://HOST:PORT"
+        )
 
 
 def wall_clock() -> int:
@@ -75,6 +87,7 @@ class EmbeddedBackend:
         engine = await asyncio.to_thread(self._make_engine)
         self.replica = Replica(engine)
         try:
+            _check_is_alone(engine)
             self.replica.open(self._tables)
         except BaseException:
             engine.close()
