@@ -11,6 +11,7 @@ import msgspec
 
 from tenure.protocol.replication.cells import value_in
 from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.replication.parts import place_in_time
@@ -28,22 +29,28 @@ def column(family: str, super_column: bytes | None, name: bytes) -> Flow[CellPag
     return CellPage(_cells(found.cells))
 
 
-def page(shape: FamilyShape, super_column: bytes | None, part: Slice) -> Flow[CellPage]:
-    """Columns in the family's order: in as many rounds as it takes to have so many."""
-    cells: list[tuple[bytes, bytes]] = []
+def page(
+    shape: FamilyShape, super_column: bytes | None, part: Slice, most_bytes: int = PAGE_BYTES
+) -> Flow[CellPage]:
+    """Columns in the family's order: in as many rounds as it takes to have so many, or so many
+    bytes.
+    """
+    cells: list[FoundCell] = []
     after, is_by_time = part.after, shape.order == "time"
+    size = 0
     while True:
         rest = msgspec.structs.replace(part, first=part.first - len(cells), after=after)
         [found] = yield [SectionQuestion(family=shape.name, super=super_column, part=rest)]
         if found.unconfirmed:
             found = yield from _confirmed(shape.name, super_column, rest, found)
         for name, cell in found.cells:
-            cells.append((name, cell))
-            if len(cells) == part.first:
+            cells.append(_cell(name, cell))
+            size += len(cells[-1].value)
+            if len(cells) == part.first or size >= most_bytes:
                 place = place_in_time(name, cell) if is_by_time else name
-                return CellPage(_cells(cells), place)
+                return CellPage(tuple(cells), place)
         if found.last is None:
-            return CellPage(_cells(cells))
+            return CellPage(tuple(cells))
         after = found.last
 
 
@@ -78,10 +85,13 @@ def _is_behind(place: bytes, other: bytes | None, part: Slice) -> bool:
     return place < other if part.reverse else place > other
 
 
-def supers(shape: FamilyShape, part: Slice, within: int) -> Flow[SuperPage]:
+def supers(
+    shape: FamilyShape, part: Slice, within: int, most_bytes: int = PAGE_BYTES
+) -> Flow[SuperPage]:
     """Super columns that have columns, by name."""
     found: list[tuple[bytes, CellPage]] = []
     after = part.after
+    size = 0
     while True:
         rest = msgspec.structs.replace(part, first=part.first - len(found), after=after)
         question = SectionQuestion(family=shape.name, part=rest, lists_supers=True)
@@ -90,28 +100,41 @@ def supers(shape: FamilyShape, part: Slice, within: int) -> Flow[SuperPage]:
             columns = yield from page(shape, name, Slice(within))
             if columns.cells:
                 found.append((name, columns))
-            if len(found) == part.first:
-                return SuperPage(tuple(found), name)
+                size += size_of(columns)
+                if len(found) == part.first or size >= most_bytes:
+                    return SuperPage(tuple(found), name)
         if listed.last is None:
             return SuperPage(tuple(found))
         after = listed.last
 
 
 def row(key: bytes, shapes: Mapping[str, FamilyShape], within: int) -> Flow[WholeRow]:
-    """The first columns of each family."""
+    """The first columns of each family, which share the bytes of one page."""
     simple: dict[str, CellPage] = {}
     with_supers: dict[str, SuperPage] = {}
+    left = PAGE_BYTES
     for name, shape in shapes.items():
         if shape.has_supers:
-            inner = yield from supers(shape, Slice(within), within)
+            inner = yield from supers(shape, Slice(within), within, left)
             if inner.supers:
                 with_supers[name] = inner
+                left -= sum(size_of(columns) for _, columns in inner.supers)
         else:
-            columns = yield from page(shape, None, Slice(within))
+            columns = yield from page(shape, None, Slice(within), left)
             if columns.cells:
                 simple[name] = columns
+                left -= size_of(columns)
     return WholeRow(key=key, simple=simple, supers=with_supers)
 
 
+def size_of(columns: CellPage) -> int:
+    """The bytes of the values of a page."""
+    return sum(len(each.value) for each in columns.cells)
+
+
 def _cells(found: Sequence[tuple[bytes, bytes]]) -> tuple[FoundCell, ...]:
-    return tuple(FoundCell(name, version_of(cell), value_in(cell) or b"") for name, cell in found)
+    return tuple(_cell(name, cell) for name, cell in found)
+
+
+def _cell(name: bytes, cell: bytes) -> FoundCell:
+    return FoundCell(name, version_of(cell), value_in(cell) or b"")

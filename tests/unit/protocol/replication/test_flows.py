@@ -1,0 +1,68 @@
+"""Pages of a cluster have bounded bytes, as those of one replica: they are messages."""
+
+from tenure.protocol.replication import flows
+from tenure.protocol.replication.cells import cell_of
+from tenure.protocol.replication.flows import Flow
+from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.limits import PAGE_BYTES
+from tenure.protocol.replication.messages import WholeRow
+from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
+from tenure.protocol.replication.parts import place_in_time
+from tenure.protocol.replication.resolving import Resolved
+from tenure.protocol.replication.sections import SectionQuestion
+from tenure.protocol.replication.versions import Version
+
+HALF = cell_of(Version(0, 1).packed(), bytes(PAGE_BYTES // 2))
+NAMES = tuple(b"%d" % number for number in range(5))
+SHAPES = {
+    "names": FamilyShape("names", has_supers=False, order="name"),
+    "times": FamilyShape("times", has_supers=False, order="time"),
+    "supers": FamilyShape("supers", has_supers=True, order="name"),
+}
+
+
+def ended(flow: Flow[object]) -> object:
+    """Return what a flow returns, where each section has five columns of half a page."""
+
+    def replicas_say(question: SectionQuestion) -> Resolved:
+        if question.names:
+            return Resolved(tuple((name, HALF) for name in question.names))
+        assert question.part is not None
+        after = question.part.after or b""
+        rest = tuple(name for name in NAMES if name > after)
+        if question.lists_supers:
+            return Resolved(tuple((name, b"") for name in rest))
+        if SHAPES[question.family].order == "time":
+            return Resolved(unconfirmed=NAMES)
+        return Resolved(((rest[0], HALF),), rest[0])  # one replica's part ends there
+
+    questions = next(flow)
+    while True:
+        try:
+            questions = flow.send([replicas_say(each) for each in questions])
+        except StopIteration as end:
+            return end.value
+
+
+def test_a_page_of_columns_ends_with_the_value_that_fills_it() -> None:
+    for family, after in (("names", NAMES[1]), ("times", place_in_time(NAMES[1], HALF))):
+        page = ended(flows.page(SHAPES[family], None, Slice(100)))
+        assert isinstance(page, CellPage)
+        assert ([each.name for each in page.cells], page.next) == ([*NAMES[:2]], after)
+
+
+def test_a_page_of_super_columns_ends_with_the_one_that_fills_it() -> None:
+    page = ended(flows.supers(SHAPES["supers"], Slice(100), 1))
+    assert isinstance(page, SuperPage)
+    assert ([name for name, _ in page.supers], page.next) == ([*NAMES[:2]], NAMES[1])
+
+
+def test_the_families_of_a_row_share_a_page() -> None:
+    """What is left of it; and one column, so that each family that has any is there."""
+    row = ended(flows.row(b"k", SHAPES, 100))
+    assert isinstance(row, WholeRow)
+    assert {name: len(page.cells) for name, page in row.simple.items()} == {"names": 2, "times": 1}
+    assert [(name, page.next) for name, page in row.supers["supers"].supers] == [
+        (NAMES[0], NAMES[1])
+    ]
+    assert row.supers["supers"].next == NAMES[0]
