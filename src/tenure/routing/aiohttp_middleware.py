@@ -23,6 +23,7 @@ from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey
 from tenure.routing.trying import (
+    DRAIN_SECONDS,
     IDEMPOTENCY_KEY,
     Attempted,
     InDoubt,
@@ -32,9 +33,6 @@ from tenure.routing.trying import (
 )
 
 Handler = Callable[[ClientRequest], Awaitable[ClientResponse]]
-
-DRAIN_SECONDS = 1.0
-"""How much of a refusal's rest is read, so that its connection can be used again."""
 
 
 def route(

@@ -7,9 +7,10 @@ client sees the URL that was asked for, and the owner the Host that goes with it
 `aiohttp_middleware`.
 """
 
+import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from types import ModuleType, TracebackType
@@ -22,6 +23,7 @@ from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey
 from tenure.routing.trying import (
+    DRAIN_SECONDS,
     IDEMPOTENCY_KEY,
     Attempted,
     InDoubt,
@@ -121,9 +123,7 @@ class RoutingTransport(AnyTransport):
             came = judge(response.status_code, response.headers.get)
             if came is None:
                 return response
-            for _ in response.stream:
-                pass
-            response.close()
+            self._drop(response)
         except self._errors() as error:
             came = self._told(error)
             is_patience_over = self._is_timeout(error) and limits["read"] == own["read"]
@@ -163,9 +163,7 @@ class RoutingTransport(AnyTransport):
                 came = judge(response.status_code, response.headers.get)
                 if came is None:
                     return response
-                async for _ in response.stream:
-                    pass
-                await response.aclose()
+            await self._drop_async(response)
         except TimeoutError:
             given_up = limit.ended_it()
             if given_up is None:
@@ -178,6 +176,24 @@ class RoutingTransport(AnyTransport):
         return came
 
     # --- both ---
+
+    def _drop(self, response: Any) -> None:
+        """Read the rest of a refusal, which has said what matters, to use its connection again."""
+        try:
+            with suppress(*self._errors()):
+                for _ in response.stream:
+                    pass
+        finally:
+            response.close()
+
+    async def _drop_async(self, response: Any) -> None:
+        try:
+            with suppress(*self._errors(), TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    async for _ in response.stream:
+                        pass
+        finally:
+            await response.aclose()
 
     def _routes(self, url: Any) -> bool:
         port = url.port or (443 if url.scheme == "https" else 80)

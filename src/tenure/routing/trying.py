@@ -31,6 +31,9 @@ LONGEST_PAUSE = 0.5
 """Seconds between attempts while the table does not change: an owner that has just been granted the
 key answers after the first of them, and one that is gone costs two connections a second."""
 
+DRAIN_SECONDS = 1.0
+"""How long the rest of a refusal is read, so that its connection can be used again."""
+
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 REPEATABLE_METHODS = SAFE_METHODS | {"PUT", "DELETE"}
 """The methods of which RFC 9110 (9.2.2) says that twice has the same effect as once."""

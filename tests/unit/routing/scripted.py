@@ -80,6 +80,10 @@ class ScriptedServer:
                 writer.write(answer(200, content=self.content))
             case "refuses":
                 writer.write(answer(421, {"Tenure-Owner": self.hint} if self.hint else {}))
+            case "refuses_and_drops":
+                writer.write(b"HTTP/1.1 421 Misdirected Request\r\nContent-Length: 99\r\n\r\nthis")
+                await writer.drain()
+                return False
             case "says_unknown" | "says_unknown_done":
                 writer.write(answer(503, {"Tenure-Outcome": "unknown"}))
             case "is_busy":

@@ -112,6 +112,14 @@ def test_the_owner_that_refuses_may_know_better_than_the_lookup(
     assert (len(server.asked), other.acted) == (1, 1)
 
 
+def test_a_refusal_that_breaks_off_is_one(client: Client, server: ScriptedServer) -> None:
+    """Its first line says that nothing was begun."""
+    server.play("refuses_and_drops", "refuses_and_drops")
+    with client(Table(server.url)) as ask:
+        assert ask("POST", PATH, body=b"tea").status == 200
+    assert (len(server.asked), server.acted) == (3, 1)
+
+
 def test_a_hint_that_is_wrong_is_not_followed_to_and_fro(
     client: Client, server: ScriptedServer, other: ScriptedServer
 ) -> None:
