@@ -62,6 +62,8 @@ class ServedExchange:
         self.is_websocket = scope["type"] == "websocket"
         self.has_begun = self.is_over = False
         self._shut = asyncio.Event()
+        self._getting: asyncio.Future[Message] | None = None
+        """The next message, which a cancelled `receive` leaves to the one after."""
 
     async def run(self, app: App) -> None:
         """Have `app` serve it, to the end."""
@@ -86,6 +88,11 @@ class ServedExchange:
             await self.send({"type": "http.response.start", "status": status, "headers": []})
             await self.send({"type": "http.response.body", "body": b""})
 
+    def end(self) -> None:
+        """Nobody receives any longer."""
+        if self._getting is not None:
+            self._getting.cancel()
+
     def shut(self) -> None:
         """The server ends: WebSockets are closed."""
         self._shut.set()
@@ -95,16 +102,17 @@ class ServedExchange:
         if not self.is_websocket:
             return await self._receive()
         shut = asyncio.ensure_future(self._shut.wait())
-        getting = asyncio.ensure_future(self._receive())
+        getting = self._getting = self._getting or asyncio.ensure_future(self._receive())
+        either: set[asyncio.Future[Any]] = {shut, getting}
         try:
-            await asyncio.wait({shut, getting}, return_when=asyncio.FIRST_COMPLETED)
-            if getting.done():
-                return getting.result()
-            await self.send({"type": "websocket.close", "code": SERVICE_RESTART, "reason": ""})
-            return self._gone(SERVICE_RESTART)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             shut.cancel()
-            getting.cancel()
+        if getting.done():
+            self._getting = None
+            return getting.result()
+        await self.send({"type": "websocket.close", "code": SERVICE_RESTART, "reason": ""})
+        return self._gone(SERVICE_RESTART)
 
     async def _receive(self) -> Message:
         try:
@@ -155,6 +163,7 @@ class MemoryServer:
         try:
             await served.run(self._app)
         finally:
+            served.end()
             del self._open[served]
             if not self._open:
                 self._idle.set()

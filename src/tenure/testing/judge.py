@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.base.keys import key_function
 from tenure.errors import ConfigurationError, LeaseLost
-from tenure.member.asgi import Message, Scope
+from tenure.member.asgi import Message, Scope, raw_path
 from tenure.member.relay import Relay
 from tenure.owned_state.turn import Turn
 from tenure.routing.template import PathKey, Templates
@@ -56,7 +56,7 @@ class Judge:
         """Something leaves."""
         if self._templates is None:
             return
-        user_key = self._templates.find(scope["path"])
+        user_key = self._templates.find_raw(raw_path(scope))
         if user_key is None or process.site.is_old_copy or not process.alive:
             return
         self.judged += 1
