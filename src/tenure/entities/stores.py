@@ -51,6 +51,11 @@ def store_for(url: str) -> MakeStore:
         SqliteDatabase,
     )
 
+    if url == "sqlite::memory:":
+        raise ConfigurationError(
+            f"store cannot be {url!r}, which each process has for itself and loses: name a file, "
+            "or leave out store=, and entities move from process to process"
+        )
     is_text = isinstance(url, str) and "\0" not in url
     if is_text and url.startswith("sqlite:") and url != "sqlite:":
         database: Database = SqliteDatabase(url.removeprefix("sqlite:"))

@@ -106,8 +106,9 @@ class _Votes(Generic[T]):
         self._needed = calls // 2 + 1 if of is None else of
         self.done: list[T] = []
         self.failed: list[Exception] = []
-        if not 1 <= self._needed <= calls:
-            raise ConfigurationError(f"of is from 1 to the number of calls, {calls}: {of!r}")
+        is_count = type(self._needed) is int
+        if not (is_count and 1 <= self._needed <= calls):
+            raise ConfigurationError(f"of is from 1 to the number of calls, {calls}: {shown(of)}")
 
     def are_enough(self) -> bool:
         """Whether enough calls have succeeded. Raises NoQuorum once that is no longer possible."""

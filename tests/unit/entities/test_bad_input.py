@@ -111,6 +111,7 @@ async def test_a_class_that_cannot_be_used_is_refused(kind: Any, why: str) -> No
         {"most_waiting": 1.5},
         {"settle": 0},
         {"store": "mysql://x"},
+        {"store": "sqlite::memory:"},
         {"listen": "nowhere"},
         {"listen": "0.0.0.0:0"},
         {"pool": ""},

@@ -65,9 +65,9 @@ async def test_without_a_quorum_it_raises_as_soon_as_that_is_certain() -> None:
 
 
 async def test_a_quorum_is_of_the_calls_that_there_are() -> None:
-    for wrong in (0, 3):
+    for wrong in (0, 3, 1.5, True, "1"):
         with pytest.raises(ConfigurationError, match="of is from 1"):
-            await quorum([gives(1), gives(2)], of=wrong)
+            await quorum([gives(1), gives(2)], of=wrong)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="of is from 1"):
         await quorum([])
 
@@ -91,9 +91,9 @@ async def test_the_blocking_form_does_the_same_in_threads() -> None:
         with pytest.raises(NoQuorum, match="2 of 3 calls failed") as raised:
             blocking_quorum([fails_at_once, fails_at_once, hangs_on])
         assert [type(each) for each in raised.value.causes] == [ConnectionError] * 2
-        for wrong in (0, 3):
+        for wrong in (0, 3, 1.5):
             with pytest.raises(ConfigurationError, match="of is from 1"):
-                blocking_quorum([gives_one, gives_one], of=wrong)
+                blocking_quorum([gives_one, gives_one], of=wrong)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="of is from 1"):
             blocking_quorum([])
 
