@@ -3,6 +3,8 @@
 Each canary has a first seed that finds it within seconds, as in `test_canaries.py`.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -18,11 +20,12 @@ from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules
 from tests.unit.protocol.replication import test_schedules_of_adoptions as adoptions
 from tests.unit.protocol.replication import test_schedules_of_lists as lists
+from tests.unit.protocol.replication import test_schedules_of_repeats as repeats
 from tests.unit.protocol.replication import test_schedules_of_seals as seals
 from tests.unit.protocol.replication import test_upkeep as upkeep
 
 TRIED = 40
-STORIES = {
+STORIES: dict[str, Callable[[], object]] = {
     "no-catching-up": test_filling.test_a_node_catches_up_with_what_a_majority_acknowledged,
     "returned-before-mended": schedules.test_a_read_waits_until_a_quorum_has_what_it_returns,
     "lower-topology-served": (schedules.test_a_replica_with_a_later_topology_refuses_and_tells_it),
@@ -38,10 +41,16 @@ STORIES = {
         schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
     ),
     "repeats-merged-anywhere": (
-        schedules.test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before
+        repeats.test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before
     ),
-    "no-traces": schedules.test_a_repeat_that_was_seen_and_overwritten_does_not_count_again,
-    "traces-by-time": schedules.test_a_repeat_is_not_known_by_the_time_of_another_writer,
+    "no-traces": repeats.test_a_repeat_that_was_seen_and_overwritten_does_not_count_again,
+    "traces-by-time": repeats.test_a_repeat_is_not_known_by_the_time_of_another_writer,
+    "hints-traced-as-a-whole": (
+        repeats.test_a_repeat_that_a_hint_has_brought_does_not_count_below_what_was_there_before
+    ),
+    "mended-markers-always-traced": partial(
+        repeats.test_a_clear_that_a_mend_has_brought_does_not_count_where_it_clears_not_all, "names"
+    ),
     "sealed-without-a-promise": (
         upkeep.test_from_its_promise_on_a_replica_takes_no_write_of_that_time
     ),

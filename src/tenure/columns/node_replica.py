@@ -200,16 +200,15 @@ class NodeReplica(Replica):
         mutation: Mutation,
         outcome: MutationAdmitted,
     ) -> bool:
-        """See `Replica.was_here`. Mends may have brought a part of a write, and another part may
-        lie below a write that was acknowledged before it began.
+        """See `Replica.was_here`. Mends and hints may have brought a part of a write, and another
+        part may lie below a write that was acknowledged before it began.
         """
-        if attempt.version.number:
-            return True
         version = attempt.version.packed()
         if any(self._traced(table, at, mutation.whole_mark(version))):
             return True
-        is_hidden_known = all(self._traced(table, at, mutation.hidden_marks(version, outcome)))
-        return is_hidden_known and any(self._traced(table, at, mutation.marks(version)))
+        doubtful = mutation.doubtful_marks(version, outcome.puts)
+        is_rest_known = all(self._traced(table, at, doubtful))
+        return is_rest_known and any(self._traced(table, at, mutation.marks(version)))
 
     def _traced(self, table: Table, at: bytes, marks: Iterable[bytes]) -> list[bool]:
         return have_traces(self.engine, table.name, at, marks)

@@ -8,10 +8,13 @@ applied write leaves a trace, in the same batch. Traces are swept after ten minu
 repeats a write later than that may start with a new time.
 
 A trace has the mark of a write, and not its version alone: two writers may draw one time. A write
-that is applied leaves the mark of the whole. A mend leaves one for each entry that it brings: of a
-write of several columns it may bring some, where others lie below what was acknowledged before.
+that is admitted leaves the mark of the whole. A mend, or a hint that lies below something, leaves
+one for each entry that counts all the same: of a write it may bring some entries, where others lie
+below what was acknowledged before. It leaves none for a marker below something, because that may be
+a column which the marker should hide.
 
-Fenced rows need no traces: they have one writer, whose times rise.
+The writes of owners leave traces, too. A row has one owner, but its times need not rise: a clock
+that was ahead may be set right (R3).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,8 +35,7 @@ def traces_space(table: str) -> str:
 def traces_of(table: str, at: bytes, marks: Iterable[bytes]) -> Iterator[Entry]:
     """The entries for the marks of writes that are applied to the row at a position."""
     for mark in marks:
-        if not version_of(mark).number:
-            yield traces_space(table), _key(at, mark), b""
+        yield traces_space(table), _key(at, mark), b""
 
 
 def have_traces(engine: StorageEngine, table: str, at: bytes, marks: Iterable[bytes]) -> list[bool]:

@@ -220,18 +220,32 @@ class Mutation:
         digests = (mark[VERSION_BYTES:] for mark in self.marks(version))
         yield mark_of("", self._at, version + b"".join(digests))
 
-    def hidden_marks(self, version: bytes, admitted: "MutationAdmitted") -> Iterator[bytes]:
-        """The marks of those entries that do not count, because what is there is greater."""
-        put = {(space, key) for space, key, _ in admitted.puts}
-        if self._clears_row and admitted.record.marker > version:
+    def doubtful_marks(self, version: bytes, puts: Iterable[Put]) -> Iterator[bytes]:
+        """The marks of those entries that may lie below something that was written before: cells
+        that do not count, and every marker, because a cell that it should hide may be greater.
+        """
+        if self._clears_row:
             yield mark_of("", self._at, version)
         for family, sections in self._families.items():
             for section in sections.values():
-                key = section.prefix + MARKER
-                if section.is_cleared and (section.space, key) not in put:
-                    yield mark_of(family, key, version)
+                if section.is_cleared:
+                    yield mark_of(family, section.prefix + MARKER, version)
+        yield from self._marks_of_cells(version, puts, are_put=False)
+
+    def merged_marks(self, version: bytes, puts: Iterable[Put]) -> Iterator[bytes]:
+        """The marks that are left where the mutation lies below something: of its cells that count
+        all the same.
+        """
+        return self._marks_of_cells(version, puts, are_put=True)
+
+    def _marks_of_cells(
+        self, version: bytes, puts: Iterable[Put], *, are_put: bool
+    ) -> Iterator[bytes]:
+        there = {(space, key) for space, key, _ in puts}
+        for family, sections in self._families.items():
+            for section in sections.values():
                 for key, value in section.values.items():
-                    if (section.space, key) not in put:
+                    if ((section.space, key) in there) is are_put:
                         yield mark_of(family, key, cell_of(version, value))
 
     def admit(
@@ -279,7 +293,9 @@ class Mutation:
             promised=record.promised if number == record.fence else 0,
             is_unmarked=record.is_unmarked and not outcome.has_marked,
         )
-        marks = () if attempt.version.number else self.whole_mark(version)
+        marks = self.whole_mark(version)
+        if attempt.kind == "merge" and version <= record.newest:  # it would have been outrun
+            marks = self.merged_marks(version, tuple(outcome.puts))
         return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, marks)
 
 

@@ -52,6 +52,8 @@ class StateMerge:
         self._changed = 0
         self._has_marked = False
         """Whether a family or a super column has got a marker."""
+        self._newest = state.newest
+        """The newest version that the row has when the state is merged."""
         self._marks: dict[bytes, None] = {}
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
@@ -75,6 +77,7 @@ class StateMerge:
     ) -> MutationAdmitted | WantsWhole:
         """Decide. `everything` is all that the row has, where the state `replaces` it."""
         state = self._state
+        self._newest = max(record.newest, state.newest)
         replaces = self.replaces(record)
         if replaces and not state.is_whole:
             return WantsWhole()
@@ -88,11 +91,12 @@ class StateMerge:
             self._merge(record, found, sealed)
         if marker > record.marker:
             self._doomed.append(Doomed(packed_time(marker), "", self._at, covers=True))
+            self._mark_clear("", self._at, marker)
         fence, journal = max((record.fence, record.journal), (state.fence, state.journal))
         is_fence_kept = (fence, journal) == (record.fence, record.journal)
         after = msgspec.structs.replace(
             record,
-            newest=max(record.newest, state.newest),
+            newest=self._newest,
             marker=marker,
             digest=(int.from_bytes(record.digest) ^ self._changed).to_bytes(16),
             fence=fence,
@@ -102,7 +106,6 @@ class StateMerge:
             promised=record.promised if is_fence_kept else 0,
             is_unmarked=record.is_unmarked and not self._has_marked,
         )
-        self._marks[mark_of("", self._at, marker)] = None
         marks = tuple(self._marks)
         return MutationAdmitted(self._puts, after, self._doomed, self._changed, marks)
 
@@ -151,12 +154,14 @@ class StateMerge:
             self._changed ^= entry_digest(family, key, before)
         if after is not None:
             self._changed ^= entry_digest(family, key, after)
-            self._marks[mark_of(family, key, after)] = None
             if is_marker(after):
                 self._has_marked = True
+                self._mark_clear(family, key, after)
                 self._doomed.append(Doomed(packed_time(after), family, key, covers=True))
-            elif not is_live(after, NOTHING):
-                self._doomed.append(Doomed(packed_time(after), family, key, covers=False))
+            else:
+                self._marks[mark_of(family, key, after)] = None
+                if not is_live(after, NOTHING):
+                    self._doomed.append(Doomed(packed_time(after), family, key, covers=False))
         shape = self._shapes[family]
         if shape.order == "time":
             section, name = self._parted(shape, key)
@@ -164,6 +169,13 @@ class StateMerge:
                 self._puts.append((space, place_of(section, name, before), None))
             if after is not None and not is_marker(after):
                 self._puts.append((space, place_of(section, name, after), number_of(after)))
+
+    def _mark_clear(self, family: str, key: bytes, marker: bytes) -> None:
+        """Leave the mark of a marker, unless the row has a greater version: that may be of a cell
+        which the marker should hide, and which was there before.
+        """
+        if marker >= self._newest:
+            self._marks[mark_of(family, key, marker)] = None
 
     def _parted(self, shape: FamilyShape, key: bytes) -> tuple[bytes, bytes]:
         """The section and the name that a cell's key consists of; nothing much for a marker's."""

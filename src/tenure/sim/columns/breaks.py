@@ -11,7 +11,7 @@ from tenure.base.ranges import WHOLE, KeyRange
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.range_horizons import RangeHorizons
 from tenure.protocol.replication import admission, parts
-from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.admission import Attempt, Mutation, Refused, mark_of
 from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.comparing import Comparing
@@ -106,6 +106,17 @@ def any_attempt_repeated(self: NodeReplica, step: ApplyMutation) -> MutationDone
     """Every attempt is merged wherever it lies."""
     attempt = msgspec.structs.replace(step.attempt, kind="merge")
     return original_apply(self, msgspec.structs.replace(step, attempt=attempt))
+
+
+def the_whole_of_it(self: Mutation, version: bytes, puts: object) -> Iterator[bytes]:
+    """A hint leaves the trace of the whole write, wherever it lies."""
+    del puts
+    return self.whole_mark(version)
+
+
+def marked_anyway(self: StateMerge, family: str, key: bytes, marker: bytes) -> None:
+    """A mended marker leaves a trace, whatever is above it."""
+    self._marks[mark_of(family, key, marker)] = None
 
 
 def durable_already(self: NodeContext, then: Callable[[], None]) -> None:

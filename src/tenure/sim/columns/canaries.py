@@ -4,6 +4,7 @@ from tenure.columns.node_replica import NodeReplica
 from tenure.columns.range_horizons import RangeHorizons
 from tenure.protocol.gossip.gossiper import Gossiper
 from tenure.protocol.replication import admission, merging, parts, resolving
+from tenure.protocol.replication.admission import Mutation
 from tenure.protocol.replication.adoption import Adopting
 from tenure.protocol.replication.catching_up import CatchingUp
 from tenure.protocol.replication.comparing import Comparing
@@ -154,6 +155,16 @@ BY_SCHEDULE: tuple[RuleLeftOut, ...] = (
         "traces-by-time",
         "R4: a trace has a digest of what was written, because two writers may draw one time",
         ((admission, "mark_of", breaks.version_alone), (merging, "mark_of", breaks.version_alone)),
+    ),
+    RuleLeftOut(
+        "hints-traced-as-a-whole",
+        "R4: a hint that lies below something leaves traces only of what counts",
+        ((Mutation, "merged_marks", breaks.the_whole_of_it),),
+    ),
+    RuleLeftOut(
+        "mended-markers-always-traced",
+        "R4: a mended marker leaves a trace only if nothing in the row is above it",
+        ((StateMerge, "_mark_clear", breaks.marked_anyway),),
     ),
     RuleLeftOut(
         "sealed-without-a-promise",
