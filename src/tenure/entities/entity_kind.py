@@ -4,7 +4,7 @@ when `Entities` is made, and not by the first call.
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -55,6 +55,11 @@ class EntityKind:
                 f"the state of {self.name}, {_name(self.new)}, cannot be kept: {error}. Every "
                 "field has a default, and a type that msgspec knows"
             ) from None
+        if shared := _shared(self.new(), self.new(), _name(self.new)):
+            raise ConfigurationError(
+                f"the default of {shared} is one object for all keys, and a change of it in place "
+                "would be one of each: write it with msgspec.field(default_factory=...)"
+            )
         self.decode_attachment: Any = msgspec.msgpack.Decoder(_attachment_type(kind)).decode
 
     def method(self, name: str) -> EntityMethod:
@@ -129,22 +134,41 @@ def _check_handler(kind: type[Entity[Any]], name: str) -> None:
         ) from None
 
 
+def _shared(one: object, other: object, path: str) -> str | None:
+    """Where two new states have the same object, of a kind that can be changed."""
+    if one is other:
+        return path if type(one).__hash__ is None else None
+    fields = getattr(one, "__struct_fields__", ()) or getattr(one, "__dataclass_fields__", ())
+    found = (_shared(getattr(one, it), getattr(other, it), f"{path}.{it}") for it in fields)
+    return next(filter(None, found), None)
+
+
 def _state_type(kind: type[Entity[Any]]) -> Any:  # noqa: ANN401  # a class
-    for each in kind.__mro__:
-        for base in getattr(each, "__orig_bases__", ()):
-            origin = get_origin(base)
-            if isinstance(origin, type) and issubclass(origin, Entity):
-                found = get_args(base)[0]
-                if isinstance(found, type) and issubclass(found, msgspec.Struct):
-                    return found
-                raise ConfigurationError(
-                    f"the state of {kind.__name__} is {found!r}, and not a msgspec Struct: write "
-                    f"`class {kind.__name__}(Entity[SomeStruct])`"
-                )
+    found = _given_to_entity(kind, ())
+    if found is None or isinstance(found, TypeVar):
+        raise ConfigurationError(
+            f"{kind.__name__} does not say what its state is: write "
+            f"`class {kind.__name__}(Entity[SomeStruct])`"
+        )
+    if isinstance(found, type) and issubclass(found, msgspec.Struct):
+        return found
     raise ConfigurationError(
-        f"{kind.__name__} does not say what its state is: write "
+        f"the state of {kind.__name__} is {found!r}, and not a msgspec Struct: write "
         f"`class {kind.__name__}(Entity[SomeStruct])`"
     )
+
+
+def _given_to_entity(kind: type, given: tuple[Any, ...]) -> Any:  # noqa: ANN401  # a class
+    """What stands for the state in `Entity[...]`, where `given` are the parameters of `kind`."""
+    known = dict(zip(getattr(kind, "__parameters__", ()), given, strict=False))
+    for base in kind.__dict__.get("__orig_bases__", kind.__bases__):
+        origin = get_origin(base) or base
+        arguments = tuple(known.get(each, each) for each in get_args(base))
+        if origin is Entity and arguments:
+            return arguments[0]
+        if isinstance(origin, type) and issubclass(origin, Entity) and origin is not Entity:
+            return _given_to_entity(origin, arguments)
+    return None
 
 
 def _attachment_type(kind: type[Entity[Any]]) -> Any:  # noqa: ANN401  # of any form

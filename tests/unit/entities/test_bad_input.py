@@ -2,7 +2,8 @@
 
 import asyncio
 import functools
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import pytest
@@ -67,6 +68,55 @@ class WithSlots(Entity[Count]):
     __slots__ = ("people",)
 
 
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass
+class Inner:
+    number: int = 0
+
+
+class Middle(msgspec.Struct):
+    inner: Inner = Inner()  # a mistake
+
+
+class Outer(msgspec.Struct):
+    middle: Middle = msgspec.field(default_factory=Middle)
+
+
+class OneForAllKeys(Entity[Outer]):
+    pass
+
+
+class Helper(Entity[Count], Generic[T]):
+    async def value(self) -> int:
+        return self.state.value
+
+
+class Helped(Helper[int]):
+    pass
+
+
+class Swapped(Entity[T], Generic[U, T]):
+    async def value(self) -> int:
+        return 7
+
+
+class Unswapped(Swapped[int, Count]):
+    pass
+
+
+class Unsaid(Swapped[int, T]):
+    pass
+
+
+@pytest.mark.parametrize(("kind", "value"), [(Helped, 0), (Unswapped, 7)])
+async def test_a_class_may_have_parameters_beside_its_state(kind: Any, value: int) -> None:  # noqa: ANN401
+    async with on_stage(1, kind=kind) as stage:
+        assert await stage.members[0]["a"].value() == value
+
+
 class PlainHandler(Entity[Count]):
     def on_alarm(self, alarm: Alarm) -> None:  # type: ignore[override]  # a mistake
         pass
@@ -88,6 +138,8 @@ class HandlerOfNothing(Entity[Count]):
         ("Room", "a subclass of Entity"),
         (NeedyEntity, "Every field has a default"),
         (NoStruct, "not a msgspec Struct"),
+        (OneForAllKeys, r"default of Outer\.middle\.inner is one object"),
+        (Unsaid, "does not say what its state is"),
         (NoState, "does not say what its state is"),
         (WithInit, "on_activate"),
         (AnyArguments, "name them"),
