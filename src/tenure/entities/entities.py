@@ -137,7 +137,7 @@ class Entities(Generic[E]):
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> Any:  # noqa: ANN401
-        station = self._station or self.station
+        station = self.station_here
         method = self._kind.method(name)
         if not (method.is_coroutine or self._settings.in_threads):
             raise UsageError(
@@ -179,6 +179,17 @@ class Entities(Generic[E]):
                 "FastAPI(lifespan=rooms.lifespan), or use `async with rooms`"
             )
         return self._station
+
+    @property
+    def station_here(self) -> Station:
+        """The same, for the event loop in which it was entered. Raises UsageError in another."""
+        station = self._station or self.station
+        if asyncio.get_running_loop() is not station.loop:
+            raise UsageError(
+                "these Entities were entered in another event loop, and must be called there, as "
+                "with asyncio.run_coroutine_threadsafe(...); an `async def` endpoint runs there"
+            )
+        return station
 
     def close_sockets(self) -> None:
         """Close all WebSockets of this process with 1012, which asks their clients to connect
@@ -338,7 +349,7 @@ class EntityStub:
         until: asyncio.Future[int] | None = None,
     ) -> Any:  # noqa: ANN401
         """See `Entity.attach`."""
-        edge = self._entities.station.edge
+        edge = self._entities.station_here.edge
         if hasattr(websocket, "accept"):
             return await edge.attach(self._key, websocket, attachment, until)
         if not hasattr(websocket, "rel_url"):

@@ -51,6 +51,7 @@ class Station:
     def __init__(self, kind: EntityKind, settings: EntitySettings) -> None:
         self._settings = settings
         self.kind = kind
+        self.loop = asyncio.get_running_loop()
         self._links = Links(settings.environment.channels(), self._serve, self._on_link_lost)
         self._alarms = Alarms(settings.environment, self._go)
         self._tasks: set[asyncio.Task[None]] = set()

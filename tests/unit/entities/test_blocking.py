@@ -141,3 +141,19 @@ async def test_a_turn_in_a_thread_lasts_as_long_as_the_thread_however_often_canc
         assert await adding == 1
         with pytest.raises(asyncio.CancelledError):
             await standing
+
+
+@pytest.mark.asyncio
+async def test_another_event_loop_is_refused() -> None:
+    """As that of a thread in which a `def` endpoint runs."""
+
+    def elsewhere() -> None:
+        with pytest.raises(UsageError, match="entered in another event loop"):
+            asyncio.run(entered["hits"].added())
+        with pytest.raises(UsageError, match="entered in another event loop"):
+            asyncio.run(entered["hits"].attach(None))
+
+    async with on_stage(1, kind=Counter) as stage:
+        (entered,) = stage.members
+        await asyncio.to_thread(elsewhere)
+        assert await entered["hits"].added() == 0
