@@ -12,7 +12,7 @@ Such a wait is refused before it begins.
 import asyncio
 import time
 from collections.abc import Callable, Hashable
-from threading import Event, Lock, Thread, current_thread
+from threading import TIMEOUT_MAX, Event, Lock, Thread, current_thread
 from typing import Any, TypeAlias
 
 from tenure.errors import Busy, UsageError
@@ -88,7 +88,7 @@ class Turns:
         if self._join(place, seconds):
             return place
         try:
-            has_come = woken.wait(seconds)
+            has_come = woken.wait(min(seconds, TIMEOUT_MAX))
         except BaseException:
             self._leave(place)
             raise
