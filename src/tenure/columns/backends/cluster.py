@@ -71,6 +71,10 @@ tried.
 """
 PAUSE_SECONDS = 0.2
 """How long to wait before nodes are tried again, once every node was tried."""
+LAG_SECONDS = 3.0
+"""How long a node may not know a table of this handle, which another node has made: nodes hear of
+each other's topology within a second or two.
+"""
 REQUEST_BITS = 52
 STORE_PATH = "/v1/store"
 WAITING = 4_096
@@ -183,11 +187,16 @@ class ClusterBackend:
         WriteUnknown.
         """
         is_overloaded = False
+        now = asyncio.get_running_loop().time
+        lags_until = now() + LAG_SECONDS
         try:
             async with asyncio.timeout(self._patience_seconds):
                 while True:
                     is_overloaded = False
                     answer = await self._ask_once(asked)
+                    if _knows_no_table(answer) and now() < lags_until:
+                        await asyncio.sleep(PAUSE_SECONDS)
+                        continue
                     is_overloaded = isinstance(answer, Failed) and answer.why == "overloaded"
                     if answer is not None and not is_overloaded:
                         return answer
@@ -398,6 +407,11 @@ class ClusterBackend:
             answer = await self._ask(asked)
             if isinstance(answer, Failed):
                 raise _failure(answer)
+
+
+def _knows_no_table(answer: ToStoreClient | None) -> bool:
+    """Whether the node has not heard of the table, or of one of its families; nothing was begun."""
+    return isinstance(answer, Failed) and answer.why == "no such table"
 
 
 def _found_row(row: WholeRow) -> FoundRow:

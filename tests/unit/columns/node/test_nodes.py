@@ -28,7 +28,13 @@ from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.messages import AskTopology, NodeMessage, RowWritten, WriteRow
+from tenure.protocol.replication.messages import (
+    AskTopology,
+    Failed,
+    NodeMessage,
+    RowWritten,
+    WriteRow,
+)
 from tenure.protocol.replication.node_events import NodeEvent, NodeTold
 from tenure.protocol.replication.versions import Version
 from tenure.transport.contract import Lost
@@ -361,3 +367,38 @@ async def test_where_no_node_is_left_nobody_knows_of_the_write() -> None:
         await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
     with pytest.raises(WriteUnknown, match="it is gone"):
         await backend.write(mutation, Attempt(Version(0, 5), "repeat"))
+
+
+class Lagging(Unanswering):
+    """A node that does not know the table until it was asked a few times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loses, self.lags = 0, 3
+
+    def send(self, node: str, message: msgspec.Struct) -> None:
+        assert isinstance(message, WriteRow)
+        if self.lags:
+            self.lags -= 1
+            unheard = Failed(request=message.request, why="no such table", detail="mail")
+            asyncio.get_running_loop().call_soon(self.deliver, node, unheard)
+        else:
+            super().send(node, message)
+
+
+async def test_a_node_that_has_not_heard_of_a_table_yet_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The handle has made the table by another node, which has ended since."""
+    monkeypatch.setattr("tenure.columns.backends.cluster.PAUSE_SECONDS", 0.01)
+    transport = Lagging()
+    backend = ClusterBackend(["http://n1"], [MAIL], transport)
+    transport.start(backend._on_answer, backend._on_lost)
+    attempt = Attempt(Version(0, 5))
+    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
+    assert await backend.write(mutation, attempt) is None
+    assert [each for _, each in transport.writes] == [attempt]
+    transport.lags = 1_000
+    monkeypatch.setattr("tenure.columns.backends.cluster.LAG_SECONDS", 0.05)
+    with pytest.raises(SchemaError, match="the cluster has no such table: mail"):
+        await backend.write(mutation, attempt)
