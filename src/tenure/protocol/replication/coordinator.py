@@ -30,6 +30,7 @@ from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.scanning import Scanning
 from tenure.protocol.replication.warming import warm
 from tenure.protocol.replication.writing import RowWriting
+from tenure.protocol.topology.tables import TableRecord
 
 ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
 
@@ -54,9 +55,9 @@ class Coordinator:
             answer = Failed(request=request.request, why="no such table", detail=request.table)
             context.answer(client, answer)
             return
-        family = next((each for each in _families(request) if each not in table.families), None)
-        if family is not None:  # this node has not heard of it yet, or nobody has
-            detail = f"{request.table} with a family {family}"
+        lacks = lacking_in(request, table)
+        if lacks is not None:  # this node has not heard of it yet, or nobody has
+            detail = f"{request.table} with {lacks}"
             context.answer(
                 client, Failed(request=request.request, why="no such table", detail=detail)
             )
@@ -88,15 +89,32 @@ class Coordinator:
         FlowRun(self._context, request.level, row, flow, then).begin(now)
 
 
-def _families(request: ClientRequest) -> set[str]:
-    """The families that a request names."""
+def lacking_in(request: ClientRequest, table: TableRecord) -> str | None:
+    """The first thing that a request names and a table does not have; None if it has everything.
+    No entry may lie where readers of its family do not expect it: nobody could read the row.
+    """
     match request:
         case WriteRow(edits=edits):
-            return {edit.family for edit in edits if edit.family is not None}
-        case ReadColumn(family=family) | ReadPage(family=family) | ReadSupers(family=family):
-            return {family}
+            named = {
+                (edit.family, edit.super is not None, edit.name is not None)
+                for edit in edits
+                if edit.family is not None
+            }
+        case ReadColumn(family=family, super=inner) | ReadPage(family=family, super=inner):
+            named = {(family, inner is not None, True)}
+        case ReadSupers(family=family):
+            named = {(family, True, False)}
         case _:
-            return set()
+            return None
+    for family, in_super, is_column in sorted(named):
+        kept = table.families.get(family)
+        if kept is None:
+            return f"a family {family}"
+        if in_super and not kept.supers:
+            return f"super columns in the family {family}"
+        if is_column and kept.supers and not in_super:
+            return f"columns outside of super columns in the family {family}"
+    return None
 
 
 def _flow(

@@ -1,7 +1,6 @@
 """Schedules of the store on several nodes: orders of events that chance finds late."""
 
 import msgspec
-import pytest
 
 from tenure.protocol.replication.admission import Attempt, Outranked, Outrun
 from tenure.protocol.replication.edits import Edit
@@ -9,14 +8,12 @@ from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
     ClientAnswer,
-    ClientRequest,
     Failed,
     MergeState,
     NotWritten,
     PageFound,
     ReadColumn,
     ReadPage,
-    ReadSupers,
     RowWritten,
     WriteRow,
 )
@@ -118,27 +115,6 @@ def test_what_is_too_much_at_once_is_refused_before_it_begins() -> None:
     stage.ask(1, read(most + 1))
     stage.deliver()
     assert isinstance(last(stage), PageFound), "it takes requests again"
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        msgspec.structs.replace(read(1), family="new"),
-        ReadPage(request=1, table="plain", key=b"k", family="new", part=Slice(1)),
-        ReadSupers(request=1, table="plain", key=b"k", family="new", part=Slice(1), within=1),
-        msgspec.structs.replace(write(1, b"x", 1), edits=(Edit("new", None, b"a", b"x"),)),
-    ],
-)
-def test_a_family_of_which_a_node_has_not_heard_is_refused(asked: ClientRequest) -> None:
-    """Another node has, and its client goes on with this one."""
-    stage = NodeStage()
-    stage.ask(1, asked)
-    stage.deliver()
-    [answer] = stage.answers
-    assert answer == Failed(request=1, why="no such table", detail="plain with a family new")
-    stage.ask(1, read(2))
-    stage.deliver()
-    assert isinstance(last(stage), PageFound), "the node goes on"
 
 
 def test_past_its_deadline_a_write_is_unknown_and_a_hint_brings_it() -> None:
