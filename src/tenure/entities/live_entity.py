@@ -75,6 +75,7 @@ class LiveEntity:
         """Make a new instance of what was kept. It is active only after `activated`."""
         self._lease, self._attributes = None, {}
         self.envelope, self.state = envelope, UNREAD
+        self.heard = {}  # others may have heard the edges meanwhile
 
     def activated(self, lease: Lease) -> None:
         """The instance belongs to `lease` from here on."""

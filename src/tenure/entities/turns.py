@@ -289,9 +289,14 @@ class EntityHost:
         return [
             (live.key, each)
             for live in self._live.values()
-            if live.envelope.sockets
+            if live.envelope.sockets and self._is_current(live)
             for each in live.silent_sockets(now, seconds)
         ]
+
+    def _is_current(self, live: LiveEntity) -> bool:
+        """Whether what is known of the entity is not of before its key has gone."""
+        lease = self.guards.found(live.key)[1]
+        return lease is not None and live.is_active(lease)
 
     def with_sockets_at(self, edge: str) -> list[LiveEntity]:
         """The entities that have sockets in the process of this address."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tenure import Entity, Socket, reading
+from tenure.entities import edge, station
 from tests.unit.entities.stage import Client, Count, ServerEnd, attached, on_stage
 
 pytestmark = pytest.mark.asyncio
@@ -70,3 +71,29 @@ async def test_a_future_for_many_sockets_keeps_none_that_has_ended() -> None:
         until.set_result(1008)
         await stage.done(ends[1])
         assert (clients[0].code, clients[1].code) == (None, 1008)
+
+
+async def test_a_socket_outlives_a_key_that_goes_for_long_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The owner remembers when it heard the edge last, and that was before the key went."""
+    monkeypatch.setattr(edge, "ASK_SECONDS", 0.3)
+    monkeypatch.setattr(station, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(station, "SILENT_SECONDS", 1.0)
+    async with on_stage(2, kind=Door) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, _ = attached(two, key)
+        await stage.until(lambda: len(ann.received) > 1)
+        await asyncio.sleep(0.4)
+        await stage.move(key, two)
+        for _ in range(30):
+            await asyncio.sleep(0.05)
+            await stage.cluster.turn(0.02)
+        await stage.move(key, one)
+        for _ in range(10):
+            await asyncio.sleep(0.05)
+            await stage.cluster.turn(0.02)
+        assert ann.code is None
+        assert await stage.done(one[key].people()) == 1
+        ann.leave()
