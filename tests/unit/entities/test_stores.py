@@ -156,6 +156,29 @@ async def test_a_store_that_is_full_is_told_and_nothing_is_half_kept(tmp_path: P
         assert await stage.done(counters["a"].add(1)) == 2
 
 
+async def test_what_may_be_stored_or_not_is_read_again(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the next call would save below what the store has, and be refused for ever."""
+    async with on_stage(1, store=store_url) as stage:
+        (counters,) = stage.members
+        assert await stage.done(counters["a"].add(1)) == 1
+        store = counters.station.host.gate.store
+        assert store is not None
+        save = store.save
+
+        async def save_and_say_nothing(key: str | int, lease: Lease, kept: Envelope) -> None:
+            await save(key, lease, kept)
+            raise StoreFailed("its answer was lost")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "save", save_and_say_nothing)
+            with pytest.raises(StoreFailed, match="answer was lost"):
+                await stage.done(counters["a"].add(1))
+        assert await stage.done(counters["a"].value()) == 2
+        assert await stage.done(counters["a"].add(1)) == 3
+
+
 def rows(store: EntityStore) -> Awaitable[int]:
     return store._do(lambda it: int(it.first("SELECT count(*) FROM tenure_entity", ())[0]))
 

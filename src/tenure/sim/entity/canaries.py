@@ -130,11 +130,6 @@ CANARIES = (
         ((FencedRows, "save_row", breaks.saved_over_any),),
         mix=("store late",),
     ),
-    EntityCanary(
-        "failed-store-trusted",
-        "what may be stored or not is read again",
-        ((LiveEntity, "drop", breaks.nothing),),
-    ),
 )
 
 
