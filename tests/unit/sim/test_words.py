@@ -198,6 +198,14 @@ def test_what_has_no_words_is_cut() -> None:
     assert len(in_words("x" * 1_000)) == LONGEST
 
 
+def test_a_story_tells_the_beginning_of_what_is_long() -> None:
+    story = Story()
+    story.tell(1, "n1", "gets SumsTold", "x" * 5_000)
+    [line] = story.lines(1)
+    assert len(line) < 500
+    assert line.endswith("x... (5,000 characters)")
+
+
 def test_a_story_keeps_the_last_events_and_may_leave_lookups_out() -> None:
     story = Story(in_words)
     story.tell(1_500_000_000, "o1", "gets Standby of m1", Standby(leader="m0"))

@@ -8,6 +8,8 @@ from zlib import crc32
 from tenure.base.instants import in_seconds
 
 KEPT = 600
+LONGEST = 400
+"""The most characters of one event that are told: messages may carry kilobytes."""
 
 
 class Happening(NamedTuple):
@@ -43,5 +45,7 @@ class Story:
 
     def _line(self, event: Happening) -> str:
         text = self.in_words(event.detail)
+        if len(text) > LONGEST:
+            text = f"{text[:LONGEST]}... ({len(text):,} characters)"
         said = f"{event.what}{': ' + text if text else ''}"
         return f"{in_seconds(event.real):12.3f}  {event.who:<8} {said}"
