@@ -1,6 +1,6 @@
 """Every canary, from three first seeds: is it caught within 300 hours, and is its twin clean?
 
-`make canaries` runs this on all cores and prints a table, for leases, caches and entities; `--tier`
+`make canaries` runs this on all cores and prints a table, for leases and caches; `--tier`
 is for one of them. It takes many minutes, so it is no test; `test_canaries.py` and
 `test_volume_canaries.py` have one known seed for each.
 
