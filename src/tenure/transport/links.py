@@ -133,9 +133,9 @@ class Link:
             waiting.set_result(message.data)
 
     async def _answer(self, ask: EntityAsk) -> None:
-        if ask.call.method == HELLO:
-            self.url = ask.call.data.decode()
         try:
+            if ask.call.method == HELLO:
+                self.url = ask.call.data.decode()
             data, gate = await self._serve(ask.call)
         except Exception as error:  # noqa: BLE001  # the caller is told
             self._put(failure_of(ask.seq, error), always)

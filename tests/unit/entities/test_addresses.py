@@ -5,7 +5,11 @@ import asyncio
 import pytest
 
 from tenure.entities import edge_watch, station
+from tenure.protocol.entity.key_line import EntityCall
+from tenure.protocol.entity.messages import EntityAsk, EntityFailure
 from tenure.transport.in_process_channels import MemoryChannels
+from tenure.transport.links import HELLO
+from tenure.wire.entity import decode, encode
 from tests.unit.entities.stage import attached, on_stage
 from tests.unit.entities.test_sockets import Room
 
@@ -39,3 +43,15 @@ async def test_people_of_a_killed_worker_with_an_address_of_its_own_leave_as_soo
         while await stage.done(one[key].people()):
             await stage.cluster.turn(0.02)
             assert now() - died < station.SILENT_SECONDS / 4
+
+
+async def test_a_peer_that_says_no_url_is_told_so() -> None:
+    async with on_stage(1, kind=Room) as stage:
+        (one,) = stage.members
+        channel = await stage.cluster.channels.connect(one.station.owner.address)
+        await channel.send(encode(EntityAsk(1, EntityCall("", b"", HELLO, b"\xff"))))
+        async with asyncio.timeout(5):
+            answer = decode(await channel.receive())
+        assert isinstance(answer, EntityFailure)
+        assert answer.name == "UnicodeDecodeError"
+        await channel.close()
