@@ -126,7 +126,9 @@ class TurnTooLong(TenureError):
 
 
 class EntityError(TenureError):
-    """A call of an entity in another process raised an error that this process cannot recreate."""
+    """A call of an entity raised an error that its caller cannot be given: in another process one
+    that this process cannot recreate, or one that would mean something else here.
+    """
 
 
 class Full(TenureError):

@@ -103,10 +103,10 @@ async def ring_alarm(host: EntityHost, key: str | int) -> None:
     call = EntityCall(key, b"", "on_alarm", b"")
     try:
         await host.take_turn(call, handle)
-    except (NotOwner, LeaseLost, Busy):
+    except (NotOwner, LeaseLost):
         raise
     except Exception:
-        if not rung:
+        if not rung:  # the handler was not called
             raise
         logger.exception(
             "on_alarm of %s %.100r failed for the alarm %r, for the %d. time; it is called again",

@@ -130,12 +130,13 @@ class Caller:
         return 2 * self._lookup.hold + self._settings.turn + self._settings.wait
 
     async def _attempt(self, call: EntityCall, address: str, deadline: float) -> bytes | Attempted:
+        limit = asyncio.timeout_at(deadline)
         try:
             if self._owner.check(call.key) is not None:
                 return await self._host.perform(call)
             if address == self._owner.address:
                 return Refused(None)  # the table names this owner, and the grant is on its way
-            async with asyncio.timeout_at(deadline):
+            async with limit:
                 link = await self._links.link(address)
                 return await link.ask(call)
         except NotOwner as error:
@@ -145,6 +146,8 @@ class Caller:
         except (LeaseLost, ChannelLost) as error:
             return InDoubt(str(error))
         except TimeoutError:
+            if not limit.expired():
+                raise  # as the entity did
             raise OutcomeUnknown(
                 f"{call.method} of {call.key!r:.100} was not answered in time by {address}; it may "
                 "be carried out yet"

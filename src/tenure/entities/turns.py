@@ -22,7 +22,7 @@ from tenure.entities.live_entity import LiveEntity
 from tenure.entities.methods import NOTHING, CallHere, EntityMethod
 from tenure.entities.settings import EntitySettings
 from tenure.entities.sockets import TURNS, resumed
-from tenure.errors import Busy, StoreFailed, TurnTooLong
+from tenure.errors import Busy, EntityError, NotOwner, StoreFailed, TurnTooLong
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
 from tenure.protocol.entity.messages import RESUME
@@ -161,26 +161,31 @@ class EntityHost:
         except BaseException as error:
             if not turn.is_reading:
                 turn.roll_back()
-            if isinstance(error, TimeoutError):
-                raise self._too_long(turn.call, limit, error) from error
-            raise
+            told = self._told(turn.call, limit, error)
+            if told is None:
+                raise
+            raise told from error
         finally:
             turn.is_over = True
             CURRENT.set(before)
             limits.end(limit)
         return answer
 
-    def _too_long(
-        self, call: EntityCall, limit: EqualLimit[EntityCall], error: TimeoutError
-    ) -> Exception:
-        """The error to raise: a method may itself have raised TimeoutError."""
-        if not limit.has_ended_it:
-            return error
-        return TurnTooLong(
-            f"{call.method} of {self.pool} {call.key!r:.100} has run for {self._settings.turn:g} "
-            "s, and what it had not committed was taken back. Let it do less, or give it longer "
-            "with turn="
-        )
+    def _told(
+        self, call: EntityCall, limit: EqualLimit[EntityCall], error: BaseException
+    ) -> Exception | None:
+        """The error to raise instead, where a caller would take the method's own for another."""
+        what = f"{call.method} of {self.pool} {call.key!r:.100}"
+        if isinstance(error, TimeoutError) and limit.has_ended_it:
+            return TurnTooLong(
+                f"{what} has run for {self._settings.turn:g} s, and what it had not committed was "
+                "taken back. Let it do less, or give it longer with turn="
+            )
+        if isinstance(error, asyncio.CancelledError) and not limit.was_cancelled:
+            return EntityError(f"{what} has awaited something that was cancelled")
+        if isinstance(error, NotOwner):  # of another pool: the call itself was begun
+            return EntityError(f"{what} has raised NotOwner: {error}")
+        return None
 
     async def _wait(self, live: LiveEntity, call: EntityCall) -> None:
         come = live.waiting[call] = self._loop.create_future()

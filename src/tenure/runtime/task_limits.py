@@ -43,6 +43,12 @@ class TaskLimit:
             if is_ours and isinstance(error, asyncio.CancelledError):
                 raise TimeoutError from error
 
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether somebody else has cancelled the task since the part began."""
+        task = asyncio.current_task(self._loop)
+        return task is not None and task.cancelling() > self._cancelling
+
     def end_it(self) -> None:
         """Its time is over."""
         if self._task is not None and not self.has_ended_it:
