@@ -18,6 +18,7 @@ from tenure.protocol.lease.messages import (
     ToOwner,
 )
 from tenure.protocol.lease.owner import events
+from tenure.protocol.lease.owner.belief import NO_NUMBER
 from tests.unit.protocol.lease.driven_owner import (
     JOURNAL,
     PHASES,
@@ -25,9 +26,11 @@ from tests.unit.protocol.lease.driven_owner import (
     Driven,
     at,
     introduction,
+    numbered,
     recalled,
     refusal,
     response,
+    saying_goodbye,
     whole,
 )
 
@@ -115,3 +118,12 @@ def test_an_owner_that_is_gone_asks_nothing_when_a_callback_ends() -> None:
     assert driven.machine.phase == "closed"
     driven.take(events.Revoked(1))
     assert driven.actions == []
+
+
+@pytest.mark.parametrize("phase", [numbered, saying_goodbye])
+def test_a_renewal_without_a_number_gives_an_owner_nothing(phase: Callable[[], Driven]) -> None:
+    """What is not held has that number, too."""
+    driven = phase()
+    driven.hear(response(driven, whole(number=NO_NUMBER)))
+    assert driven.machine.belief.leases == ()
+    driven.machine.invariants()

@@ -137,7 +137,7 @@ class Belief:
         A lease that ended, or was handed over, while the answer was under way does not come back
         (P5, P6).
         """
-        return number == lease.number
+        return number == lease.number != NO_NUMBER  # which what is not held has here
 
     def _renumber(self, told: list[Leased]) -> None:
         """Go on under another number (P11). Nothing ends by this, and nobody is told."""
