@@ -56,16 +56,7 @@ def read_rows(
         row = yield from read_row(table, at, record_of(record), cursors, within)
         if row.families:
             rows.append(row)
-            size += _size(row)
+            size += sum(page.size for page in row.families.values())
             if len(rows) >= first or size >= PAGE_BYTES:
                 return RowPage(tuple(rows), row.key)
     return RowPage(tuple(rows))
-
-
-def _size(row: FoundRow) -> int:
-    pages = [
-        each
-        for page in row.families.values()
-        for each in ([page] if isinstance(page, CellPage) else [of for _, of in page.supers])
-    ]
-    return sum(len(cell.value) for page in pages for cell in page.cells)

@@ -238,7 +238,7 @@ class EntityTurn:
             raise UsageError(f"{self.live.pool} entities have no on_alarm to handle {name!r:.100}")
         if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
             raise UsageError(f"an alarm's name is a text of up to {MOST_NAME} characters: {name!r}")
-        _plain(name)
+        name = _plain_text(name)
         due = _wall_time(at)
         if name not in (there := self.alarms()) and len(there) >= MOST_ALARMS:
             raise UsageError(
@@ -281,7 +281,7 @@ class EntityTurn:
             raise UsageError(f"a frame is text or bytes, not {frame!r:.100}: encode it first")
         if len(frame) > FRAME_BYTES:
             raise UsageError(f"a frame of {len(frame)}; at most {FRAME_BYTES} are allowed")
-        frame = _plain(frame)
+        frame = _plain_text(frame) if isinstance(frame, str) else bytes(frame)
         changes = TurnChanges() if early else self.changes
         for each in sockets:
             changes.frames[each] = (*changes.frames.get(each, ()), frame)
@@ -316,10 +316,8 @@ def in_its_loop(
     return Done()
 
 
-def _plain(said: Frame) -> Frame:
-    """The same as a plain str or bytes, which can be kept and sent."""
-    if not isinstance(said, str):
-        return bytes(said)
+def _plain_text(said: str) -> str:
+    """The same as a plain str, which can be kept and sent."""
     try:
         said.encode()
     except UnicodeEncodeError:

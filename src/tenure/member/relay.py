@@ -12,7 +12,6 @@ lost in the middle. An application raises NotOwner, LeaseLost and the like, and 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from tenure.base.keys import UserKey
 from tenure.client.refusals import NOT_BEGUN, OUTCOME_HEADER, RETRY_HEADER, HttpAnswer, refusal
@@ -32,6 +31,7 @@ from tenure.member.asgi import (
 )
 from tenure.member.http_relay import relay_http
 from tenure.member.member import HOW_TO_ENTER, KEY, MEMBER, PRIVATE, Member
+from tenure.member.next_message import NextMessage
 from tenure.member.websocket_relay import relay_websocket
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
@@ -210,13 +210,11 @@ class ServedWebSocket:
     def __init__(self, member: Member, key: UserKey, receive: Receive, send: Send) -> None:
         self._member = member
         self._key = key
-        self._receive = receive
         self._send = send
         self._lease = member.owner.check(key)
         self._is_lost = asyncio.Event()
         self._is_closed = False
-        self._getting: asyncio.Future[Message] | None = None
-        """The next message, which a cancelled `receive` leaves to the one after."""
+        self._next = NextMessage(receive, self._is_lost)
         self.is_accepted = False
         self.limit = asyncio.timeout(None)
         """Ends the application's handler, if it goes on after the disconnection."""
@@ -242,9 +240,8 @@ class ServedWebSocket:
                 await self.close()
 
     def end(self) -> None:
-        """The handler is over: nobody receives any longer."""
-        if self._getting is not None:
-            self._getting.cancel()
+        """The handler is over."""
+        self._next.end()
 
     async def close(self) -> None:
         """Tell the client to connect again."""
@@ -270,19 +267,9 @@ class ServedWebSocket:
 
     async def receive(self) -> Message:
         """The next message of the client, or its disconnection because the lease is lost."""
-        lost = asyncio.ensure_future(self._is_lost.wait())
-        getting = self._getting = self._getting or asyncio.ensure_future(self._receive())
-        either: set[asyncio.Future[Any]] = {lost, getting}
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            lost.cancel()
-        if self.is_lost:
+        message = await self._next.get()
+        if message is None or self.is_lost:
             return {"type": "websocket.disconnect", "code": SERVICE_RESTART, "reason": ""}
-        if self._getting is not getting:  # another task of the handler has taken it
-            return await self.receive()
-        self._getting = None
-        message = getting.result()
         if message["type"] == "websocket.receive":
             self._member.owner.record_load(self._key, 1)
         return message

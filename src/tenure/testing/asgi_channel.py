@@ -14,6 +14,7 @@ import msgspec
 
 from tenure.errors import TenureError
 from tenure.member.asgi import SERVICE_RESTART, App, Message, Scope
+from tenure.member.next_message import NextMessage
 from tenure.transport.channels import Channel, ChannelLost
 
 logger = logging.getLogger("tenure.testing")
@@ -62,8 +63,7 @@ class ServedExchange:
         self.is_websocket = scope["type"] == "websocket"
         self.has_begun = self.is_over = False
         self._shut = asyncio.Event()
-        self._getting: asyncio.Future[Message] | None = None
-        """The next message, which a cancelled `receive` leaves to the one after."""
+        self._next = NextMessage(self._receive, self._shut)
 
     async def run(self, app: App) -> None:
         """Have `app` serve it, to the end."""
@@ -89,9 +89,8 @@ class ServedExchange:
             await self.send({"type": "http.response.body", "body": b""})
 
     def end(self) -> None:
-        """Nobody receives any longer."""
-        if self._getting is not None:
-            self._getting.cancel()
+        """The application is over."""
+        self._next.end()
 
     def shut(self) -> None:
         """The server ends: WebSockets are closed."""
@@ -101,16 +100,9 @@ class ServedExchange:
         """See ASGI."""
         if not self.is_websocket:
             return await self._receive()
-        shut = asyncio.ensure_future(self._shut.wait())
-        getting = self._getting = self._getting or asyncio.ensure_future(self._receive())
-        either: set[asyncio.Future[Any]] = {shut, getting}
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            shut.cancel()
-        if getting.done():
-            self._getting = None
-            return getting.result()
+        message = await self._next.get()
+        if message is not None:
+            return message
         await self.send({"type": "websocket.close", "code": SERVICE_RESTART, "reason": ""})
         return self._gone(SERVICE_RESTART)
 

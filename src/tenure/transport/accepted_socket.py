@@ -13,6 +13,7 @@ else's turn (`FairTurns`).
 import asyncio
 import base64
 import hashlib
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 
@@ -133,9 +134,9 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
 
     # --- what each kind of server says ---
 
+    @abstractmethod
     def on_message(self, data: bytes) -> None:
         """The client sent a message."""
-        raise NotImplementedError
 
     def on_refused(self, error: FrameError) -> None:
         """A frame of the client was refused: the client is told why, and its connection ends."""

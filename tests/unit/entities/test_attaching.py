@@ -80,20 +80,27 @@ async def test_a_socket_outlives_a_key_that_goes_for_long_and_comes_back(
     monkeypatch.setattr(edge, "ASK_SECONDS", 0.3)
     monkeypatch.setattr(station, "SWEEP_SECONDS", 0.02)
     monkeypatch.setattr(station, "SILENT_SECONDS", 1.0)
+    loop, ahead = asyncio.get_running_loop(), 0.0
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead)
+
     async with on_stage(2, kind=Door) as stage:
+
+        async def passes(seconds: float) -> None:
+            nonlocal ahead
+            for _ in range(round(seconds / 0.05)):
+                ahead += 0.05
+                await stage.cluster.turn(0.02)
+
         one, two = stage.members
         key = stage.key_of(one)
         ann, _ = attached(two, key)
         await stage.until(lambda: len(ann.received) > 1)
-        await asyncio.sleep(0.4)
+        await passes(0.4)
         await stage.move(key, two)
-        for _ in range(30):
-            await asyncio.sleep(0.05)
-            await stage.cluster.turn(0.02)
+        await passes(1.5)
         await stage.move(key, one)
-        for _ in range(10):
-            await asyncio.sleep(0.05)
-            await stage.cluster.turn(0.02)
+        await passes(0.5)
         assert ann.code is None
         assert await stage.done(one[key].people()) == 1
         ann.leave()

@@ -54,6 +54,11 @@ async def test_no_frame_is_lost_where_a_handler_stops_waiting_for_it() -> None:
     """As it does with a timeout, in the very moment in which the frame arrives."""
     incoming: asyncio.Queue[Message] = asyncio.Queue()
     got: list[Message] = []
+    is_asked = asyncio.Event()
+
+    async def receive_from_client() -> Message:
+        is_asked.set()
+        return await incoming.get()
 
     async def send_to_client(message: Message) -> None:
         del message
@@ -62,7 +67,7 @@ async def test_no_frame_is_lost_where_a_handler_stops_waiting_for_it() -> None:
         del scope
         await send({"type": "websocket.accept"})
         waiting = asyncio.ensure_future(receive())
-        await asyncio.sleep(0.01)
+        await is_asked.wait()
         for text in "abc":
             incoming.put_nowait({"type": "websocket.receive", "text": text})
         for _ in range(2):  # its own task has it, and the handler does not yet
@@ -76,5 +81,5 @@ async def test_no_frame_is_lost_where_a_handler_stops_waiting_for_it() -> None:
         async with member.serving(relay):
             await member.owner.ready()
             async with asyncio.timeout(5):
-                await relay(dict(SCOPE), incoming.get, send_to_client)
+                await relay(dict(SCOPE), receive_from_client, send_to_client)
     assert [each["text"] for each in got] == ["a", "b", "c"]

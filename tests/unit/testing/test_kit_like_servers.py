@@ -32,13 +32,17 @@ async def test_no_frame_is_lost_where_a_handler_stops_waiting_for_it() -> None:
     got: list[Message] = []
     over = asyncio.Event()
 
+    def is_asked() -> bool:
+        return any("._receive" in repr(each) for each in asyncio.all_tasks())
+
     async def impatient(scope: Scope, receive: Receive, send: Send) -> None:
         del scope, send
         waiting = asyncio.ensure_future(receive())
-        await asyncio.sleep(0.01)
+        while not is_asked():  # noqa: ASYNC110
+            await asyncio.sleep(0)
         for text in "abc":
             await client[0].send(encoded({"type": "websocket.receive", "text": text}))
-        while any("._receive" in repr(each) for each in asyncio.all_tasks()):  # noqa: ASYNC110
+        while is_asked():  # noqa: ASYNC110
             await asyncio.sleep(0)  # until its task has it, and the handler does not yet
         waiting.cancel()
         got.extend([await receive() for _ in range(3)])

@@ -45,7 +45,7 @@ def page(
             found = yield from _confirmed(shape.name, super_column, rest, found)
         for name, cell in found.cells:
             cells.append(_cell(name, cell))
-            size += len(cells[-1].value)
+            size += cells[-1].size
             if len(cells) == part.first or size >= most_bytes:
                 place = place_in_time(name, cell) if is_by_time else name
                 return CellPage(tuple(cells), place)
@@ -100,7 +100,7 @@ def supers(
             columns = yield from page(shape, name, Slice(within))
             if columns.cells:
                 found.append((name, columns))
-                size += size_of(columns)
+                size += len(name) + columns.size
                 if len(found) == part.first or size >= most_bytes:
                     return SuperPage(tuple(found), name)
         if listed.last is None:
@@ -118,18 +118,13 @@ def row(key: bytes, shapes: Mapping[str, FamilyShape], within: int) -> Flow[Whol
             inner = yield from supers(shape, Slice(within), within, left)
             if inner.supers:
                 with_supers[name] = inner
-                left -= sum(size_of(columns) for _, columns in inner.supers)
+                left -= inner.size
         else:
             columns = yield from page(shape, None, Slice(within), left)
             if columns.cells:
                 simple[name] = columns
-                left -= size_of(columns)
+                left -= columns.size
     return WholeRow(key=key, simple=simple, supers=with_supers)
-
-
-def size_of(columns: CellPage) -> int:
-    """The bytes of the values of a page."""
-    return sum(len(each.value) for each in columns.cells)
 
 
 def _cells(found: Sequence[tuple[bytes, bytes]]) -> tuple[FoundCell, ...]:

@@ -11,7 +11,9 @@ MUTATION_EDITS = 65_536
 PAGE_COLUMNS = 10_000
 """The most columns, super columns or rows that one page may be asked for."""
 PAGE_BYTES = 16 << 20
-"""A page ends with the value that brings it above this, so that memory stays bounded."""
+"""A page ends with the column that brings its names and values above this, so that memory stays
+bounded.
+"""
 PART_ENTRIES = 20_000
 """The most entries in one replica's answer about a section: tombstones are told too, and do not
 fill a page.

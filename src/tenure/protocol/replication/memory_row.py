@@ -24,7 +24,7 @@ class MemoryRow:
         section = (family, super_column)
         self._remove(section, cell.name)
         self._cells.setdefault(section, {})[cell.name] = cell
-        self.size += len(cell.name) + len(cell.value)
+        self.size += cell.size
 
     def apply(self, version: Version, edits: Iterable[Edit]) -> None:
         """Apply a mutation that is newer than all that is here."""
@@ -66,7 +66,7 @@ class MemoryRow:
     def _remove(self, section: _Section, name: bytes) -> None:
         cell = self._cells.get(section, {}).pop(name, None)
         if cell is not None:
-            self.size -= len(name) + len(cell.value)
+            self.size -= cell.size
 
 
 def _name(cell: FoundCell) -> bytes:

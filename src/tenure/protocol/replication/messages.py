@@ -149,6 +149,12 @@ class WholeRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     simple: dict[str, CellPage] = {}
     supers: dict[str, SuperPage] = {}
 
+    @property
+    def size(self) -> int:
+        """The bytes of all names and values."""
+        simple = sum(page.size for page in self.simple.values())
+        return simple + sum(page.size for page in self.supers.values())
+
 
 class RowFound(ToClient, frozen=True, kw_only=True):
     """A row."""

@@ -77,6 +77,11 @@ class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):
     version: Version
     value: bytes
 
+    @property
+    def size(self) -> int:
+        """The bytes of the name and the value."""
+        return len(self.name) + len(self.value)
+
 
 class CellPage(msgspec.Struct, frozen=True, array_like=True):
     """Columns in their order, and where to go on; None after the last."""
@@ -84,12 +89,22 @@ class CellPage(msgspec.Struct, frozen=True, array_like=True):
     cells: tuple[FoundCell, ...]
     next: bytes | None = None
 
+    @property
+    def size(self) -> int:
+        """The bytes of all names and values."""
+        return sum(each.size for each in self.cells)
+
 
 class SuperPage(msgspec.Struct, frozen=True, array_like=True):
     """Super columns by name, each with its first columns."""
 
     supers: tuple[tuple[bytes, CellPage], ...]
     next: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all names and values."""
+        return sum(len(name) + page.size for name, page in self.supers)
 
 
 class Pace:
@@ -131,7 +146,7 @@ class _Filling:
         value = value_in(cell)
         assert value is not None
         self.cells.append(FoundCell(name, version_of(cell), value))
-        self._bytes += len(value)
+        self._bytes += self.cells[-1].size
         return len(self.cells) >= self._first or self._bytes >= PAGE_BYTES
 
     def page(self, after: bytes | None = None) -> CellPage:
@@ -216,7 +231,7 @@ def super_columns(
         page = yield from cells(cursors, shape, section, own, Slice(within), pace)
         if page.cells:
             found.append((name, page))
-            size += sum(len(each.value) for each in page.cells)
+            size += len(name) + page.size
             if len(found) >= part.first or size >= PAGE_BYTES:
                 return SuperPage(tuple(found), name)
         lower, upper = (lower, section) if part.reverse else (section + AFTER, upper)

@@ -57,7 +57,7 @@ def _collect(
         if not is_hidden(cell, marker):
             cells.append((name, cell))
             live += is_live(cell, marker)
-            size += len(cell)
+            size += len(name) + len(cell)
             if live >= part.first or size >= PAGE_BYTES or len(cells) >= PART_ENTRIES:
                 return place
         if not count % STEP_ENTRIES:
@@ -88,12 +88,14 @@ def _supers(walker: Cursor, at: bytes, part: Slice) -> tuple[list[bytes], bytes 
     """The names of super columns that have any entries."""
     lower, upper = super_bounds(at, part)
     names: list[bytes] = []
-    while len(names) < part.first:
+    size = 0
+    while len(names) < part.first and size < PAGE_BYTES:
         entry = next(iter(islice(walker.walk(lower, upper, reverse=part.reverse), 1)), None)
         if entry is None:
             return names, None
         name, end = unescaped(entry[0], len(at) + len(CELL))
         names.append(name)
+        size += len(name)
         section = entry[0][:end]
         lower, upper = (lower, section) if part.reverse else (section + AFTER, upper)
     return names, names[-1]

@@ -25,7 +25,6 @@ from tenure.protocol.replication.messages import (
     WholeRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.pages import CellPage
 from tenure.protocol.replication.request import ClientRequestUnderWay
 from tenure.protocol.topology.records import NodeId, Replicas
 from tenure.protocol.topology.tables import RowKind
@@ -196,7 +195,7 @@ class Scanning(ClientRequestUnderWay):
         for row in rows:
             if row.simple or row.supers:
                 self._rows.append(row)
-                self._size += _size(row)
+                self._size += row.size
                 if len(self._rows) == self._asked.part.first or self._size >= PAGE_BYTES:
                     self._end_with(row.key)
                     return
@@ -217,9 +216,3 @@ class Scanning(ClientRequestUnderWay):
         """
         if self._piece is not None:
             super().on_topology(now)
-
-
-def _size(row: WholeRow) -> int:
-    pages: list[CellPage] = list(row.simple.values())
-    pages += [page for supers in row.supers.values() for _, page in supers.supers]
-    return sum(len(cell.value) for page in pages for cell in page.cells)

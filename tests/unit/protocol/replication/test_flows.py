@@ -1,10 +1,12 @@
 """Pages of a cluster have bounded bytes, as those of one replica: they are messages."""
 
+import pytest
+
 from tenure.protocol.replication import flows
 from tenure.protocol.replication.cells import cell_of
 from tenure.protocol.replication.flows import Flow
 from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import PAGE_BYTES
+from tenure.protocol.replication.limits import NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
 from tenure.protocol.replication.parts import place_in_time
@@ -49,6 +51,17 @@ def test_a_page_of_columns_ends_with_the_value_that_fills_it() -> None:
         page = ended(flows.page(SHAPES[family], None, Slice(100)))
         assert isinstance(page, CellPage)
         assert ([each.name for each in page.cells], page.next) == ([*NAMES[:2]], after)
+
+
+def test_names_fill_a_page_as_values_do() -> None:
+    """Names are of up to 65,535 bytes, and a column may have nothing else."""
+    name, tombstone = bytes(NAME_BYTES), cell_of(Version(0, 1).packed(), b"")
+    full = PAGE_BYTES // NAME_BYTES + 1
+    flow = flows.page(SHAPES["names"], None, Slice(10_000))
+    next(flow)
+    with pytest.raises(StopIteration) as end:
+        flow.send([Resolved(((name, tombstone),) * (2 * full))])
+    assert len(end.value.value.cells) == full
 
 
 def test_a_page_of_super_columns_ends_with_the_one_that_fills_it() -> None:

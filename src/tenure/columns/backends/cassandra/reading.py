@@ -106,7 +106,7 @@ class RowReading:
             self._sizes.see(self._table, family, (value for _, value, _ in live))
             for name, value, time in live:
                 cells.append(FoundCell(name, Version(0, time), value))
-                size += len(value)
+                size += cells[-1].size
                 if len(cells) >= part.first or size >= PAGE_BYTES:
                     return CellPage(tuple(cells), name)
             if len(rows) < limit:
@@ -172,7 +172,7 @@ class RowReading:
                         await self._forget(ColumnPlace(*within, place), time)
                     continue
                 cells.append(cell)
-                size += len(cell.value)
+                size += cell.size
                 if len(cells) >= part.first or size >= PAGE_BYTES:
                     return CellPage(tuple(cells), place)
             if len(rows) < limit:
@@ -202,7 +202,7 @@ class RowReading:
                 for name, page in zip(few, pages, strict=True):
                     if page.cells:
                         found.append((name, page))
-                        size += sum(len(each.value) for each in page.cells)
+                        size += len(name) + page.size
                     if len(found) >= part.first or size >= PAGE_BYTES:
                         return SuperPage(tuple(found), name)
             if len(rows) < MOST_ROWS:
