@@ -24,7 +24,8 @@ from tenure.protocol.entity.messages import MOST_CHAIN
 from tenure.routing.router import pursued
 from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
 from tenure.transport.channels import ChannelLost
-from tenure.transport.links import Links, Unconnected
+from tenure.transport.link import Unconnected
+from tenure.transport.links import Links
 
 Answering: TypeAlias = Coroutine[Any, Any, bytes]
 METHOD = "CALL"

@@ -28,7 +28,8 @@ from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import DISCONNECT, FRAMES, PushedFrames, SocketGone
 from tenure.protocol.lease.reports import EntityReport
-from tenure.transport.links import GatedAnswer, Links, always
+from tenure.transport.link import GatedAnswer, always
+from tenure.transport.links import Links
 from tenure.wire.entity import packed, read_pushed, read_received
 
 PING = ".ping"

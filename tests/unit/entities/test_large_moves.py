@@ -9,7 +9,7 @@ from tenure import Entities, Entity, Socket
 from tenure.protocol.entity.envelope import Envelope, SocketEntry, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import FRAMES
-from tenure.transport.links import GatedAnswer
+from tenure.transport.link import GatedAnswer
 from tests.unit.entities.stage import Count, Stage, attached, on_stage
 
 pytestmark = pytest.mark.asyncio

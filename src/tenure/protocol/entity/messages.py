@@ -1,4 +1,4 @@
-"""The messages between members of a pool of entities, over one connection for each pair.
+"""The messages between members of a pool of entities, over connections that the asking side makes.
 
 Either side asks: a caller asks the owner of a key, and an owner asks the process that has its
 sockets.
