@@ -37,6 +37,10 @@ from tenure.wire.gossip import decode_gossip, encode_gossip
 
 _log = logging.getLogger("tenure.columns")
 TOPOLOGY_KEY = "topology"
+SEALS_KEY = "seals"
+"""A node says that it seals its messages, before it says its topology: so of a node that has said
+its topology, this is known.
+"""
 VERSION_BYTES = 8
 
 
@@ -77,6 +81,7 @@ class GossipEngine:
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)
         self._datagrams.on_other_seal = self._on_other_seal
         self._driver.start()
+        self.say(SEALS_KEY, b"")
 
     async def stop(self) -> None:
         """Say nothing more."""
@@ -130,6 +135,15 @@ class GossipEngine:
         for node in [node for node in self._down if topology.is_removed(node)]:
             del self._down[node]
 
+    def seals(self, node: NodeId) -> bool:
+        """Whether messages of a node count only with a seal: all but those of nodes that are up,
+        and of a release before there were seals.
+        """
+        state = self.machine.states.get(node)
+        if state is None or node in self._down or state.get(TOPOLOGY_KEY) is None:
+            return True
+        return state.get(SEALS_KEY) is not None
+
     @property
     def down(self) -> tuple[NodeId, ...]:
         """All convicted nodes."""
@@ -173,7 +187,7 @@ class GossipEngine:
                     f"{self._directory.path} was put back to an earlier state: other nodes know "
                     "a later one. It lacks what it has acknowledged since, so it may not take part "
                     "again. Have the node replaced by a new one, with an empty directory: tenure "
-                    "columns replace"
+                    "columns replace. Keep this directory until that is done"
                 )
             )
         else:

@@ -140,6 +140,7 @@ def refusal(refused: NodeRefused) -> TenureError:
     if refused.reason == "past":
         return StoreDamaged(
             f"{refused.detail}. The directory was put back to an earlier state, or another process "
-            "runs with it: have the node replaced by one with an empty directory"
+            "runs with it: have the node replaced by one with an empty directory, and keep this "
+            "one until that is done"
         )
     return ConfigurationError(f"the manager refuses this node: {refused.detail}")

@@ -47,6 +47,7 @@ from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
 from tenure.transport.websocket import WebSocketTransport
 from tenure.transport.websocket_door import WebSocketDoor
 from tenure.wire.columns import STORE_BYTES, ToStoreClient
+from tenure.wire.node_seal import NodeSeal
 
 _log = logging.getLogger("tenure.columns")
 HIGHEST_PORT = 65_535
@@ -198,11 +199,15 @@ class NodeService:
         self.directory = NodeDirectory.open(settings.data, settings.cluster, self._random)
         self._storage = await asyncio.to_thread(RocksEngine.open, settings.data / ROWS)
         self.directory.begin_life()
-        transport = WebSocketTransport(STORE_ROLE, self._credentials)
-        self.store = StoreEngine(self.directory, self._storage, transport, wall_us, self.on_failed)
+        seal = NodeSeal(secret, settings.cluster)
+        role = STORE_ROLE._replace(encode=seal.encode)
+        transport = WebSocketTransport(role, self._credentials)
+        self.store = StoreEngine(
+            self.directory, self._storage, transport, seal, wall_us, self.on_failed
+        )
         self.store.on_opening = self._on_opening
         self.store.on_topology = self._on_topology
-        self.store.on_through = self._on_through
+        self.store.on_through = self.store.on_doubted = self._poke
         await self._listen(secret)
         topology = self.directory.topology()
         if topology is not None:
@@ -243,6 +248,7 @@ class NodeService:
         )
         self.store.on_promised = self.gossip.promise
         self.gossip.on_vouched = self._take_part
+        self.store.seals = self.gossip.seals
         where = f"{settings.host}:{port}"
         with _listening(where):
             heard = await self._datagrams.listen(where, self.gossip.heard)
@@ -332,16 +338,21 @@ class NodeService:
     def _on_topology(self, topology: Topology) -> None:
         if topology.is_removed(self.directory.identity.node):
             # No node answers it any longer, so its clients must go on with other nodes at once.
-            why = f"this node was removed from {topology.cluster!r}, for ever: delete its directory"
-            self.on_failed(ConfigurationError(why))
+            self.on_failed(
+                ConfigurationError(
+                    f"a manager says that this node was removed from {topology.cluster!r}, for "
+                    f"ever: `tenure columns ring {topology.cluster}` shows whether the ring has "
+                    "what it had. A new node needs a directory of its own"
+                )
+            )
         self.gossip.follow(topology)
         waiting, self._openings = self._openings, []
         for opening, answer in waiting:
             self._on_opening(opening, answer)
-        if self._link is not None:
-            self._link.poke()
+        self._poke()
 
-    def _on_through(self) -> None:
+    def _poke(self) -> None:
+        """Have a manager asked, because there is something to say or to ask."""
         if self._link is not None:
             self._link.poke()
 

@@ -32,6 +32,7 @@ from tenure.protocol.replication.node_events import (
     CompareAsked,
     Convicted,
     DelaysMeasured,
+    DoubtTopology,
     KeepTopology,
     NodeAction,
     NodeConfig,
@@ -62,6 +63,7 @@ from tenure.wire.columns import (
     encode_store,
 )
 from tenure.wire.message_parts import MessageJoiner, in_parts
+from tenure.wire.node_seal import NodeSeal
 
 _log = logging.getLogger("tenure.columns")
 KEEP_SECONDS = 1.0
@@ -84,6 +86,7 @@ class StoreEngine:
         directory: NodeDirectory,
         storage: StorageEngine,
         transport: Transport[ToStoreClient],
+        seal: NodeSeal,
         wall: Callable[[], int],
         fail: Callable[[Exception], None],
         clock: Clock = boot_clock,
@@ -91,6 +94,7 @@ class StoreEngine:
         self._directory = directory
         self.replica = NodeReplica(storage, wall)
         self._transport = transport
+        self._seal = seal
         self._fail = fail
         self._clock = clock
         self._driver: Driver[NodeEvent, NodeAction] | None = None
@@ -107,6 +111,11 @@ class StoreEngine:
         self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
         self.on_through: Callable[[], None] = lambda: None
+        self.on_doubted: Callable[[], None] = lambda: None
+        self.seals: Callable[[NodeId], bool] = lambda _: True
+        """Whether a node seals its messages, as far as is known."""
+        self._doubted: set[tuple[NodeId, str]] = set()
+        """The nodes whose topologies were not believed, and why: each was logged once."""
         self.on_promised: Callable[[int], None] = lambda _: None
         self.promises = 0
         """How often the counter of the disk was raised, durably (R26)."""
@@ -193,12 +202,26 @@ class StoreEngine:
                 self._answer(client, answer)
             case KeepTopology(topology=topology):
                 self._begin(self._keep(topology))
+            case DoubtTopology():
+                self._doubt(action)
             case StepThrough():
                 self.on_through()
             case Noted():
                 _log.log(action.kind.level, "%s", action.text)
             case _:
                 assert_never(action)
+
+    def _doubt(self, doubt: DoubtTopology) -> None:
+        if (doubt.teller, doubt.why) not in self._doubted:
+            self._doubted.add((doubt.teller, doubt.why))
+            _log.error(
+                "the node %x tells version %s of the topology, which %s: it counts only if a "
+                "manager tells it, too",
+                doubt.teller,
+                doubt.version,
+                doubt.why,
+            )
+        self.on_doubted()
 
     def _run(self, run: RunStep) -> None:
         try:
@@ -345,11 +368,11 @@ class StoreEngine:
         if self._driver is None:
             connection.close("this node is not part of its cluster yet; ask another one")
         elif isinstance(message, NodeMessage):
-            self._hear(connection, message)
+            self._hear(connection, message, is_proven=self._seal.is_on(data))
         else:
             self._ask(connection, message)
 
-    def _hear(self, connection: Connection, message: NodeMessage) -> None:
+    def _hear(self, connection: Connection, message: NodeMessage, *, is_proven: bool) -> None:
         topology = self.topology
         if (message.cluster, message.id) != (topology.cluster, topology.id):
             connection.close(
@@ -358,6 +381,11 @@ class StoreEngine:
             )
         elif topology.is_removed(message.sender):
             connection.close(f"the node {message.sender:x} was removed from {topology.cluster!r}")
+        elif not is_proven and self.seals(message.sender):
+            connection.close(
+                "a message of a node is not sealed with the cluster's secret: only nodes may send "
+                "such messages, and they need the same file as --secret"
+            )
         elif isinstance(message.body, MessagePart):
             try:
                 whole = self._joiner.add(message, message.body)
@@ -365,12 +393,12 @@ class StoreEngine:
                 connection.close(str(error))
                 return
             if whole is not None:
-                self._hear(connection, whole)
+                self._hear(connection, whole, is_proven=is_proven)
         else:
             told = message.body
             if isinstance(told, PartsTold) and self._delays.answered(self._clock(), told.ticket):
                 self._look_who_is_near(topology)
-            self.post(NodeTold(message))
+            self.post(NodeTold(message, is_proven))
 
     def _ask(self, connection: Connection, message: ToStore) -> None:
         number = self._numbers[connection]

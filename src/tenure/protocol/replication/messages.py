@@ -24,6 +24,7 @@ from tenure.protocol.replication.states import RowState
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
 
 TableName: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
+SEAL_BYTES = 16
 FailedWhy = Literal["too few replicas", "unknown", "overloaded", "no such table", "unavailable"]
 """In this order: nothing was sent; the outcome is unknown; nothing was begun, twice; no quorum
 answered.
@@ -445,3 +446,7 @@ class NodeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_onl
     version: Number
     """The version of the topology by which the sender acts."""
     body: NodeBody
+    seal: Annotated[bytes, msgspec.Meta(max_length=SEAL_BYTES)] = b""
+    """Proves that the sender has the cluster's secret: see `wire/node_seal.py`. It is always the
+    last field, so what is added to messages is added to their bodies.
+    """

@@ -4,7 +4,8 @@ Every node has all parts, and no node is special. Everything from outside passes
 message counts only if it belongs to this cluster, is for this very node, and comes from a node that
 was not removed (R10); and only under the topology that this node acts by (R16). A sender with an
 older topology is told the newer one. If the sender's is newer, this node learns it first, and keeps
-it on disk before it counts: a node that forgot it could answer again as it no longer may.
+it on disk before it counts: a node that forgot it could answer again as it no longer may. It does
+not believe every topology that a node tells (R32).
 """
 
 from random import Random
@@ -34,6 +35,7 @@ from tenure.protocol.replication.node_events import (
     CompareAsked,
     Convicted,
     DelaysMeasured,
+    DoubtTopology,
     KeepTopology,
     NodeAction,
     NodeConfig,
@@ -47,9 +49,10 @@ from tenure.protocol.replication.node_events import (
     TopologyLearned,
 )
 from tenure.protocol.replication.replica import ReplicaPart
+from tenure.protocol.replication.told_topologies import ToldTopologies
 from tenure.protocol.replication.upkeep import Upkeep
 from tenure.protocol.topology.messages import NodeReport
-from tenure.protocol.topology.records import Topology
+from tenure.protocol.topology.records import NodeId, Topology
 
 ANSWERS = frozenset(
     (
@@ -82,6 +85,7 @@ class StoreNode:
         self._has_started = False
         self._keeps: Topology | None = None
         """The topology that is on its way to the disk."""
+        self._told = ToldTopologies(config.node)
         self._parked: list[NodeMessage] = []
 
     def handle(self, now: Instant, event: NodeEvent) -> Output[NodeAction]:
@@ -95,8 +99,8 @@ class StoreNode:
                 context.on_step_done(ticket, result, changes)
             case StepFailed(ticket):
                 context.on_step_failed(ticket)
-            case NodeTold(message):
-                self._on_message(now, message)
+            case NodeTold(message, is_proven):
+                self._on_message(now, message, is_proven=is_proven)
             case Synced(changes):
                 context.on_synced(changes)
             case StoreAsked(client, request):
@@ -151,7 +155,7 @@ class StoreNode:
 
     # --- messages ---
 
-    def _on_message(self, now: Instant, message: NodeMessage) -> None:
+    def _on_message(self, now: Instant, message: NodeMessage, *, is_proven: bool = True) -> None:
         context, body = self.context, message.body
         topology = context.topology
         if (message.cluster, message.id) != (topology.cluster, topology.id):
@@ -159,7 +163,7 @@ class StoreNode:
         if message.receiver != context.node or topology.is_removed(message.sender):
             return
         if isinstance(body, _OF_TOPOLOGY):
-            self._learn(body.topology)
+            self._hear(message.sender, body.topology, is_proven=is_proven)
             asker = context.asker_of(body)
             if isinstance(body, Outdated) and asker is not None:
                 asker.on_outdated(now)
@@ -189,6 +193,20 @@ class StoreNode:
             ask = AskTopology(ticket=self.context.draw_ticket())
             self.context.tell(message.sender, ask)
 
+    def _hear(self, teller: NodeId, told: Topology, *, is_proven: bool) -> None:
+        """Take a topology of another node, or ask others about it (R32)."""
+        context = self.context
+        mine = self._keeps or context.topology
+        if not told.is_taken_over(mine):
+            return
+        doubt = self._told.doubt(mine, told, teller, is_proven=is_proven)
+        if doubt is None:
+            self._learn(told)
+            return
+        context.actions.append(DoubtTopology(teller, told.version, doubt))
+        for node in self._told.to_ask(mine) if doubt == "leaps" else ():
+            context.tell(node, AskTopology(ticket=context.draw_ticket()))
+
     def _learn(self, topology: Topology) -> None:
         known = self._keeps or self.context.topology
         if topology.id == known.id and topology.version > known.version:
@@ -200,6 +218,7 @@ class StoreNode:
         if topology.version <= context.topology.version:
             return
         context.topology = topology
+        self._told.settle(topology)
         if self._keeps is not None and self._keeps.version <= topology.version:
             self._keeps = None
         for request in list(context.waiting):

@@ -10,6 +10,7 @@ from tenure.protocol.replication.copies import FillingRecord
 from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.replication.steps import Step, StepResult
+from tenure.protocol.replication.told_topologies import Doubt
 from tenure.protocol.topology.records import NodeId, Topology
 
 
@@ -54,6 +55,10 @@ class NodeTold(msgspec.Struct, frozen=True):
     """A message of a node has arrived."""
 
     message: NodeMessage
+    is_proven: bool = True
+    """Whether the sender has proven that it belongs to the cluster. Only nodes of releases before
+    there were proofs are heard without one.
+    """
 
 
 class StoreAsked(msgspec.Struct, frozen=True):
@@ -86,7 +91,7 @@ class Synced(msgspec.Struct, frozen=True):
 
 
 class TopologyLearned(msgspec.Struct, frozen=True):
-    """Gossip or the manager has told of this topology."""
+    """A manager has told this topology."""
 
     topology: Topology
 
@@ -163,6 +168,14 @@ class KeepTopology(msgspec.Struct, frozen=True):
     topology: Topology
 
 
+class DoubtTopology(msgspec.Struct, frozen=True):
+    """A node tells a topology that does not count: ask a manager which one does (R32)."""
+
+    teller: NodeId
+    version: int
+    why: Doubt
+
+
 class StepThrough(msgspec.Struct, frozen=True):
     """This node has completed the step that began with this version: the managers wait for it."""
 
@@ -170,5 +183,12 @@ class StepThrough(msgspec.Struct, frozen=True):
 
 
 NodeAction: TypeAlias = (
-    TellNode | AnswerClient | RunStep | SyncUpTo | KeepTopology | StepThrough | Noted
+    TellNode
+    | AnswerClient
+    | RunStep
+    | SyncUpTo
+    | KeepTopology
+    | DoubtTopology
+    | StepThrough
+    | Noted
 )

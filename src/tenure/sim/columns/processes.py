@@ -207,7 +207,7 @@ class NodeProcess(StoreProcess):
             case node_events.SyncUpTo(changes=changes):
                 self._wanted = max(self._wanted, changes)
                 self._sync()
-            case node_events.StepThrough():
+            case node_events.StepThrough() | node_events.DoubtTopology():
                 self._ask()
             case node_events.KeepTopology(topology=topology):
                 self.site.at(self.site.now + self._sync_ns(), self._keep, topology)

@@ -104,6 +104,8 @@ class StagedNode:
                     self.through = version
                 case node_events.KeepTopology(topology=topology):
                     self.post(node_events.TopologyKept(topology))
+                case node_events.DoubtTopology(why=why):
+                    self.stage.doubts.append(why)
                 case node_events.TellNode(message=message):
                     self.stage.messages.append(message)
                     self.stage.said.append(message)
@@ -120,6 +122,8 @@ class NodeStage:
         self.said: list[NodeMessage] = []
         """All that nodes ever said to others."""
         self.answers: list[ClientAnswer] = []
+        self.doubts: list[str] = []
+        """Why topologies were not believed."""
         self.topology = topology_of(count)
         self.nodes = {i + 1: StagedNode(self, i + 1, self.topology) for i in range(count)}
 
