@@ -5,7 +5,6 @@ the service demands tokens, and refuses requests that a page of another site mak
 from aiohttp import hdrs, web
 
 from tenure.errors import ServiceRefusal
-from tenure.manager.access.gate import READS
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.http_errors import HttpRefusal
@@ -32,7 +31,7 @@ class ServiceGate:
         self._names = names
         self._tokens = tokens
 
-    def __call__(self, request: web.Request) -> None:
+    def __call__(self, request: web.Request, *, is_read: bool) -> None:
         """Raise ServiceRefusal for who may not ask this."""
         try:
             self._names.check(request.headers, asks_tokens=self._tokens is not None)
@@ -48,7 +47,7 @@ class ServiceGate:
                 "this service wants a token that counts: send Authorization: Bearer TOKEN, which "
                 f"`tenure token new --role lookup --pool {self._pool} --file FILE` makes",
             )
-        may_read = request.method in READS and permit.may_read(self._pool)
+        may_read = is_read and permit.may_read(self._pool)
         if not (may_read or permit.may_use(self._pool)):
-            detail = f"the {permit} does not allow {request.method} in {self._pool!r}"
+            detail = f"the {permit} does not allow {request.method} {request.path}"
             raise ServiceRefusal(403, "role", detail)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from tenure.errors import MALFORMED, ServiceRefusal
 from tenure.services.limits import JSON_DEPTH
@@ -36,13 +36,8 @@ class ServiceRequest(NamedTuple):
     path: Mapping[str, str]
     headers: Mapping[str, str]
     request: web.Request
-    check: Callable[[web.Request], None] | None = None
-    """Raises ServiceRefusal if the request is not allowed."""
-
-    def check_again(self) -> None:
-        """Raise ServiceRefusal if the token is no longer valid after a wait."""
-        if self.check is not None:
-            self.check(self.request)
+    check_again: Callable[[], None] = lambda: None
+    """Raises ServiceRefusal if the token is no longer valid after a wait."""
 
 
 class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,6 +65,11 @@ class Operation(NamedTuple):
     """The media type of the body, if that is a document and not JSON."""
     is_optional: bool = False
     """Whether the body may be left out."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing, so that whoever may only read may ask it."""
+        return self.method == hdrs.METH_GET
 
 
 def _marking(make: Callable[P, Operation]) -> Callable[P, Callable[[H], H]]:

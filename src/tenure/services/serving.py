@@ -14,7 +14,8 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 import msgspec
@@ -38,9 +39,16 @@ CHECK_SECONDS = 1.0
 """How often the service checks that the tokens of open sockets are still valid."""
 ANSWER_SECONDS = 10.0
 """How long requests may go on when the process ends."""
-RequestCheck: TypeAlias = Callable[[web.Request], None]
-"""Raises ServiceRefusal if the request is not allowed."""
 logger = logging.getLogger("tenure.services")
+
+
+class RequestCheck(Protocol):
+    """Decides whether a request is allowed."""
+
+    def __call__(self, request: web.Request, *, is_read: bool) -> None:
+        """Raise ServiceRefusal if it is not. `is_read` says whether the request only reads: the
+        method alone does not tell, because a WebSocket begins as a GET, whatever it does.
+        """
 
 
 class ServiceDoor:
@@ -52,15 +60,20 @@ class ServiceDoor:
         self._check = check
         self._sockets: dict[asyncio.Future[int], web.Request] = {}
         """The open sockets, by the future that closes each."""
+        self._reads: set[web.AbstractRoute] = set()
+        """The routes that change nothing. Every other one, and so every socket, may."""
         self._open = 0
         """Requests that are not answered yet."""
         self._is_closing = False
         self._emptied = asyncio.Event()
         self.app = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES.most + 1)
         for of, handler in operations_of(service):
-            self.app.router.add_route(of.method, _any(of.path), self._route(service, of, handler))
+            route = self._route(service, of, handler)
+            added = self.app.router.add_route(of.method, _any(of.path), route)
+            if of.is_read:
+                self._reads.add(added)
         for path, socket in service.sockets().items():
-            self.app.router.add_get(_any(path), self._socket_route(socket))
+            self.app.router.add_route("GET", _any(path), self._socket_route(socket))
         self.app.cleanup_ctx.append(self._watched)
         self.port = make_port(self.app)
 
@@ -72,7 +85,8 @@ class ServiceDoor:
             query = decoded_query(of, request.query)
             body = decoded_body(of, await read_body(request))
             path, headers = request.match_info, request.headers
-            asked = ServiceRequest(key, body, query, path, headers, request, self._check)
+            again = partial(self._check_request, request)
+            asked = ServiceRequest(key, body, query, path, headers, request, again)
             return response_of(await service.carried_out(handler, asked))
 
         return handle
@@ -104,7 +118,7 @@ class ServiceDoor:
             await asyncio.sleep(CHECK_SECONDS)
             for until, request in self._sockets.items():
                 try:
-                    self._check(request)
+                    self._check_request(request)
                 except ServiceRefusal:
                     if not until.done():
                         until.set_result(WSCloseCode.POLICY_VIOLATION)
@@ -118,8 +132,7 @@ class ServiceDoor:
         self._open += 1
         try:
             REQUESTS.check(self._open)
-            if self._check is not None:
-                self._check(request)
+            self._check_request(request)
             await self._hear(request)
             response = await handler(request)
             if self._is_closing:
@@ -140,6 +153,13 @@ class ServiceDoor:
             self._open -= 1
             if not self._open:
                 self._emptied.set()
+
+    def _check_request(self, request: web.Request) -> None:
+        if self._check is None:
+            return
+        found = request.match_info
+        is_answered_by_none = found.http_exception is not None  # so that nothing is changed
+        self._check(request, is_read=is_answered_by_none or found.route in self._reads)
 
     async def _hear(self, request: web.Request) -> None:
         """Read the body. A client that does not finish a body occupies a connection, as a silent

@@ -11,7 +11,8 @@
 | admin | yes | all | all pools | all pools | yes | yes |
 
 At a port of `tenure serve` with a file of tokens, a bearer with a role in the pool of the service,
-or with `admin`, may ask anything, and a `viewer` may read.
+or with `admin`, may ask anything. A `viewer` may ask what only reads: no WebSocket, because
+a reader of a queue acknowledges messages away.
 
 At a node of the store, a bearer with the role `store`, `node` or `admin` reads and writes rows.
 """

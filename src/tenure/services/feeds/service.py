@@ -126,8 +126,9 @@ class Feeds(Service[Any]):
         """The address at which the other processes of the service reach this one."""
         announced = self.settings.address or ""
 
-        def check(request: web.Request) -> None:
+        def check(request: web.Request, *, is_read: bool) -> None:
             """No page in a browser asks this: it would say its origin, or another name for us."""
+            del is_read  # processes of this service may do both
             is_for_us = request.host == URL(announced).host_port_subcomponent
             if hdrs.ORIGIN in request.headers or not is_for_us:
                 raise ServiceRefusal(403, "page", "only processes of this service may ask here")
