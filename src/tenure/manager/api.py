@@ -266,10 +266,10 @@ class Api:
             case CommandFailed(why=why):
                 way_out = "nothing of it is kept, and the manager begins anew; report it"
                 raise HttpRefusal(500, f"the command failed: {why}", way_out)
-            case Impossible(why=why, missing=True):
+            case Impossible(why=why, missing=True, there=there):
                 create = "create it: POST /v1/pools, or tenure pool create"
                 way_out = "name one of those" if isinstance(question, DeletePool) else create
-                raise HttpRefusal(404, why, way_out)
+                raise HttpRefusal(404, why, way_out, there=there)
             case Impossible(why=why, way_out=way_out):
                 raise HttpRefusal(409, why, way_out or _way_out(question))
         assert isinstance(answer, wanted), answer

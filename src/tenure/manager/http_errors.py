@@ -26,10 +26,19 @@ _RETRY_SECONDS = {"Retry-After": "1"}
 class HttpRefusal(Exception):
     """A request that cannot be answered."""
 
-    def __init__(self, status: int, error: str, way_out: str, leader: str | None = None) -> None:
+    def __init__(
+        self, status: int, error: str, way_out: str, leader: str | None = None, there: str = ""
+    ) -> None:
         super().__init__(error)
         self.status = status
         self.problem = Problem(error, way_out, leader)
+        self.there = there
+        """What does exist, for whoever may read about all pools."""
+
+    def with_names(self) -> "HttpRefusal":
+        """The same, and what does exist."""
+        error = f"{self.problem.error}; {self.there}" if self.there else self.problem.error
+        return HttpRefusal(self.status, error, self.problem.way_out, self.problem.leader)
 
 
 def as_json(body: Any, status: int = 200) -> web.Response:  # noqa: ANN401 - whatever msgspec encodes

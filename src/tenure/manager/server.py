@@ -120,8 +120,11 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self.gate.let_in(request)
-        return await handler(request)
+        permit = self.gate.let_in(request)
+        try:
+            return await handler(request)
+        except HttpRefusal as refused:
+            raise (refused.with_names() if permit.may_read(None) else refused) from None
 
     @web.middleware
     async def _audited(self, request: web.Request, handler: Handler) -> web.StreamResponse:

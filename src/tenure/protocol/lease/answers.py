@@ -282,6 +282,8 @@ class Impossible(msgspec.Struct, frozen=True):
     """Whether what it names does not exist."""
     way_out: str = ""
     """The way out, if the kind of the question does not tell it."""
+    there: str = ""
+    """What does exist, for whoever may read about all pools."""
 
 
 class QuestionFailed(msgspec.Struct, frozen=True):

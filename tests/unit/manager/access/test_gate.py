@@ -18,7 +18,7 @@ from tenure.manager.access.gate import STRANGERS_BYTES
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.sign_ins import COOKIE
 from tenure.manager.access.tokens import NewToken, TokenFile, new_token
-from tenure.protocol.lease.messages import Attested, Hello, Process
+from tenure.protocol.lease.messages import Attested, Hello, Process, Sync
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Serving, serving
@@ -256,6 +256,27 @@ async def test_a_sign_in_that_fails_is_noted(keys: Keys) -> None:
     async with serving(tokens=keys.file) as manager:
         assert (await manager.post("/v1/sign-in", {"token": "tenure_no_such"}))[0] == 401
         assert manager.counted("request not allowed") == 1
+
+
+# --- what is not there ---
+
+
+async def test_only_who_reads_of_all_pools_is_told_their_names(keys: Keys) -> None:
+    """A role in one pool that is not there gets no list of the others, however it asks."""
+    async with serving(tokens=keys.file) as manager:
+        pool = {"name": "secrets", "kind": "hashed"}
+        assert (await manager.post("/v1/pools", pool, **keys.shown(ADMIN)))[0] == 201
+        for role in (OWNER, LOOKUP, VIEWER, ADMIN):
+            for what in ("table", "owners", "locate?key=a", "plan", "why?key=a"):
+                status, problem = await manager.get(f"/v1/pools/rooms/{what}", **keys.shown(role))
+                there = "; there are: secrets" if role in (VIEWER, ADMIN) else ""
+                assert (status, problem["error"]) == (404, f"there is no pool 'rooms'{there}")
+        lookup = await opened(manager, "/v1/lookup", keys.shown(LOOKUP))
+        sync = Sync(pool="rooms", sequence=1, journal=0, leadership=0, lsn=0, nonce=9)
+        await lookup.send_bytes(encode(sync, NEWEST))
+        said = await lookup.receive_bytes()
+        assert b"there is no pool" in said
+        assert b"secrets" not in said
 
 
 # --- the audit ---

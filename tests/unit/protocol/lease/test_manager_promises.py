@@ -115,7 +115,8 @@ def test_a_question_about_a_pool_that_is_not_there_names_those_that_are() -> Non
     for question in questions:
         answer = driven.ask(question)
         assert isinstance(answer, Impossible)
-        assert (answer.missing, "there are: p" in answer.why) == (True, True)
+        assert (answer.missing, answer.why) == (True, "there is no pool 'q'")
+        assert answer.there == "there are: p"
 
 
 def test_what_a_question_changed_is_durable_before_it_is_answered() -> None:

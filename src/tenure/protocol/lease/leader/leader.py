@@ -203,9 +203,10 @@ class Leader:
 
     def _no_pool(self, pool: str) -> str:
         return _wrong_name(pool) or (
-            f"{questions.no_pool(self.pools, pool).why}. Create it with `tenure pool create {pool} "
-            "--kind hashed`, or start the manager with --create-pools so that a pool's first owner "
-            "does"
+            # Without the names of those that exist: a client may read of its own pool only.
+            f"{questions.no_pool(self.pools, pool).why} (`tenure pool list` shows those that "
+            f"exist). Create it with `tenure pool create {pool} --kind hashed`, or start the "
+            "manager with --create-pools so that a pool's first owner does"
         )
 
     def _create(self, record: PoolCreated) -> Pool:

@@ -52,11 +52,11 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
 
 
 def no_pool(pools: Mapping[str, Pool], name: str) -> Impossible:
-    """The refusal that no pool has that name; the message lists the pools that exist."""
+    """The refusal that no pool has that name; beside it, the pools that exist."""
     names = sorted(pools)
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     there = ", ".join(names[:MOST_SHOWN]) + more or "none yet"
-    return Impossible(f"there is no pool {name!r}; there are: {there}", missing=True)
+    return Impossible(f"there is no pool {name!r}", missing=True, there=f"there are: {there}")
 
 
 def _pool_summary(pool: Pool) -> PoolSummary:

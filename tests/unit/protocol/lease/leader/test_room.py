@@ -273,6 +273,7 @@ def test_a_lookup_of_no_pool_is_told_so_however_long_the_names_of_the_others_are
     [answer] = driven.hear(sync)
     assert isinstance(answer, SyncRefusal)
     assert answer.detail.startswith("there is no pool 'nnn")
+    assert "000" not in answer.detail, "others' names are for who may read of all pools"
     assert decode_to_lookup(encode(answer, NEWEST), NEWEST) == answer
 
 
