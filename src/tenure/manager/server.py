@@ -12,7 +12,7 @@ from typing import TypeAlias
 from aiohttp import web
 
 from tenure.base.noted import Noted
-from tenure.manager.access.audit import Audit
+from tenure.manager.access.audit import CHANGES_A_SECOND, Audit
 from tenure.manager.access.gate import (
     LOOKUP_PATH,
     NODE_PATH,
@@ -22,6 +22,7 @@ from tenure.manager.access.gate import (
     Gate,
 )
 from tenure.manager.access.pages import OwnNames
+from tenure.manager.access.roles import Permit
 from tenure.manager.api import OPENAPI_PATH, Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
@@ -129,13 +130,18 @@ class Server:
     @web.middleware
     async def _audited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Every change is written down before it is made, and again with its result."""
-        if request.method in READS or request.path == SIGN_IN_PATH:  # which has a token in it
+        if (
+            request.method in READS
+            or request.path == SIGN_IN_PATH  # which has a token in it
+            or request.match_info.http_exception is not None  # nothing is there to be changed
+        ):
             return await handler(request)
         permit = self.gate.let_in(request)
+        self._check_rate(request, permit)
         try:
             entry = self.audit.begins(
                 who=permit.who,
-                role=permit.role,
+                role="" if self.gate.tokens is None else permit.role,
                 origin=request.remote or "",
                 method=request.method,
                 path=request.path_qs,
@@ -160,6 +166,17 @@ class Server:
         finally:
             self.audit.ended(entry, status)
         return response
+
+    def _check_rate(self, request: web.Request, permit: Permit) -> None:
+        if self.audit.allows(permit.who):
+            return
+        peer = request.remote or ""
+        self.gate.notes.note(Noted(ServiceKind.FLOOD, detail=f"of changes, by {permit}"), peer)
+        raise HttpRefusal(
+            429,
+            f"more than {CHANGES_A_SECOND} changes a second by one token; nothing was done",
+            "wait a second, and make fewer changes",
+        )
 
     @web.middleware
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -65,7 +65,7 @@ class ManagerService:
         self._engine: ManagerEngine | None = None
         self._listener: HttpListener | None = None
         self._notes = StrangerNotes(self.observer, boot_clock)
-        self._audit = Audit(settings.audit_log)
+        self._audit = Audit(settings.audit_log, boot_clock)
         self._creating: asyncio.Task[None] | None = None
         self._given_up: set[CreatePool] = set()
         """Pools that broke the leader when they were made: it would never lead for long."""

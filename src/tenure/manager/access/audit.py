@@ -2,22 +2,33 @@
 
 The audit writes a line before a change is made, and another with the answer. A change that cannot
 be written down is not made: an audit exists to prevent changes that nobody can be asked about.
+
+What a client can have written is bounded: in a line, in lines per second, and in files.
 """
 
 import json
 import logging
-import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
-from tenure.errors import ConfigurationError
+from tenure.base.instants import Instant
+from tenure.manager.access.audit_file import AuditFile
+from tenure.transport.rate_bound import RateBound
 
 BODY_CHARACTERS = 4096
 """How much of a body is kept: more are the split points of a pool, which its table has."""
-MODE = 0o600
+READABLE_BYTES = 1 << 16
+"""The most bytes of a body that are read as JSON for it: more would only take time."""
+PATH_CHARACTERS = 1024
+"""How much of a path is kept: two names of 200 characters take 600 in it, at three for a byte."""
+CHANGES_A_SECOND = 50
+"""The changes a second of one token; a person makes one, and a program that sets up pools ten."""
+CHANGES_AT_ONCE = 1000
+"""The changes at once of one token: as many as there may be pools to set up."""
 
 _log = logging.getLogger("tenure.audit")
 
@@ -30,6 +41,7 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of the change, by this manager since its start; both lines of a change have it."""
     who: str
     role: str
+    """The role that was proven; empty if this manager asks for no tokens."""
     origin: str
     """The address that the request came from."""
     method: str
@@ -41,25 +53,24 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 class Audit:
     """Writes to the log `tenure.audit`, and to a file if one is named."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, clock: Callable[[], Instant]) -> None:
+        self._file = None if path is None else AuditFile(path)
+        self._clock = clock
         self._number = 0
-        self._file: BinaryIO | None = None
-        self._is_cut = False
-        """Whether the file ends within a line."""
+        self._rates: dict[str, RateBound] = {}
+        """By the tokens that have changed something: only proven ones get here."""
 
     def open(self) -> None:
         """Open the file. Raises ConfigurationError if it cannot be written."""
-        if self._path is None:
-            return
-        try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)
-        except OSError as error:
-            raise ConfigurationError(
-                f"the audit log {self._path} cannot be written: {error.strerror or error}; "
-                "name another file with --audit-log"
-            ) from error
-        self._file = os.fdopen(handle, "ab", buffering=0)
+        if self._file is not None:
+            self._file.open()
+
+    def allows(self, who: str) -> bool:
+        """Whether that token may change something now; if so, count it."""
+        rate = self._rates.get(who)
+        if rate is None:
+            rate = self._rates[who] = RateBound(CHANGES_A_SECOND, CHANGES_AT_ONCE)
+        return rate.allows(self._clock())
 
     def begins(  # the columns of a line
         self, *, who: str, role: str, origin: str, method: str, path: str, body: bytes
@@ -73,7 +84,7 @@ class Audit:
             role=role,
             origin=origin,
             method=method,
-            path=path,
+            path=path[:PATH_CHARACTERS],
             body=_shown(body),
         )
         self._write(entry)
@@ -90,18 +101,12 @@ class Audit:
         """Stop writing."""
         if self._file is not None:
             self._file.close()
-            self._file = None
 
     def _write(self, entry: AuditEntry) -> None:
         line = msgspec.json.encode(entry)
+        if self._file is not None:
+            self._file.write(line)
         _log.info("%s", line.decode())
-        if self._file is None:
-            return
-        rest = b"\n" * self._is_cut + line + b"\n"
-        while rest:  # a disk that is nearly full takes a part, and no more the next time
-            written = self._file.write(rest)
-            rest = rest[written:]
-            self._is_cut = bool(rest)
 
 
 def _now() -> str:
@@ -118,4 +123,6 @@ def _shown(body: bytes) -> str:
 
 
 def _parsed(body: bytes) -> Any:  # noqa: ANN401
+    if len(body) > READABLE_BYTES:
+        raise ValueError("too long to be read for a line")
     return json.loads(body) if body else {}

@@ -119,6 +119,8 @@ def _is_open(request: web.Request) -> bool:
     path = request.path
     if path == SIGN_IN_PATH:
         return request.method == hdrs.METH_POST  # it shows its token in the body
+    if request.method not in READS:
+        return False
     if path == "/" and wants_page(request):
         return True  # it is sent to the pages
     return path in OPEN_PATHS or path == PAGES or path.startswith(PAGES + "/")
