@@ -2,9 +2,9 @@
 
 Otherwise a stranger who can name a URL could make this process ask what only it can reach: a
 database's port, a cloud's metadata. So a host must have a global address. The check is of the very
-address to which this process connects, and not beforehand, because a name may lead elsewhere a
-moment later. For the same reason redirects are followed one by one, and only a limited number of
-them.
+address to which this process connects, when it makes the socket, and not only beforehand: a name
+may lead elsewhere a moment later, and whether a host is looked up at all is the HTTP library's
+decision. For the same reason redirects are followed one by one, and only a limited number of them.
 """
 
 import socket
@@ -18,6 +18,7 @@ from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
 from tenure.errors import ServiceRefusal
+from tenure.services.hosts import parsed_host
 
 MOST_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -76,6 +77,16 @@ def is_outward(address: str) -> bool:
     return found.is_global and not found.is_multicast and found not in OF_PROTOCOLS
 
 
+def outward_socket(address: tuple[Any, ...]) -> socket.socket:
+    """The socket for a connection, by what `getaddrinfo` says. Raises InwardAddress if it must not
+    be made.
+    """
+    family, kind, protocol, _, (host, *_) = address
+    if not is_outward(host):
+        raise InwardAddress(f"{host} is not a global address")
+    return socket.socket(family, kind, protocol)
+
+
 class Outward:
     """Asks URLs that strangers name. With `inward`, for tests and closed networks, any address is
     allowed.
@@ -83,9 +94,12 @@ class Outward:
 
     def __init__(self, *, inward: bool = False) -> None:
         self._inward = inward
-        resolver = None if inward else OutwardResolver()
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(resolver=resolver, use_dns_cache=inward),
+            connector=aiohttp.TCPConnector(
+                resolver=None if inward else OutwardResolver(),
+                socket_factory=None if inward else outward_socket,
+                use_dns_cache=inward,
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
@@ -97,14 +111,15 @@ class Outward:
         """Return the URL. Raises ServiceRefusal if it is not a URL of HTTP, or leads inwards."""
         try:
             found = URL(url)
-            host, scheme = found.host, found.scheme
+            host, scheme = found.raw_host, found.scheme
+            literal = parsed_host(host) if host else None
         except ValueError:
             raise ServiceRefusal(422, "url", f"{url!r:.200} is not a URL") from None
         if scheme not in ("http", "https") or not host:
             raise ServiceRefusal(422, "url", f"{url!r:.200} is not an http or https URL")
         if found.user is not None or found.password is not None:
             raise ServiceRefusal(422, "url", "a URL with a password would be shown to others")
-        if not self._inward and _is_literal(host) and not is_outward(host):
+        if not self._inward and literal is not None and not is_outward(host):
             raise _inward(url)
         return found
 
@@ -143,14 +158,6 @@ class Outward:
             raise _failed(url, error) from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise _failed(url, error) from error
-
-
-def _is_literal(host: str) -> bool:
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
 
 
 async def _read(response: aiohttp.ClientResponse, most: int, url: str) -> bytes:
