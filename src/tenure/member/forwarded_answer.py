@@ -17,6 +17,7 @@ CONTENT_LENGTH, TRANSFER_ENCODING = b"content-length", b"transfer-encoding"
 WITHOUT_BODY = (204, 304)
 INFORMATIONAL = 200
 """The status below which another answer follows."""
+END_OF_LINE = b"\r\n"
 END_OF_HEAD = b"\r\n\r\n"
 HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
@@ -202,22 +203,23 @@ class ForwardedAnswer:
             self._unread += len(part)
 
     def _take_chunks(self, data: bytes) -> None:
-        while data and not self._has_ended:
+        at = 0  # what follows is not cut off each time: chunks may be of one byte each
+        while at < len(data) and not self._has_ended:
             if self._left:
-                part = data[: self._left]
+                part = data[at : at + self._left]
                 self._add(part)
-                data = data[len(part) :]
+                at += len(part)
                 self._left -= len(part)
                 self._is_after_chunk = self._left == 0
                 continue
-            line, ending, rest = data.partition(b"\r\n")
-            if not ending:
-                if len(data) > MOST_HEAD_BYTES:
+            end = data.find(END_OF_LINE, at)
+            if end < 0:
+                if len(data) - at > MOST_HEAD_BYTES:
                     raise ValueError("a line between its chunks does not end")
                 break
-            self._after_line(line)
-            data = rest
-        self._buffer = data
+            self._after_line(data[at:end])
+            at = end + len(END_OF_LINE)
+        self._buffer = data[at:]
 
     def _after_line(self, line: bytes) -> None:
         if self._is_in_trailers:  # which are dropped, as ASGI has none

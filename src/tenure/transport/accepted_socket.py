@@ -6,8 +6,8 @@ task with its call stack, a parser, a queue, and two timers. At rest that is nea
 connection costs. So the connection is taken from aiohttp after the handshake: one object is left,
 which is called with the bytes that come.
 
-If a client sends much at once, its frames are read one at a time, and in between it is everybody
-else's turn (`FairTurns`).
+If a client sends much at once, a few of its frames are read at a time, and in between it is
+everybody else's turn (`FairTurns`).
 """
 
 import asyncio
@@ -19,13 +19,14 @@ from collections.abc import Callable
 
 from aiohttp import WSCloseCode, hdrs, web
 
-from tenure.base.instants import MILLISECOND_NS, Instant
+from tenure.base.instants import MILLISECOND_NS, Instant, in_seconds
 from tenure.runtime.clock import boot_clock
 from tenure.transport.peers import ConnectedPeer
-from tenure.transport.rate_bound import RateBound, times
+from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound, times
 from tenure.transport.websocket_frames import (
     BINARY,
     CLOSE,
+    PIECE,
     PING,
     PONG,
     FrameError,
@@ -50,49 +51,78 @@ class FairTurns:
     """Lets callers take turns, with the event loop serving everybody else in between. Sending a
     table to each of a hundred connections in one go would take a second, in which no owner is
     renewed.
+
+    `free` says how many frames may be read between two passes of the loop before anybody waits.
+    Without any, every socket waits whose messages come close together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, free: int = 0) -> None:
         self._lock = asyncio.Lock()
         self._waiting: deque[AcceptedSocket] = deque()
         self._is_going_round = False
+        self._free = self._left = free
 
     async def wait(self) -> None:
         """Wait until it is the caller's turn."""
         async with self._lock:
             await asyncio.sleep(0)
 
+    def must_wait(self, *, is_close_behind: bool) -> bool:
+        """Whether a socket on which something arrived waits for its turn. `is_close_behind` says
+        that something arrived there a moment ago.
+        """
+        if not self._free:
+            return is_close_behind
+        return self._is_going_round or self._left <= 0
+
+    def count(self, frames: int) -> None:
+        """So many frames were read."""
+        if self._free and self._left > 0:
+            self._left -= frames
+            if self._left <= 0:
+                asyncio.get_running_loop().call_soon(self._begin_pass)
+
+    def _begin_pass(self) -> None:
+        self._left = self._free
+
     def put(self, socket: "AcceptedSocket") -> None:
-        """Make the socket read one frame when it is its turn."""
+        """Make the socket read when it is its turn."""
         self._waiting.append(socket)
         if not self._is_going_round:
             self._is_going_round = True
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """Let the next socket read. The callback for the one after it runs after everything that
-        arrives meanwhile.
+        """Let the next sockets read: one, or as many as have what is free in a pass. The callback
+        for the one after them runs after everything that arrives meanwhile.
         """
-        socket = self._waiting.popleft()
-        self._is_going_round = bool(self._waiting)
-        if self._is_going_round:
-            asyncio.get_running_loop().call_soon(self._next)
-        socket.take_turn()
+        self._left = self._free
+        try:
+            self._waiting.popleft().take_turn()
+            while self._waiting and self._left > 0:
+                self._waiting.popleft().take_turn()
+        finally:
+            self._is_going_round = bool(self._waiting)
+            if self._is_going_round:
+                asyncio.get_running_loop().call_soon(self._next)
 
 
 class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
     """One client's WebSocket. The acceptor decides what its messages mean.
 
-    With `turns`, for clients that send much at once, frames are read one at a time; without it, all
-    that has arrived is read at once.
+    At most `frames_a_turn` of its frames are read before it waits for another of its `turns`. A
+    client that sends more than its `rate` is refused; one that sends more than its `pace` is not
+    read until it has kept to it.
     """
 
     __slots__ = (
         "_ending",
         "_frames",
+        "_frames_a_turn",
         "_gone",
         "_is_paused",
         "_is_waiting",
+        "_pace",
         "_rate",
         "_turns",
         "heard_at",
@@ -106,8 +136,10 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         *,
         most_bytes: int,
         lag_bytes: int,
-        turns: FairTurns | None = None,
+        turns: FairTurns,
+        frames_a_turn: int = 1,
         rate: RateBound | None = None,
+        pace: RateBound | None = None,
     ) -> None:
         super().__init__(transport, version, lag_bytes)
         self.transport: asyncio.Transport
@@ -120,9 +152,11 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         the connection ends.
         """
         self._turns = turns
+        self._frames_a_turn = frames_a_turn
         self._rate = rate
+        self._pace = pace
         self._is_waiting = False
-        """Whether it waits for its turn, or, after a flood, for its end."""
+        """Whether it waits for its turn, for its pace, or, after a flood, for its end."""
         self._is_paused = False
         """Whether reading is paused, because more bytes wait than a client usually sends at once.
         """
@@ -164,12 +198,12 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         if self._is_waiting:
             if len(frames) > WAITING_BYTES:
                 self._pause()
-        elif self._turns is None:
-            while self._take(now):
-                pass
-        elif is_close_behind or self._take(now):
-            self._is_waiting = True
-            self._turns.put(self)
+        elif self._turns.must_wait(is_close_behind=is_close_behind) or self._take_some(now):
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        self._is_waiting = True
+        self._turns.put(self)
 
     def _pause(self) -> None:
         if not self._is_paused and not self.transport.is_closing():
@@ -177,21 +211,28 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
             self.transport.pause_reading()
 
     def take_turn(self) -> None:
-        """Read one frame, and wait again if there may be another."""
-        if self.transport.is_closing() or self._turns is None or self._frames is None:
+        """Read some frames, and wait again if there may be another."""
+        if self.transport.is_closing() or self._frames is None:
             return
         self._is_waiting = False
         try:
-            is_more = self._take(boot_clock())
+            is_more = self._take_some(boot_clock())
         except BaseException:
             self.transport.abort()  # as a loop does if `data_received` raises
             raise
         if is_more:
-            self._is_waiting = True
-            self._turns.put(self)
+            self._wait_for_turn()
         elif self._is_paused and not self._is_waiting and not self.transport.is_closing():
             self._is_paused = False
             self.transport.resume_reading()
+
+    def _take_some(self, now: Instant) -> bool:
+        """Take the frames of one turn. Returns whether there may be another."""
+        most = left = self._frames_a_turn
+        while left and self._take(now):
+            left -= 1
+        self._turns.count(most - left + 1)
+        return left == 0
 
     def _take(self, now: Instant) -> bool:
         """Take one frame, if there is one. Returns whether there may be another."""
@@ -210,17 +251,31 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         if code == CLOSE:
             self._on_close()
             return False
-        if self._ending is not None:
-            pass
-        elif self._rate is not None and not self._rate.allows(now, times(payload)):
+        if self._ending is None and not self._on_frame(code, payload, now):
+            return False
+        return len(self._frames) > 0
+
+    def _on_frame(self, code: int, payload: bytes, now: Instant) -> bool:
+        """Do what a frame says. Returns False if none may follow it now."""
+        carries = code == BINARY or (code == PIECE and payload)
+        counts = times(payload) if carries else TIMES_OF_NOTHING
+        if self._rate is not None and not self._rate.allows(now, counts):
             self._is_waiting = True
             self.on_flood()
             return False
-        elif code == BINARY:
+        if code == BINARY:
             self.on_message(payload)
         elif code == PING:
             self.send_frame(frame(payload, PONG))
-        return len(self._frames) > 0
+        rest_ns = 0 if self._pace is None else self._pace.rest_ns(now, counts)
+        if rest_ns:
+            self._rest(rest_ns)
+        return not rest_ns
+
+    def _rest(self, rest_ns: int) -> None:
+        self._is_waiting = True
+        self._pause()
+        asyncio.get_running_loop().call_later(in_seconds(rest_ns), self._turns.put, self)
 
     def _on_close(self) -> None:
         if self._ending is None:

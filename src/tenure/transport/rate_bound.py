@@ -22,6 +22,13 @@ every few seconds.
 """
 
 
+TIMES_OF_NOTHING = 20
+"""A frame that carries nothing (a ping, an empty piece of a message) counts as so many messages. An
+honest peer sends one every few seconds, and a frame of six bytes costs as much as one with a
+message.
+"""
+
+
 def times(message: bytes) -> int:
     """How many times a message counts."""
     return 1 + len(message) // BYTES_OF_ONE
@@ -42,15 +49,24 @@ class RateBound:
         """Whether another message may come now; if so, count it `times` times. After a long quiet
         time a peer may send as much at once as `at_once` says.
         """
-        if self._at is not None:
-            most = self._at_once * self._each_ns
-            self._left_ns = min(most, self._left_ns + (now - self._at))
-        self._at = now
+        self._recover(now)
         cost_ns = min(times, self._at_once) * self._each_ns
         if self._left_ns < cost_ns:
             return False
         self._left_ns -= cost_ns
         return True
+
+    def rest_ns(self, now: Instant, times: int = 1) -> int:
+        """Count a message that has come, and return how long no other may follow it."""
+        self._recover(now)
+        self._left_ns -= times * self._each_ns
+        return max(0, round(-self._left_ns))
+
+    def _recover(self, now: Instant) -> None:
+        if self._at is not None:
+            most = self._at_once * self._each_ns
+            self._left_ns = min(most, self._left_ns + (now - self._at))
+        self._at = now
 
 
 class RecentFloods:

@@ -14,6 +14,7 @@ from tenure.errors import RemoteProtocolError
 from tenure.transport.accepted_socket import (
     CLOSE_SECONDS,
     AcceptedSocket,
+    FairTurns,
     NoHandshake,
     answer_handshake,
 )
@@ -22,6 +23,7 @@ from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener, ShowsPage
 from tenure.transport.http_listener import LIMITS, HttpListener
+from tenure.transport.rate_bound import RateBound
 from tenure.transport.websocket_frames import FrameError, frame
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import OLDEST, agreed, subprotocol
@@ -30,6 +32,16 @@ GATE_SECONDS = 1.0
 """How often the door checks whether clients may stay."""
 LAG_BYTES = 16 << 20
 """The bytes that may wait for a client beside one large message: four of the largest values."""
+FRAMES_A_TURN = 64
+"""The frames that are read before everything else in this process has its turn, and the renewal of
+its leases with it: they take a few milliseconds.
+"""
+MESSAGES_A_SECOND = 10_000
+"""A client that sends more is read more slowly, so that it slows down; none of ours is as fast. A
+message counts once for each 8 KiB, so this is 80 MB a second, too.
+"""
+MESSAGES_AT_ONCE = 20_000
+"""Twice as many as a cache may have fetches on their way."""
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -61,6 +73,7 @@ class WebSocketDoor:
         self._most_bytes = most_bytes
         self._credentials = credentials
         self._open: set[_DoorSocket] = set()
+        self._turns = FairTurns(free=FRAMES_A_TURN)
         self._listener: Listener
         self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
@@ -141,7 +154,7 @@ class WebSocketDoor:
         except ConnectionError as error:
             raise web.HTTPBadRequest(text="the client has gone") from error
         assert self._door is not None
-        socket = _DoorSocket(transport, version, self._most_bytes, shown)
+        socket = _DoorSocket(transport, version, self._most_bytes, self._turns, shown)
         if why is None:
             socket.begin(self._listener, self._open)
         answer = self._door.hand_over(request, socket)
@@ -164,9 +177,22 @@ class _DoorSocket(AcceptedSocket):
     __slots__ = ("_listener", "_open", "peer", "shown")
 
     def __init__(
-        self, transport: asyncio.Transport, version: int, most_bytes: int, shown: str
+        self,
+        transport: asyncio.Transport,
+        version: int,
+        most_bytes: int,
+        turns: FairTurns,
+        shown: str,
     ) -> None:
-        super().__init__(transport, version, most_bytes=most_bytes, lag_bytes=LAG_BYTES)
+        super().__init__(
+            transport,
+            version,
+            most_bytes=most_bytes,
+            lag_bytes=LAG_BYTES,
+            turns=turns,
+            frames_a_turn=FRAMES_A_TURN,
+            pace=RateBound(MESSAGES_A_SECOND, MESSAGES_AT_ONCE),
+        )
         self.shown = shown
         address = transport.get_extra_info("peername") or ("gone", 0)
         self.peer = f"{address[0]}:{address[1]}"

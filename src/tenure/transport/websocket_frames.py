@@ -1,8 +1,11 @@
 """Frames of WebSocket (RFC 6455) as a server has them: made once for many, and read one at a time.
 
 A server's frames are not masked, so the bytes of one message are the same for all its receivers. A
-client's frames are read only when it is their turn: if a client sends thousands at once, one is
+client's frames are read only when it is their turn: if a client sends thousands at once, a few are
 read, and the rest stay in the buffer as they came. A connection at rest keeps no buffer.
+
+However a client cuts its message, reading it costs what its bytes cost: pieces are kept as they
+came, and are joined once, when the last one is there.
 """
 
 from aiohttp import WSCloseCode
@@ -14,6 +17,10 @@ PIECE = 0
 TEXT_REFUSED = "a text frame, where messages are binary"
 REASON_BYTES = 123
 """The room for a reason in a close frame (RFC 6455, 5.5)."""
+MOST_PIECES = 1024
+"""The most pieces of one message: 16 KiB each in the largest request to a manager. A piece may be
+empty, so without a bound a message would never have to end. Our own clients send none in pieces.
+"""
 
 _LAST, _RESERVED, _OPCODE = 0x80, 0x70, 0x0F
 _LAST_BINARY = _LAST | BINARY
@@ -68,19 +75,25 @@ def unmasked(mask: bytes | bytearray, data: bytes | bytearray) -> bytes:
 class FrameReader:
     """Splits what one client sends into frames, for messages of up to `most_bytes`."""
 
-    __slots__ = ("_at", "_begun", "_buffer", "_most_bytes")
+    __slots__ = ("_at", "_buffer", "_most_bytes", "_pieces", "_pieces_bytes")
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._buffer: bytes | bytearray = b""
         self._at = 0
         """The position in the buffer up to which frames were taken."""
-        self._begun: bytearray | None = None
+        self._pieces: list[bytes] = []
         """The pieces so far of a message that comes in pieces."""
+        self._pieces_bytes = 0
 
     def __len__(self) -> int:
         """The number of bytes that were not taken yet, those of an incomplete frame included."""
         return len(self._buffer) - self._at
+
+    @property
+    def unfinished(self) -> int:
+        """The bytes that are kept of messages that have not arrived as a whole."""
+        return len(self._buffer) - self._at + self._pieces_bytes
 
     def feed(self, data: bytes) -> None:
         """Add bytes that arrived."""
@@ -94,8 +107,8 @@ class FrameReader:
         self._buffer += data
 
     def take(self) -> tuple[int, bytes] | None:
-        """Take the next frame, a message or a control frame, with its opcode; None if it has not
-        arrived as a whole.
+        """Take the next frame, with its opcode; None if it has not arrived as a whole. The last
+        piece of a message is taken as the whole message.
 
         Raises FrameError if the bytes break the protocol.
         """
@@ -104,7 +117,7 @@ class FrameReader:
         if size - at < 2:  # noqa: PLR2004 - the head
             return None
         first, second = buffer[at], buffer[at + 1]
-        if first != _LAST_BINARY or second < _MASKED or self._begun is not None:
+        if first != _LAST_BINARY or second < _MASKED or self._pieces:
             self._check(first, second)
         length, begins = second & _LENGTH, at + 6
         if length >= _TWO_BYTE_LENGTH:
@@ -113,7 +126,7 @@ class FrameReader:
             if size < at + 2 + wide:
                 return None
             length = int.from_bytes(buffer[at + 2 : at + 2 + wide], "big")
-        if length > self._most_bytes - len(self._begun or b""):
+        if length > self._most_bytes - self._pieces_bytes:
             why = f"a message of more than {self._most_bytes} bytes"
             raise FrameError(WSCloseCode.MESSAGE_TOO_BIG, why)
         ends = begins + length
@@ -128,10 +141,14 @@ class FrameReader:
 
     def _put_together(self, first: int, payload: bytes) -> tuple[int, bytes]:
         """Add a piece to its message. Returns the message if this is the last piece."""
-        self._begun = (self._begun or bytearray()) + payload
+        if len(self._pieces) == MOST_PIECES:
+            why = f"a message in more than {MOST_PIECES} pieces"
+            raise FrameError(WSCloseCode.POLICY_VIOLATION, why)
+        self._pieces.append(payload)
+        self._pieces_bytes += len(payload)
         if not first & _LAST:
-            return PIECE, b""
-        whole, self._begun = bytes(self._begun), None
+            return PIECE, payload
+        whole, self._pieces, self._pieces_bytes = b"".join(self._pieces), [], 0
         return BINARY, whole
 
     def _check(self, first: int, second: int) -> None:
@@ -147,7 +164,7 @@ class FrameReader:
             why = "a frame of a client that is not masked"
         elif opcode >= CLOSE and (not first & _LAST or second & _LENGTH >= _TWO_BYTE_LENGTH):
             why = "a control frame that is long, or in pieces"
-        elif opcode < CLOSE and (opcode == PIECE) != (self._begun is not None):
+        elif opcode < CLOSE and (opcode == PIECE) != bool(self._pieces):
             why = "pieces of messages that do not belong together"
         if why is not None:
             raise FrameError(WSCloseCode.PROTOCOL_ERROR, why)

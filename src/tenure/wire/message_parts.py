@@ -51,7 +51,9 @@ class MessageJoiner:
             parts = []
         others = sum(len(each) for _, begun in self._begun.values() for each in begun)
         size = others + sum(map(len, parts)) + len(part.data)
-        if part.number != len(parts) or size > WHOLE_BYTES:
+        # Otherwise there would be any number of parts, and of those who began to send some.
+        is_short = part.number < part.count - 1 and len(part.data) < PART_BYTES
+        if part.number != len(parts) or size > WHOLE_BYTES or is_short:
             return None  # the node that asked counts the silence
         parts.append(part.data)
         if len(parts) < part.count:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -117,6 +119,36 @@ async def test_an_answer_is_read_however_it_is_cut(said: bytes, body: bytes, ste
         assert await read(await ask(kept, origin)) == body
         assert await read(await ask(kept, origin)) == b"ok"
         assert server.connections == 1, "it is kept"
+
+
+class CountedBytes(bytes):
+    """Counts the bytes that are copied out of it."""
+
+    copied = 0
+
+    def __getitem__(self, part: Any) -> Any:  # noqa: ANN401
+        found = super().__getitem__(part)
+        CountedBytes.copied += len(found)
+        return CountedBytes(found)
+
+    def partition(self, by: Any) -> Any:  # noqa: ANN401
+        return tuple(self[at:end] for at, end in _cuts(self, by))
+
+
+def _cuts(data: bytes, by: bytes) -> list[tuple[int, int]]:
+    at = data.find(by)
+    middle = len(data) if at < 0 else at
+    return [(0, middle), (middle, middle + len(by)), (middle + len(by), len(data))]
+
+
+async def test_a_body_in_chunks_of_one_byte_is_not_copied_for_each_of_them() -> None:
+    answer = ForwardedAnswer(Mock(asyncio.Transport), lambda _: None, has_body=True)
+    answer.feed(CHUNKED)
+    said = CountedBytes(b"1\r\nx\r\n" * 10_000)
+    answer.feed(said)
+    answer.feed(b"0\r\n\r\n")
+    assert answer.whole() == b"x" * 10_000
+    assert CountedBytes.copied <= 2 * len(said)
 
 
 async def test_an_answer_that_has_come_whole_is_there_at_once() -> None:

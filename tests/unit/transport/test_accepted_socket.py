@@ -5,6 +5,9 @@ import gc
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
+from typing import Any
 from unittest.mock import Mock
 from urllib.parse import urlsplit
 
@@ -25,8 +28,8 @@ from tenure.transport.accepted_socket import (
 )
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.http_listener import HttpListener
-from tenure.transport.rate_bound import RateBound
-from tenure.transport.websocket_frames import BINARY, CLOSE, PING, PONG, frame
+from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound
+from tenure.transport.websocket_frames import BINARY, CLOSE, PIECE, PING, PONG, frame
 from tests.patience import DEADLINE_SECONDS
 from tests.sessions import client_session
 from tests.unit.transport.test_websocket_frames import sent
@@ -42,7 +45,10 @@ ASKED = (
 class Echo(AcceptedSocket):
     """Says what it is told."""
 
+    count = 0
+
     def on_message(self, data: bytes) -> None:
+        self.count += 1
         if data == b"a fault":
             raise ZeroDivisionError
         self.send_frame(frame(data))
@@ -54,7 +60,7 @@ class Echo(AcceptedSocket):
 class Place:
     """A listener, and whom it has accepted."""
 
-    def __init__(self, turns: FairTurns | None, rate: Callable[[], RateBound | None]) -> None:
+    def __init__(self, options: Callable[[], dict[str, Any]]) -> None:
         app = web.Application()
         app.router.add_get("/ws", self._accept)
         never = seconds(60 * DEADLINE_SECONDS)
@@ -62,25 +68,23 @@ class Place:
         self.sockets: list[Echo] = []
         self.requests: list[weakref.ref[web.Request]] = []
         self.url = ""
-        self._turns, self._rate = turns, rate
+        self._turns, self._options = FairTurns(), options
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
         try:
             transport = answer_handshake(request, "a")
         except NoHandshake as error:
             raise web.HTTPBadRequest(text=str(error)) from error
-        options = {"most_bytes": 1 << 20, "lag_bytes": 1 << 20}
-        socket = Echo(transport, 1, turns=self._turns, rate=self._rate(), **options)
+        options = {"most_bytes": 1 << 20, "lag_bytes": 1 << 20, **self._options()}
+        socket = Echo(transport, 1, turns=self._turns, **options)
         self.sockets.append(socket)
         self.requests.append(weakref.ref(request))
         return self.listener.hand_over(request, socket)
 
 
 @asynccontextmanager
-async def place(
-    turns: FairTurns | None = None, rate: Callable[[], RateBound | None] = lambda: None
-) -> AsyncIterator[Place]:
-    made = Place(turns, rate)
+async def place(options: Callable[[], dict[str, Any]] = dict) -> AsyncIterator[Place]:
+    made = Place(options)
     port = await made.listener.listen("127.0.0.1", 0, None)
     made.url = f"http://127.0.0.1:{port}/ws"
     try:
@@ -225,7 +229,7 @@ async def test_whoever_is_gone_although_its_transport_does_not_say_so_is_gone() 
 
 
 async def test_whoever_sends_much_is_read_in_turns_and_in_order() -> None:
-    async with place(FairTurns()) as at, raw(at.url) as (reader, writer), client(at.url) as other:
+    async with place() as at, raw(at.url) as (reader, writer), client(at.url) as other:
         many = [bytes([number]) for number in range(200)]
         writer.write(ASKED + b"".join(map(sent, many)))
         await reader.readuntil(b"\r\n\r\n")
@@ -236,7 +240,7 @@ async def test_whoever_sends_much_is_read_in_turns_and_in_order() -> None:
 
 
 async def test_no_more_is_read_while_more_waits_for_its_turn_than_is_said_at_once() -> None:
-    async with place(FairTurns()) as at, raw(at.url) as (reader, writer):
+    async with place() as at, raw(at.url) as (reader, writer):
         writer.write(ASKED)
         await reader.readuntil(b"\r\n\r\n")
         [socket] = at.sockets
@@ -253,7 +257,7 @@ async def test_no_more_is_read_while_more_waits_for_its_turn_than_is_said_at_onc
 async def test_a_fault_ends_its_connection_and_the_others_are_read_on() -> None:
     said: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
-    async with place(FairTurns()) as at, raw(at.url) as one, raw(at.url) as two:
+    async with place() as at, raw(at.url) as one, raw(at.url) as two:
         for (_, writer), last in ((one, b"a fault"), (two, b"c")):
             writer.write(ASKED + sent(b"a") + sent(b"b") + sent(last))
         for reader, _ in (one, two):
@@ -266,12 +270,59 @@ async def test_a_fault_ends_its_connection_and_the_others_are_read_on() -> None:
 
 
 async def test_more_than_its_rate_allows_is_not_read() -> None:
-    turns = FairTurns()
-    async with place(turns, lambda: RateBound(0.001, 2)) as at, raw(at.url) as (reader, writer):
+    async with place(lambda: {"rate": RateBound(0.001, 2)}) as at, raw(at.url) as (reader, writer):
         writer.write(ASKED + b"".join(map(sent, (b"a", b"b", b"c", b"d"))))
         await reader.readuntil(b"\r\n\r\n")
         assert [(await heard(reader))[1] for _ in range(2)] == [b"a", b"b"]
         assert await heard(reader) == (CLOSE, (1008).to_bytes(2, "big") + b"too much")
+
+
+async def test_a_flood_has_a_few_frames_of_each_pass_of_the_loop() -> None:
+    async with place(lambda: {"frames_a_turn": 16}) as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED)
+        await reader.readuntil(b"\r\n\r\n")
+        [socket] = at.sockets
+        counts = [0]
+
+        async def look() -> None:
+            while counts[-1] < 4000:
+                await asyncio.sleep(0)
+                counts.append(socket.count)
+
+        looking = asyncio.create_task(look())
+        writer.write(sent(b"a") * 4000)
+        for _ in range(4000):
+            assert await heard(reader) == (BINARY, b"a")
+        await looking
+        passes = [after - before for before, after in pairwise(counts)]
+        assert max(passes) <= 2 * 16, "a turn, and what came before anything waited for one"
+
+
+async def test_what_comes_faster_than_its_pace_waits_unread_and_is_not_lost() -> None:
+    slow = RateBound(0.001, 2)
+    async with place(lambda: {"pace": slow}) as at, raw(at.url) as (reader, writer):
+        many = [bytes([number]) for number in range(6)]
+        writer.write(ASKED + b"".join(map(sent, many)))
+        await reader.readuntil(b"\r\n\r\n")
+        assert [(await heard(reader))[1] for _ in range(3)] == many[:3]
+        [socket] = at.sockets
+        for each in many[3:]:
+            assert socket.count == each[0]
+            assert not socket.transport.is_reading()
+            socket.take_turn()  # as its timer does, a quarter of an hour later
+            assert await heard(reader) == (BINARY, each)
+
+
+@pytest.mark.parametrize("nothing", [sent(b"", PING), sent(b"", PIECE, first=0)])
+async def test_what_carries_nothing_counts_for_many_messages(nothing: bytes) -> None:
+    few = partial(RateBound, 0.001, 2 * TIMES_OF_NOTHING)
+    async with place(lambda: {"rate": few()}) as at, raw(at.url) as (reader, writer):
+        begun = sent(b"", first=0) if nothing[0] == PIECE else nothing
+        writer.write(ASKED + begun + nothing * 2)
+        await reader.readuntil(b"\r\n\r\n")
+        while (said := await heard(reader)) == (PONG, b""):
+            pass
+        assert said == (CLOSE, (1008).to_bytes(2, "big") + b"too much")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """Frames of clients are taken apart one by one, whatever the pieces in which they come."""
 
+import tracemalloc
 from itertools import cycle
 
 import pytest
+from aiohttp import WSCloseCode
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.transport.websocket_frames import (
     BINARY,
     CLOSE,
+    MOST_PIECES,
     PIECE,
     PING,
     FrameError,
@@ -128,3 +131,32 @@ def test_what_is_not_taken_is_said_with_its_code(stream: bytes, code: int, why: 
     with pytest.raises(FrameError, match=why) as raised:
         taken(reader)
     assert raised.value.code == code
+
+
+def test_a_message_in_pieces_is_put_together_once() -> None:
+    """Whoever sends much, and then nothing many times, has none of it copied again."""
+    reader = FrameReader(16 << 20)
+    reader.feed(sent(bytes(15 << 20), mask=bytes(4), first=0))
+    assert taken(reader) == []
+    tracemalloc.start()
+    try:
+        reader.feed(sent(b"", PIECE, first=0) * 500)
+        assert taken(reader) == []
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1 << 20
+    assert reader.unfinished == 15 << 20
+    reader.feed(sent(b"end", PIECE))
+    assert taken(reader) == [(BINARY, bytes(15 << 20) + b"end")]
+    assert reader.unfinished == 0
+
+
+def test_a_message_has_only_so_many_pieces() -> None:
+    reader = FrameReader(100)
+    reader.feed(sent(b"", first=0) + sent(b"", PIECE, first=0) * (MOST_PIECES - 1))
+    assert taken(reader) == []
+    reader.feed(sent(b"", PIECE, first=0))
+    with pytest.raises(FrameError, match="in more than 1024 pieces") as raised:
+        reader.take()
+    assert raised.value.code == WSCloseCode.POLICY_VIOLATION

@@ -55,6 +55,16 @@ def test_several_senders_do_not_mix_and_have_a_bound_together() -> None:
     )
 
 
+def test_a_part_that_carries_less_than_it_can_is_not_kept() -> None:
+    joiner = MessageJoiner()
+    parts = [*in_parts(message())]
+    body = parts[1].body
+    assert isinstance(body, MessagePart)
+    empty = msgspec.structs.replace(body, data=b"")
+    assert take(joiner, parts[0], msgspec.structs.replace(parts[1], body=empty)) == []
+    assert joiner._begun == {}
+
+
 def test_what_is_no_message_is_refused() -> None:
     body = MessagePart(ticket=1, number=0, count=1, data=b"nothing")
     spoiled = msgspec.structs.replace(message(), body=body)

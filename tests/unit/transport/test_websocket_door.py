@@ -1,0 +1,98 @@
+"""A door, and clients that mean harm: what each may cost the process in which it is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import WSCloseCode
+
+from tenure.transport.doors import Connection
+from tenure.transport.websocket_door import FRAMES_A_TURN, WebSocketDoor
+from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.transport.test_accepted_socket import ASKED, heard, raw
+from tests.unit.transport.test_websocket_frames import sent
+
+pytestmark = pytest.mark.asyncio
+MIB = 1 << 20
+
+
+class Counting:
+    """Counts what it is told, and says nothing."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def connected(self, connection: Connection) -> None: ...
+    def disconnected(self, connection: Connection) -> None: ...
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        self.count += 1
+
+
+Client: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def opened(
+    listener: Counting, count: int = 1
+) -> AsyncIterator[tuple[list[Client], WebSocketDoor]]:
+    """A door, and clients that it has let in."""
+    door = WebSocketDoor("/ws", most_bytes=16 * MIB)
+    url = await door.open("127.0.0.1:0", listener)
+    where = urlsplit(url).netloc.encode()
+    asked = ASKED.replace(b"localhost", where).replace(b"b, a", b"tenure.3")
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS), AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(raw(f"{url}/ws")) for _ in range(count)]
+            for reader, writer in clients:
+                writer.write(asked)
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+            yield clients, door
+    finally:
+        await door.close("it is over")
+
+
+async def test_a_large_piece_and_then_nothing_for_ever_ends_the_connection() -> None:
+    async with opened(Counting()) as ([(reader, writer)], _):
+        writer.write(sent(bytes(15 * MIB), mask=bytes(4), first=0))
+        writer.write(sent(b"", PIECE, first=0) * 200_000)
+        code, said = await heard(reader)
+        assert code == CLOSE
+        assert said[:2] == WSCloseCode.POLICY_VIOLATION.to_bytes(2, "big")
+        assert said[2:].decode() == f"a message in more than {MOST_PIECES} pieces"
+
+
+async def test_a_flood_has_a_few_messages_of_each_pass_of_the_loop() -> None:
+    listener, counts = Counting(), [0]
+    async with opened(listener) as ([(_, writer)], _):
+        writer.write(sent(b"a") * 8_000)
+        while counts[-1] < 8_000:
+            await asyncio.sleep(0)
+            counts.append(listener.count)
+    assert max(after - before for before, after in pairwise(counts)) <= 2 * FRAMES_A_TURN
+
+
+async def test_many_that_flood_have_no_more_of_a_pass_than_one() -> None:
+    listener = Counting()
+    async with opened(listener, 20) as (_, door):
+        for socket in door._open:
+            socket.data_received(sent(b"a") * FRAMES_A_TURN)
+        assert 0 < listener.count <= FRAMES_A_TURN
+        while listener.count < 20 * FRAMES_A_TURN:
+            before = listener.count
+            await asyncio.sleep(0)
+            assert listener.count - before <= 2 * FRAMES_A_TURN
+
+
+async def test_pings_are_answered_and_a_flood_of_them_waits_unread() -> None:
+    async with opened(Counting()) as ([(reader, writer)], door):
+        writer.write(sent(b"", PING) * 100_000)
+        for _ in range(1_000):
+            assert await heard(reader) == (PONG, b"")
+        [socket] = door._open
+        assert not socket.transport.is_reading()
