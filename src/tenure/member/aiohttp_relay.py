@@ -13,7 +13,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send
+from tenure.base.keys import UserKey
+from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send, raw_path
 from tenure.member.exchange import CURRENT, EXCHANGE, Exchange, Handler
 from tenure.member.member import Member
 from tenure.member.relay import Relay
@@ -42,7 +43,7 @@ class AiohttpRelay:
         deadline: float | None = None,
         outstanding: int = MOST_OUTSTANDING,
     ) -> None:
-        self._relay = Relay(
+        self._relay = _RelayOfSegments(
             _serve,
             member=member,
             key=key,
@@ -78,6 +79,14 @@ class AiohttpRelay:
         shared = [each for each in self._open if not each.is_private]
         with suppress(ConnectionError):
             await asyncio.gather(*(each.close(SERVICE_RESTART) for each in shared))
+
+
+class _RelayOfSegments(Relay):
+    """aiohttp's router divides a path into segments before it decodes them."""
+
+    def key_in(self, scope: Scope) -> UserKey | None:
+        """See `Relay`."""
+        return self.templates.find_raw(raw_path(scope))
 
 
 async def _serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from tenure.client.refusals import HttpAnswer
 
@@ -23,6 +23,9 @@ client's.
 """
 SERVICE_RESTART = 1012
 """The code that closes a WebSocket whose key goes elsewhere: connect again."""
+
+NOT_UTF_8 = "\ufffd"
+"""The character that servers put for what they cannot decode."""
 
 HOP_BY_HOP = frozenset(
     (
@@ -95,7 +98,24 @@ def raw_path(scope: Scope) -> str:
     """A request's path as it is on the wire, below the root of the application."""
     raw = scope.get("raw_path")
     path = raw.decode("utf-8", "surrogateescape") if raw else quote(scope["path"])
-    return path.removeprefix(scope.get("root_path") or "")
+    return below_root(path, scope)
+
+
+def routed_path(scope: Scope) -> str:
+    """A request's path as the application's router sees it: percent signs are decoded before it is
+    divided into segments. Bytes that are no UTF-8, for which servers put one and the same
+    character, stay apart, so that no two paths have one key.
+    """
+    path: str = scope["path"]
+    if NOT_UTF_8 in path:
+        path = unquote_to_bytes(scope.get("raw_path") or path).decode("utf-8", "surrogateescape")
+    return below_root(path, scope)
+
+
+def below_root(path: str, scope: Scope) -> str:
+    """The path below the root of the application, which ends at a slash, as routers see it."""
+    below = path.removeprefix(scope.get("root_path") or "")
+    return below if below[:1] in ("", "/") else path
 
 
 async def respond(send: Send, answer: HttpAnswer) -> None:

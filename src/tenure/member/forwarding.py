@@ -13,9 +13,9 @@ from collections.abc import AsyncIterable, AsyncIterator
 from functools import partial
 from typing import Protocol, cast
 
+from tenure.base.origin import Origin
 from tenure.member.asgi import RawHeaders
 from tenure.member.forwarded_answer import CONTENT_LENGTH, END_OF_HEAD, ForwardedAnswer
-from tenure.routing.router import Origin
 from tenure.transport.credentials import NOTHING, Credentials
 
 KEEP_ALIVE_SECONDS = 4.0

@@ -215,7 +215,7 @@ def headers_for(member: Member, scope: Scope) -> list[tuple[bytes, bytes]]:
 def target_at(router: Router, address: str, scope: Scope) -> str:
     """The request's path and query at another member, as they are on the wire."""
     query = scope["query_string"].decode("latin-1")
-    path = router.origin(address).prefix + raw_path(scope)
+    path = router.origin(address).path_to(raw_path(scope))
     return f"{path}?{query}" if query else path
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.base.hosts import is_every_address, is_loopback
 from tenure.base.names import shown
+from tenure.base.origin import parse
 from tenure.client.arguments import LAST_PORT, checked_address
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import App, Receive, Scope, Send
-from tenure.routing.router import parse
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Unfinished, log_refused
 from tenure.transport.connection_limits import MOST_CONNECTIONS, ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials

@@ -25,9 +25,10 @@ from tenure.member.asgi import (
     Relayed,
     Scope,
     Send,
+    below_root,
     deny,
-    raw_path,
     respond,
+    routed_path,
 )
 from tenure.member.http_relay import relay_http
 from tenure.member.member import HOW_TO_ENTER, KEY, MEMBER, PRIVATE, Member
@@ -39,6 +40,8 @@ from tenure.routing.template import PathKey, Templates
 
 ENDS_WITHIN_SECONDS = 5.0
 """How long after the disconnection of a WebSocket whose lease is lost its handler is cancelled."""
+NO_PATHS = "", "*"
+"""What stands in the place of a path without being one: the root itself, and the whole server."""
 Refuse = Callable[[HttpAnswer], Awaitable[None]]
 
 logger = logging.getLogger("tenure.member")
@@ -68,7 +71,7 @@ class Relay:
         self._app = app
         self._member = member
         self.key = key
-        self._templates = Templates(key)
+        self.templates = Templates(key)
         self._relays = relay
         self._ready = ready
         self._has_warned = False
@@ -84,7 +87,7 @@ class Relay:
         scope = dict(scope)
         relayed = _unmark(scope)
         scope[MEMBER] = self._member
-        path = scope["path"].removeprefix(scope.get("root_path") or "")
+        path = below_root(scope["path"], scope)
 
         async def refuse(answer: HttpAnswer) -> None:
             if scope["type"] == "http":
@@ -94,7 +97,11 @@ class Relay:
 
         if path == self._ready:
             await refuse(self._readiness())
-        elif (key := self._templates.find_raw(raw_path(scope))) is None:
+        elif not path.startswith("/") and path not in NO_PATHS:
+            await refuse(
+                HttpAnswer(400, {}, "the target of a request is a path, and begins with /")
+            )
+        elif (key := self.key_in(scope)) is None:
             await self._app(scope, receive, send)
         elif not self._member.is_entered:
             # A member, or a client that knows members, can ask others; any other client waits.
@@ -105,6 +112,12 @@ class Relay:
             await refuse(_loop(relayed.member))
         else:
             await self._by_key(scope, receive, send, key, refuse)
+
+    def key_in(self, scope: Scope) -> UserKey | None:
+        """The key of a request. It is taken from the path as the application's router sees it: if
+        the two read a path differently, a process without the key's lease could serve it.
+        """
+        return self.templates.find(routed_path(scope))
 
     def _warn_if_never_entered(self) -> None:
         if not (self._member.has_begun or self._has_warned):

@@ -11,16 +11,25 @@ from typing import Any
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 from aiohttp.client_exceptions import ClientConnectorError
-from yarl import URL
 
 from tenure.base.keys import UserKey
 from tenure.client.refusals import HttpAnswer, refusal
 from tenure.errors import TenureError
-from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send, deny, header, text_of
-from tenure.member.http_relay import ServeHere, headers_for, target_at
+from tenure.member.asgi import (
+    SERVICE_RESTART,
+    Receive,
+    Scope,
+    Send,
+    deny,
+    header,
+    raw_path,
+    text_of,
+)
+from tenure.member.http_relay import ServeHere, headers_for
 from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import Attempted, InDoubt, Refused, Unsent, Wanted, judge
+from tenure.transport.urls import url_at
 
 HANDSHAKE = b"sec-websocket-"
 """The prefix of headers between the two ends of one connection."""
@@ -93,14 +102,13 @@ async def opened_at(
         if not name.startswith(HANDSHAKE)
     ]
     origin = router.origin(address)
-    target = target_at(router, address, scope)
     limit = router.limit_of(wanted, address, None)
     try:
         with limit:
-            url = f"{origin.scheme}://{origin.authority}"
+            url = url_at(origin, raw_path(scope), scope["query_string"].decode("latin-1"))
             return await member.session.ws_connect(
-                URL(url + target, encoded=True),
-                ssl=member.credentials.to(url) or True,
+                url,
+                ssl=member.credentials.to(f"{origin.scheme}://{origin.authority}") or True,
                 headers=headers,
                 protocols=[each.strip() for each in protocols if each.strip()],
                 max_msg_size=0,  # both servers have bounds of their own

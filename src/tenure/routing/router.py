@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from random import SystemRandom
 from time import monotonic
-from typing import NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import TypeVar
 
 from tenure.base.keys import UserKey
 from tenure.base.names import shown
+from tenure.base.origin import Origin, parse
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError, UsageError
 from tenure.routing.attempt_limit import AttemptLimit, Lookout
@@ -26,18 +26,6 @@ Answer = TypeVar("Answer")
 
 MOST_ORIGINS = 10_000
 """How many parsed addresses are kept: more than a pool has owners at a time."""
-
-
-class Origin(NamedTuple):
-    """An owner's address, taken apart."""
-
-    scheme: str
-    host: str
-    port: int
-    authority: str
-    """Host and port, as they stand in a URL."""
-    prefix: str
-    """The prefix of each path; usually empty."""
 
 
 class Router:
@@ -191,20 +179,3 @@ def _checked(lookup: Finder) -> Finder:
             'one with Lookup(pool="...")'
         )
     return lookup
-
-
-def parse(url: str, what: str) -> Origin:
-    """An http URL, taken apart. Raises ConfigurationError if it is not one."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except (ValueError, AttributeError, TypeError):
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        raise ConfigurationError(
-            f"{what} is {shown(url)}, and not the URL of an HTTP server; "
-            f'write it like {what}="http://10.0.0.7:8000"'
-        )
-    host, port = parts.hostname, port or (443 if parts.scheme == "https" else 80)
-    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return Origin(parts.scheme, host, port, authority, parts.path.rstrip("/"))

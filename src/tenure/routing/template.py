@@ -107,7 +107,7 @@ class Templates:
 
     def find_raw(self, path: str) -> UserKey | None:
         """The key in a path as it is on the wire."""
-        if "%" not in path:
+        if "%" not in path or not path.startswith("/"):
             return self.find(path)
         if self._call is not None:
             return self._checked(self._call(unquote(path, errors=NOT_UTF_8)))

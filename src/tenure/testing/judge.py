@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tenure.base.keys import key_function
+from tenure.base.keys import UserKey, key_function
 from tenure.errors import ConfigurationError, LeaseLost
-from tenure.member.asgi import Message, Scope, raw_path
+from tenure.member.asgi import Message, Scope, raw_path, routed_path
 from tenure.member.relay import Relay
 from tenure.owned_state.turn import Turn
 from tenure.routing.template import PathKey, Templates
@@ -32,12 +32,14 @@ class Judge:
 
     def __init__(self, key: PathKey | None) -> None:
         self._templates = Templates(key) if key else None
+        self._find = _key_in
         self._is_on = key != ""
         self.judged = 0
         """How many answers and frames."""
 
     def know(self, app: object) -> None:
         """See in an application where keys stand in paths, unless that was told."""
+        self._find = _key_in_segments if hasattr(app, "middlewares") else _key_in
         if self._templates is None and self._is_on:
             found = _relay_key(app)
             if found is None:
@@ -56,7 +58,7 @@ class Judge:
         """Something leaves."""
         if self._templates is None:
             return
-        user_key = self._templates.find_raw(raw_path(scope))
+        user_key = self._find(self._templates, scope)
         if user_key is None or process.site.is_old_copy or not process.alive:
             return
         self.judged += 1
@@ -159,6 +161,15 @@ def _who_does(process: AppProcess, user_key: object) -> str:
         if any(key in lease.range for lease in owner.holdings.leases) and owner.alive:
             return f"; {owner.slot} was the last to be seen with it"
     return ""
+
+
+def _key_in(templates: Templates, scope: Scope) -> UserKey | None:
+    return templates.find(routed_path(scope))
+
+
+def _key_in_segments(templates: Templates, scope: Scope) -> UserKey | None:
+    """As aiohttp's routers divide a path: before it is decoded."""
+    return templates.find_raw(raw_path(scope))
 
 
 def _relay_key(app: object) -> PathKey | None:

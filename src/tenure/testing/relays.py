@@ -17,10 +17,10 @@ from aiohttp.client_exceptions import ClientConnectorError, WSServerHandshakeErr
 from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
+from tenure.base.origin import Origin, parse
 from tenure.member.asgi import App, RawHeaders
 from tenure.member.forwarding import Forwarding, NotConnected
 from tenure.member.listener import MemberListener
-from tenure.routing.router import Origin, parse
 from tenure.testing.asgi_channel import ABNORMAL, MemoryServer, Watch, decoded, encoded
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.credentials import Credentials

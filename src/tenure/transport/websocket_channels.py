@@ -13,12 +13,15 @@ from contextlib import AsyncExitStack, suppress
 import aiohttp
 from aiohttp import hdrs, web
 
+from tenure.base.origin import parse
+from tenure.errors import ConfigurationError
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.http_listener import HttpListener
+from tenure.transport.urls import url_at
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
 
@@ -90,13 +93,13 @@ class WebSocketChannels:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await self._session.ws_connect(
-                    url + PATH,
+                    url_at(parse(url, "address"), PATH),
                     ssl=self._credentials.to(url) or True,
                     max_msg_size=HAND_OFF_BYTES,
                     heartbeat=PING_SECONDS,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, ValueError, ConfigurationError) as error:
             raise ChannelLost(f"{url}: {reason(error)}") from error
         return _WebSocketChannel(socket, self._open, url)
 

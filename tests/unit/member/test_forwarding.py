@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from tenure.base.origin import Origin, parse
 from tenure.member import forwarded_answer, forwarding
 from tenure.member.forwarded_answer import ForwardedAnswer
 from tenure.member.forwarding import KeptConnections, NotConnected
-from tenure.routing.router import Origin, parse
 from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio

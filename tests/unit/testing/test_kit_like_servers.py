@@ -61,7 +61,7 @@ async def test_the_judge_finds_the_key_that_relay_finds() -> None:
     failed: list[Any] = []
 
     def lease_of(key: Key) -> object:
-        return "a lease" if key == hashed_key("a/b") else None
+        return "a lease" if key == hashed_key("a") else None
 
     owner = SimpleNamespace(
         look=lambda: None, engine=SimpleNamespace(config=SimpleNamespace(kind="hashed"))

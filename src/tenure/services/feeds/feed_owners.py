@@ -81,7 +81,7 @@ class FeedOwners:
                 self.outstanding.slot(address),
                 self._session.request(
                     asked.request.method,
-                    URL(address + asked.request.rel_url.raw_path_qs, encoded=True),  # as it came
+                    _at(address, asked.request.rel_url),
                     data=await asked.request.read(),
                     headers={HOP: "1", **_of_these(asked.headers, passed_on)},
                     timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
@@ -95,6 +95,20 @@ class FeedOwners:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.info("%s does not answer for %.100r: %s", address, asked.key, error)
             return None
+
+
+def _at(address: str, target: URL) -> URL:
+    """The URL of a request at another owner, put together from its parts: it leads to that owner,
+    however its path is spelled.
+    """
+    origin = URL(address)
+    return URL.build(
+        scheme=origin.scheme,
+        authority=origin.authority,
+        path=target.raw_path,
+        query_string=target.raw_query_string,
+        encoded=True,
+    )
 
 
 def _of_these(headers: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
