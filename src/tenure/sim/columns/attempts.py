@@ -13,6 +13,7 @@ from tenure.protocol.replication.admission import (
     Outranked,
     Outrun,
 )
+from tenure.protocol.replication.cells import value_in
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import (
@@ -26,7 +27,9 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.versions import Version
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.processes import StoreSite
+from tenure.sim.columns.recording import Recording
 from tenure.sim.columns.registers import RegisterName, RowHistory
+from tenure.sim.histories.operations import Told
 from tenure.sim.kernel.checkers import Violation
 
 WEAK: tuple[Level, ...] = ("one", "local_quorum")
@@ -49,6 +52,7 @@ class ClientsOfRows(Protocol):
     is_doubled: bool
     owned: dict[bytes, RowHistory]
     added: dict[bytes, set[bytes]]
+    recording: Recording
 
     def history(self, key: bytes) -> RowHistory:
         """The history of a row."""
@@ -84,6 +88,7 @@ class RowAttempts:
         edits: tuple[Edit, ...],
         ended: Ended,
         number: int = 0,
+        level: Level | None = None,
     ) -> None:
         self._workload = workload
         self._client = client
@@ -92,7 +97,7 @@ class RowAttempts:
         self._ended = ended
         self._number = number
         self._row = workload.history(self._key)
-        self._level = "quorum" if number else workload.level()
+        self._level = level or ("quorum" if number else workload.level())
         self._before = {
             name: register.acknowledged for name, register in self._row.registers.items()
         }
@@ -101,6 +106,8 @@ class RowAttempts:
         self.is_written = False
         self._attempts = 0
         self._cells: dict[RegisterName, bytes] = {}
+        values = row_values(self._row, edits)
+        self._recorded = workload.recording.write(client.slot, self._key.decode(), values)
 
     def begin(self) -> None:
         """Try it with a time that is drawn."""
@@ -131,7 +138,8 @@ class RowAttempts:
             case RowWritten():
                 self.is_written = True
                 self._acknowledge(attempt)
-                self._ended(f"writes at {self._level}")
+                told: Told = "unknown" if self._level in WEAK else "written"
+                self._end(f"writes at {self._level}", told)
             case NotWritten(refused=Outrun(newest)) if self._attempts < MOST_ATTEMPTS:
                 client.clock_of_writes.see(newest)
                 workload.counts["writes outrun"] += 1
@@ -146,20 +154,26 @@ class RowAttempts:
                     workload.counts["writes drawn anew"] += 1
                     self.begin()
                 else:
-                    self._ended("writes too far ahead")
+                    self._end("writes too far ahead")
             case NotWritten(refused=Outranked()):
-                self._ended("writes of former owners refused")
+                self._end("writes of former owners refused")
             case NotWritten():
-                self._ended("writes refused")
+                self._end("writes refused")
             case Failed(why="too few replicas" | "overloaded"):
                 if self._attempts == 1 and not workload.is_doubled:
                     self._row.deny(self._cells)
-                self._ended("writes not begun")
+                    self._end("writes not begun", "not written")
+                else:
+                    self._end("writes not begun")
             case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < 0.6:
                 workload.counts["writes repeated"] += 1
                 self._send(attempt.version, "repeat")
             case _:
-                self._ended("writes unknown")
+                self._end("writes unknown")
+
+    def _end(self, what: str, told: Told = "unknown") -> None:
+        self._workload.recording.written(self._recorded, told)
+        self._ended(what)
 
     def _acknowledge(self, attempt: Attempt) -> None:
         if self._level in WEAK:
@@ -170,6 +184,11 @@ class RowAttempts:
         self._row.acknowledge(self._cells, self._before)
         if self._key in self._workload.added:
             self._workload.added[self._key].update(edit.name or b"" for edit in self._edits)
+
+
+def row_values(row: RowHistory, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes | None]:
+    """The value of each column that a mutation changes."""
+    return {name: value_in(cell) for name, cell in row.cells(Version(0, 0), edits).items()}
 
 
 class Ownership:

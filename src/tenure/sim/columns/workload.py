@@ -1,6 +1,7 @@
 """The workload of clients of the store: they write, delete and read columns, and add to a set."""
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,9 +15,11 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.pages import FoundCell, Slice
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
-from tenure.sim.columns.attempts import WEAK, Ownership, RowAttempts
+from tenure.sim.columns.attempts import MOST_ATTEMPTS, WEAK, Ownership, RowAttempts
 from tenure.sim.columns.client import ClientProcess
+from tenure.sim.columns.contention import HOT, Contention, Done, hot_edits
 from tenure.sim.columns.processes import StoreSite
+from tenure.sim.columns.recording import Recording
 from tenure.sim.columns.registers import RegisterName, RowHistory
 from tenure.sim.kernel.checkers import Violation
 
@@ -49,6 +52,7 @@ NAMES: list[RegisterName] = [
 ]
 OWNED_NAMES: list[RegisterName] = [("names", None, name) for name in COLUMNS]
 QUORUM: Level = "quorum"
+USUAL_CLIENTS = 3
 LEVELS: tuple[Level, ...] = (QUORUM,) * 8 + ("all", "one", "one", "each_quorum", "local_quorum")
 
 
@@ -70,12 +74,28 @@ class StoreWorkload:
         self._leases = 0
         self.apart_ns = patience_ns * self.random.choice((0.2, 0.6, 2.0))
         self._values = 0
+        longest_ns = 2 * patience_ns * (MOST_ATTEMPTS + 1)
+        self.recording = Recording(lambda: site.now, longest_ns)
 
     # --- when ---
 
     def start(self, client: ClientProcess) -> None:
         """A client begins."""
         self._later(client)
+
+    def rush(self, random: Random) -> None:
+        """Let all clients rush now and then, and do little in between."""
+        self.apart_ns *= len(self.site.clients()) / USUAL_CLIENTS
+        Contention(self.site, random, partial(self._rush, random)).begin()
+
+    def _rush(self, random: Random, client: ClientProcess, then: Done) -> None:
+        key, drawn = next(iter(self.rows)), random.random()
+        if drawn < 0.5:
+            self._write(client, key, hot_edits(random, self.value), then, QUORUM)
+        elif drawn < 0.8:
+            self._read_column(client, key, random.choice(HOT), then, QUORUM)
+        else:
+            self._read_page(client, key, random.choice(HOT)[:2], then, QUORUM)
 
     def _later(self, client: ClientProcess) -> None:
         if client.alive:
@@ -103,15 +123,24 @@ class StoreWorkload:
             added = (Edit(SET, None, self.value(), b""),)
             self._write(client, self.random.choice(list(self.sets)), added)
         elif drawn < 0.6:
-            self._read_column(client, key)
+            family, inner = self.random.choice(SECTIONS)
+            name = self.random.choice(COLUMNS)
+            self._read_column(client, key, (family, inner, name))
         else:
-            self._read_page(client, key)
+            self._read_page(client, key, self.random.choice(SECTIONS))
 
-    def _write(self, client: ClientProcess, key: bytes, edits: tuple[Edit, ...]) -> None:
+    def _write(
+        self,
+        client: ClientProcess,
+        key: bytes,
+        edits: tuple[Edit, ...],
+        then: Done | None = None,
+        level: Level | None = None,
+    ) -> None:
         def ended(what: str) -> None:
-            self.done(client, what)
+            self.done(client, what, then)
 
-        RowAttempts(self, client, (PLAIN, key), edits, ended).begin()
+        RowAttempts(self, client, (PLAIN, key), edits, ended, level=level).begin()
 
     def history(self, key: bytes) -> RowHistory:
         """The history of a row."""
@@ -125,10 +154,10 @@ class StoreWorkload:
         """A level for a write: mostly a quorum."""
         return self.random.choice(LEVELS)
 
-    def done(self, client: ClientProcess, what: str) -> None:
+    def done(self, client: ClientProcess, what: str, then: Done | None = None) -> None:
         """An operation has finished."""
         self.counts[what] += 1
-        self._later(client)
+        (then or self._later)(client)
 
     def value(self) -> bytes:
         """A value that is written only once."""
@@ -152,46 +181,73 @@ class StoreWorkload:
 
     # --- reading ---
 
-    def _read_column(self, client: ClientProcess, key: bytes) -> None:
-        family, inner = self.random.choice(SECTIONS)
-        name = self.random.choice(COLUMNS)
+    def _read_column(
+        self,
+        client: ClientProcess,
+        key: bytes,
+        column: RegisterName,
+        then: Done | None = None,
+        level: Level | None = None,
+    ) -> None:
+        family, inner, name = column
         asked = ReadColumn(
             request=client.request(),
             table=PLAIN,
-            level=self.level(),
+            level=level or self.level(),
             key=key,
             family=family,
             super=inner,
             name=name,
         )
-        self._ask(client, asked, [(family, inner, name)])
+        self._ask(client, asked, [column], then)
 
-    def _read_page(self, client: ClientProcess, key: bytes) -> None:
-        family, inner = self.random.choice(SECTIONS)
+    def _read_page(
+        self,
+        client: ClientProcess,
+        key: bytes,
+        section: tuple[str, bytes | None],
+        then: Done | None = None,
+        level: Level | None = None,
+    ) -> None:
+        family, inner = section
         part = Slice(self.random.choice((1, 2, 10, 10)), reverse=self.random.random() < 0.3)
         asked = ReadPage(
             request=client.request(),
             table=PLAIN,
-            level=self.level(),
+            level=level or self.level(),
             key=key,
             family=family,
             super=inner,
             part=part,
         )
-        self._ask(client, asked, [(family, inner, name) for name in COLUMNS])
+        self._ask(client, asked, [(family, inner, name) for name in COLUMNS], then)
 
     def _ask(
-        self, client: ClientProcess, asked: ReadColumn | ReadPage, names: list[RegisterName]
+        self,
+        client: ClientProcess,
+        asked: ReadColumn | ReadPage,
+        names: list[RegisterName],
+        then: Done | None,
     ) -> None:
         row = self.rows[asked.key]
         floors = row.floors()
+        number = self.recording.read()
 
         def answered(answer: Any) -> None:
             if not isinstance(answer, PageFound):
-                self.done(client, "reads failed")
+                self.recording.found(number, client.slot, "", None)
+                self.done(client, "reads failed", then)
                 return
             found = {cell.name: cell for cell in answer.page.cells}
-            for name in shown(asked, answer, names):
+            names_shown = shown(asked, answer, names)
+            values = {
+                name: found[name[2]].value if name[2] in found else None for name in names_shown
+            }
+            is_judged = asked.level not in WEAK
+            self.recording.found(
+                number, client.slot, asked.key.decode(), values if is_judged else None
+            )
+            for name in names_shown:
                 cell = found.get(name[2])
                 row.see(
                     name,
@@ -200,7 +256,7 @@ class StoreWorkload:
                     adopted=0,
                     is_quorum=asked.level not in WEAK,
                 )
-            self.done(client, f"reads at {asked.level}")
+            self.done(client, f"reads at {asked.level}", then)
 
         client.ask(self.node(), asked, answered, self.patience_ns * 2)
 

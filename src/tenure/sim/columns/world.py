@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from random import Random
 
 from tenure.base.instants import MICROSECOND_NS
 from tenure.columns.node_replica import NodeReplica
@@ -12,6 +13,7 @@ from tenure.protocol.topology.history import AnyClusterRecord, TopologySet
 from tenure.protocol.topology.records import Node, NodeId, Topology
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.codec import StoreCodec
+from tenure.sim.columns.contention import WRITERS
 from tenure.sim.columns.convictions import CONVICTED_AFTER_NS, Convictions
 from tenure.sim.columns.disks import Disk
 from tenure.sim.columns.gossiping import GossipingProcess, is_known_to_be_back
@@ -42,6 +44,8 @@ GOSSIPING = 0.2
 """The share of worlds in which nodes gossip and disks are put back, among those in which all faults
 may happen: gossip takes about as long as everything else.
 """
+HOT_WORLDS = 0.5
+"""The share of worlds in which clients rush, among those that say nothing about clients."""
 BETWEEN_LIVES = 3
 """Where nodes gossip, faults that strike at times of their own strike so much less often: a life
 takes part only after some rounds, and where the next fault always comes before that, nobody does.
@@ -83,6 +87,10 @@ class ColumnsWorld(World, RingSite):
         for number in range(trial.spares):
             self.empty_disk(f"n{self.places.nodes + number}")
         self._clients = trial.clients or self.random.choice((2, 3, 5))
+        hot = Random(f"{trial.seed} hot")
+        self._is_hot = not trial.clients and hot.random() < HOT_WORLDS
+        if self._is_hot:
+            self._clients = hot.choice(WRITERS)
         self.workload = StoreWorkload(
             self,
             trial.keys or self.random.choice((1, 2, 3)),
@@ -241,6 +249,17 @@ class ColumnsWorld(World, RingSite):
         if isinstance(process, NodeProcess):
             self._nodes[process.slot] = process
         super().put(process)
+
+    def start_all(self) -> None:
+        """Start everybody; in some worlds clients rush from then on."""
+        super().start_all()
+        if self._is_hot:
+            self.workload.rush(self.random)
+
+    def when_well(self, left_ns: int) -> None:
+        """Judge what was recorded."""
+        del left_ns
+        self.workload.recording.judge()
 
     def on_started(self, process: SimProcess) -> None:
         """Give a process its work."""

@@ -1,0 +1,61 @@
+"""What is recorded of simulated clients: an operation ends once, or is given up as unknown."""
+
+import pytest
+
+from tenure.sim.columns.recording import Recording
+from tenure.sim.columns.registers import RegisterName
+from tenure.sim.kernel.checkers import Violation
+
+COLUMN: RegisterName = ("supers", b"x", b"a")
+
+
+class Recorded:
+    def __init__(self) -> None:
+        self.now = 0
+        self.recording = Recording(lambda: self.now, longest_ns=100)
+
+    def write(self, value: bytes, began: int, ended: int) -> None:
+        self.now = began
+        number = self.recording.write("c1", "k", {COLUMN: value})
+        self.now = ended
+        self.recording.written(number, "written")
+
+    def read(self, value: bytes | None, began: int, ended: int) -> None:
+        self.now = began
+        number = self.recording.read()
+        self.now = ended
+        self.recording.found(number, "c2", "k", {COLUMN: value})
+
+
+def test_a_lost_write_is_a_violation_with_its_operations() -> None:
+    at = Recorded()
+    at.write(b"1", 1, 2)
+    at.write(b"2", 3, 4)
+    at.read(b"1", 5, 6)
+    at.now = 7
+    with pytest.raises(Violation, match="c2 read supers/x/a=1 k"):
+        at.recording.judge()
+
+
+def test_a_write_of_a_client_that_is_gone_may_take_effect_at_any_time() -> None:
+    at = Recorded()
+    at.recording.write("c1", "k", {COLUMN: b"1"})
+    at.write(b"2", 3, 4)
+    at.now = 200
+    at.recording.judge()
+    at.read(b"1", 300, 301)
+    at.now = 302
+    at.recording.judge()
+    at.read(b"2", 400, 401)
+    at.now = 402
+    with pytest.raises(Violation):
+        at.recording.judge()
+
+
+def test_a_read_that_failed_says_nothing() -> None:
+    at = Recorded()
+    number = at.recording.read()
+    at.recording.found(number, "c2", "k", None)
+    at.write(b"1", 3, 4)
+    at.now = 5
+    at.recording.judge()
