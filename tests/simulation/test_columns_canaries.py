@@ -115,6 +115,7 @@ SOON = {
     "tombstones-by-time": Soon(2),
     "vouched-by-nobody": Soon(0, ("D2", "D3", "D8"), BACK),
     "put-back-and-taken": Soon(2, ("D2", "D3", "D8", "L1"), BACK),
+    "believed-of-anybody": Soon(0, ("D8",)),
     "no-joint-step": Soon(13, ("D2", "D3"), "ring change,crash,cut,message"),
 }
 

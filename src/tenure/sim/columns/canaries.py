@@ -18,6 +18,7 @@ from tenure.protocol.replication.request import ReplicaRequest
 from tenure.protocol.replication.resolving import Resolution
 from tenure.protocol.replication.sealing import RangeUpkeep
 from tenure.protocol.replication.states import RowState
+from tenure.protocol.replication.told_topologies import ToldTopologies
 from tenure.protocol.topology.cluster import LedCluster
 from tenure.protocol.topology.records import Replicas
 from tenure.protocol.topology.sessions import NodeSession
@@ -65,6 +66,11 @@ CANARIES: tuple[RuleLeftOut, ...] = (
         "tombstones-by-time",
         "R23: tombstones go when all replicas have them, and not when they are old",
         ((NodeReplica, "_sweep", breaks.swept_by_time),),
+    ),
+    RuleLeftOut(
+        "believed-of-anybody",
+        "R32: one node's word ends no other node, and uses up no versions",
+        ((ToldTopologies, "doubt", breaks.no_doubt),),
     ),
     RuleLeftOut(
         "no-joint-step",

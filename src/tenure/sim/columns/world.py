@@ -18,6 +18,7 @@ from tenure.sim.columns.convictions import CONVICTED_AFTER_NS, Convictions
 from tenure.sim.columns.disks import Disk
 from tenure.sim.columns.gossiping import GossipingProcess, is_known_to_be_back
 from tenure.sim.columns.likeness import first_difference
+from tenure.sim.columns.lying import LyingPeers
 from tenure.sim.columns.managers import LeadingManager, LeadingProcess, OperatorAsked
 from tenure.sim.columns.operator import replacement
 from tenure.sim.columns.places import FarNetwork, Places
@@ -101,6 +102,7 @@ class ColumnsWorld(World, RingSite):
             self.faults.counts[CLOCKS_APART.name] += 1
         self.strikes = StoreStrikes(self, self.network, self.clocks)
         self._convictions = Convictions(self)
+        self._liars = LyingPeers(self, trial.seed)
         self._invariants = InvariantChecker()
         self._topologies = TopologyChecker(self.journal)
 
