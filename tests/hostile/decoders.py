@@ -59,7 +59,7 @@ from tenure.services.pubsub.service import PubSub
 from tenure.services.queues.queue import _said
 from tenure.services.queues.service import Queues
 from tenure.testing.contracts.records import A_STATE, A_TOPOLOGY, EVERY_RECORD
-from tenure.transport.datagram import DatagramSeal
+from tenure.transport.datagram import VERSION, DatagramSeal
 from tenure.transport.failures import error_of
 from tenure.wire import columns, entity, gossip, hand_off, lease, topology, volume
 from tenure.wire.journal_codec import checksum
@@ -144,9 +144,10 @@ def etcd_record(data: bytes) -> object:
 
 
 def datagram(data: bytes) -> object:
-    seal = DatagramSeal(SECRET, 1, 2, 3, lambda: 0)
+    seal = DatagramSeal(SECRET, "c", 2, 3, lambda: 0)
     seal.open(data)
-    return seal.open(data + seal._mac(data))
+    known = bytes([VERSION]) + data[1:]
+    return seal.open(known + seal._mac(known))
 
 
 def steering(data: bytes) -> object:
@@ -250,7 +251,7 @@ SAID = b'{"at": "http://a", "items": [], "acknowledge": 1, "data": {"a": [1, nul
 FEED = b'<rss version="2.0"><channel><item><title>a</title><guid>1</guid></item></channel></rss>'
 ETCD = b'{"header": {"revision": "7"}, "kvs": [{"key": "YQ==", "value": "Yg=="}], "count": "1"}'
 A_TOKEN = b'{"id": "a", "sha256": "b", "role": "owner", "created": "c", "pool": "p"}\n'
-A_DATAGRAM = DatagramSeal(SECRET, 1, 9, 3, lambda: 0).seal(b"hello")
+A_DATAGRAM = DatagramSeal(SECRET, "c", 9, 3, lambda: 0).seal(b"hello")
 A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
 PART = LeaseParts(b"k", 7, 9, "rooms")
 

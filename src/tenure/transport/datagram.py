@@ -9,6 +9,9 @@ None of these is answered, so a stranger learns nothing by sending, and costs no
 - `heard` is called in the loop of `listen`, with the bytes, their sender, and the sender's address.
 - After `close`, `heard` is not called.
 
+The key of the older seal has only eight bytes of the cluster's name. As long as a member has not
+been heard with the newer one, datagrams are sent with both, and its own count with the older one.
+
 `tenure.testing.contracts.datagrams` tests all this.
 """
 
@@ -16,14 +19,17 @@ import asyncio
 import hmac
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from tenure.errors import ConfigurationError, LocalProtocolError
 from tenure.protocol.gossip.limits import DATAGRAM_BYTES, ENVELOPE_BYTES, MESSAGE_BYTES
+from tenure.wire.cluster_key import cluster_key
 
-VERSION: Final = 1
+VERSION: Final = 2
+OLDER_VERSION: Final = 1
+"""The seal of releases before the key had the whole name of the cluster."""
 SEAL_BYTES: Final = 16
 _HEAD = struct.Struct("!BQQQQ")
 """Version, node, life, number, and the wall clock in microseconds."""
@@ -38,6 +44,7 @@ SENDERS: Final = 4_096
 RESOLVED_SECONDS: Final = 60.0
 """How long the address of a host's name is used before the name is asked about again."""
 SHORTEST_SECRET: Final = 16
+PURPOSE: Final = b"tenure-gossip"
 
 
 class Sealed(NamedTuple):
@@ -55,6 +62,8 @@ class _Numbers:
 
     def __init__(self, life: int) -> None:
         self.life = life
+        self.version = OLDER_VERSION
+        """The newest version of the seal that this life has used."""
         self._newest = 0
         self._seen = 0
         """One bit for each of the last `REMEMBERED` numbers, the newest in the lowest place."""
@@ -81,15 +90,16 @@ class DatagramSeal:
     """
 
     def __init__(
-        self, secret: bytes, cluster: int, node: int, life: int, wall: Callable[[], int]
+        self, secret: bytes, cluster: str, node: int, life: int, wall: Callable[[], int]
     ) -> None:
         if len(secret) < SHORTEST_SECRET:
             raise ConfigurationError(
                 f"the cluster's secret has {len(secret)} bytes, and at least {SHORTEST_SECRET} are "
                 "needed: make one with `openssl rand -hex 32`"
             )
-        # The cluster is part of the key, because two clusters may have been given the same secret.
-        self._key = blake2b(secret, key=cluster.to_bytes(8), person=b"tenure-gossip").digest()
+        older = blake2b(secret, key=cluster.encode()[:8].ljust(8), person=PURPOSE).digest()
+        self._keys = {VERSION: cluster_key(secret, cluster, PURPOSE), OLDER_VERSION: older}
+        self._members: frozenset[int] = frozenset()
         self._node = node
         self._life = life
         self._wall = wall
@@ -100,18 +110,33 @@ class DatagramSeal:
         self.was_other = False
         """Whether the latest datagram was dropped because its seal was wrong."""
 
-    def seal(self, data: bytes) -> bytes:
+    def follow(self, members: Iterable[int]) -> None:
+        """Hear these nodes, and no others, with the older seal as well."""
+        self._members = frozenset(members) - {self._node}
+
+    def for_all(self, data: bytes) -> list[bytes]:
+        """Seal a datagram so that every member understands it."""
+        versions = [VERSION]
+        if any(map(self._may_be_older, self._members)):
+            versions.append(OLDER_VERSION)
+        return [self.seal(data, version) for version in versions]
+
+    def _may_be_older(self, node: int) -> bool:
+        known = self._received.get(node)
+        return known is None or known.version == OLDER_VERSION
+
+    def seal(self, data: bytes, version: int = VERSION) -> bytes:
         """Seal a datagram. Raises LocalProtocolError if it would be too long."""
         if len(data) > MESSAGE_BYTES:
             raise LocalProtocolError(
                 f"a datagram of {len(data)} bytes; at most {MESSAGE_BYTES} are allowed"
             )
         self._sent += 1
-        body = _HEAD.pack(VERSION, self._node, self._life, self._sent, self._wall()) + data
+        body = _HEAD.pack(version, self._node, self._life, self._sent, self._wall()) + data
         return body + self._mac(body)
 
     def _mac(self, body: bytes) -> bytes:
-        return blake2b(body, key=self._key, digest_size=SEAL_BYTES).digest()
+        return blake2b(body, key=self._keys[body[0]], digest_size=SEAL_BYTES).digest()
 
     def open(self, datagram: bytes) -> Sealed | None:
         """The content of a datagram; None if the datagram is dropped."""
@@ -126,15 +151,18 @@ class DatagramSeal:
     def _open(self, datagram: bytes) -> Sealed:
         if not _HEAD.size + SEAL_BYTES <= len(datagram) <= DATAGRAM_BYTES:
             raise _DatagramDropped("length")
-        if datagram[0] != VERSION:
+        if datagram[0] not in self._keys:
             raise _DatagramDropped("version")
         body, seal = datagram[:-SEAL_BYTES], datagram[-SEAL_BYTES:]
         if not hmac.compare_digest(seal, self._mac(body)):
             raise _DatagramDropped("seal")
-        _, node, life, number, wall = _HEAD.unpack_from(body)
+        version, node, life, number, wall = _HEAD.unpack_from(body)
         if node == self._node:
             raise _DatagramDropped("own")
         known = self._received.get(node)
+        is_newer = known is not None and (known.life, known.version) >= (life, VERSION)
+        if version == OLDER_VERSION and (is_newer or node not in self._members):
+            raise _DatagramDropped("older seal")
         if known is None or life > known.life:
             if len(self._received) >= SENDERS and known is None:
                 raise _DatagramDropped("too many senders")
@@ -143,6 +171,7 @@ class DatagramSeal:
             raise _DatagramDropped("earlier life")
         if not known.is_new(number):
             raise _DatagramDropped("replay")
+        known.version = max(known.version, version)
         return Sealed(body[_HEAD.size :], wall - self._wall())
 
 
@@ -168,6 +197,10 @@ class Datagrams(Protocol):
     """Called with an address to which this node sends, if a datagram with a wrong seal came from
     there: most likely the node there was given another secret. Strangers' addresses are not told.
     """
+
+    def follow(self, members: Iterable[int]) -> None:
+        """See `DatagramSeal.follow`."""
+        ...
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
         """Listen at "HOST:PORT", and return the address. Port 0 means any free port. Raises
@@ -209,6 +242,10 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         """The addresses as this node was given them, by what they resolved to."""
         self._resolving: dict[str, asyncio.Task[None]] = {}
 
+    def follow(self, members: Iterable[int]) -> None:
+        """See `DatagramSeal.follow`."""
+        self._seal.follow(members)
+
     async def listen(self, where: str, heard: DatagramHeard) -> str:
         """See `Datagrams.listen`."""
         self._heard = heard
@@ -222,7 +259,7 @@ class UdpDatagrams(asyncio.DatagramProtocol):
 
     def send(self, address: str, data: bytes) -> None:
         """See `Datagrams.send`. A datagram to a host whose name is not resolved yet is lost."""
-        datagram = self._seal.seal(data)
+        datagrams = self._seal.for_all(data)
         if self._transport is None:
             return
         now = asyncio.get_running_loop().time()
@@ -234,7 +271,8 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         if known is None:
             self.dropped["unresolved"] += 1
         else:
-            self._transport.sendto(datagram, known)
+            for datagram in datagrams:
+                self._transport.sendto(datagram, known)
 
     async def _resolve(self, address: str) -> None:
         """Look an address up, among those to which this socket can send: a host may have others."""
@@ -308,6 +346,10 @@ class MemoryDatagrams:
         self._heard: DatagramHeard
         self._loop: asyncio.AbstractEventLoop
 
+    def follow(self, members: Iterable[int]) -> None:
+        """See `DatagramSeal.follow`."""
+        self._seal.follow(members)
+
     async def listen(self, where: str, heard: DatagramHeard) -> str:
         """See `Datagrams.listen`."""
         host, port = where.rpartition(":")[0], host_and_port(where)[1]
@@ -321,13 +363,14 @@ class MemoryDatagrams:
 
     def send(self, address: str, data: bytes) -> None:
         """See `Datagrams.send`."""
-        datagram = self._seal.seal(data)
+        datagrams = self._seal.for_all(data)
         self._known.add(address)
         receiver = self._network.hearing.get(address)
         if not self._address or receiver is None or self._network.loses(self._address, address):
             self.dropped["not sent"] += 1
         else:
-            self._loop.call_soon(receiver.arrive, self._address, datagram)
+            for datagram in datagrams:
+                self._loop.call_soon(receiver.arrive, self._address, datagram)
 
     def arrive(self, sender: str, datagram: bytes) -> None:
         """A datagram arrived."""

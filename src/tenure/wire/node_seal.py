@@ -15,6 +15,7 @@ from hashlib import blake2b
 import msgspec
 
 from tenure.protocol.replication.messages import SEAL_BYTES, NodeMessage
+from tenure.wire.cluster_key import cluster_key
 from tenure.wire.columns import ToStore, ToStoreClient, encode_store
 
 _UNSEALED = bytes(SEAL_BYTES)
@@ -24,9 +25,7 @@ class NodeSeal:
     """Seals what a node sends to others of its cluster, and knows what they have sealed."""
 
     def __init__(self, secret: bytes, cluster: str) -> None:
-        # The cluster is part of the key, because two clusters may have been given the same secret.
-        name = blake2b(cluster.encode()).digest()
-        self._key = blake2b(secret, key=name, person=b"tenure-nodes").digest()
+        self._key = cluster_key(secret, cluster, b"tenure-nodes")
 
     def encode(self, message: ToStore | ToStoreClient, version: int) -> bytes:
         """The bytes of a message, for a connection of `version`: sealed, if it is of a node."""

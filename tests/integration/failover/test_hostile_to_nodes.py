@@ -27,7 +27,7 @@ from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.columns.node_processes import NodeProcesses, processes
 from tests.integration.failover.test_store_faults import SETTINGS, VALUE
 from tests.sessions import client_session
-from tests.unit.columns.node.ringed import SECRET, form_ring, settings_of
+from tests.unit.columns.node.ringed import CLUSTER, SECRET, form_ring, settings_of
 from tests.unit.wire.test_columns import GOSSIP, TO_STORE
 from tests.versions.store_node import MAIL
 
@@ -36,7 +36,6 @@ SECONDS = float(os.environ.get("HOSTILE_SECONDS", "4"))
 PATIENT = {**SETTINGS, "patience_seconds": 30.0}
 """The strangers and the nodes share this host, which may be busy."""
 STRANGER = 4711
-CLUSTER = int.from_bytes(b"mail".ljust(8), "big")
 GROWN_BYTES = 300 << 20
 MESSAGES = [encode_store(each, NEWEST) for each in TO_STORE]
 GOSSIPED = [encode_gossip(each) for each, _ in GOSSIP]
@@ -80,7 +79,7 @@ class Strangers:
     async def _datagrams(self, port: int) -> None:
         random = self._random
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as thrower:
-            for secret, cluster in ((SECRET[::-1], CLUSTER), (SECRET, CLUSTER + 1)):
+            for secret, cluster in ((SECRET[::-1], CLUSTER), (SECRET, f"{CLUSTER} of others")):
                 seal = DatagramSeal(secret, cluster, random.getrandbits(63), 1, wall_us)
                 thrower.sendto(seal.seal(random.choice(GOSSIPED)), ("127.0.0.1", port))
             # One whose seal is right: what is in it is no gossip.

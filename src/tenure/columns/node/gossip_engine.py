@@ -130,6 +130,7 @@ class GossipEngine:
         self._names = {node.gossip: node.name for node in nodes}
         removed = tuple(node.id for node in topology.removed)
         ring = tuple(node.id for node in topology.nodes)
+        self._datagrams.follow(node.id for node in nodes)
         self._post(MembersKnown(peers, removed, ring))
         self.say(TOPOLOGY_KEY, topology.version.to_bytes(VERSION_BYTES))
         for node in [node for node in self._down if topology.is_removed(node)]:

@@ -236,8 +236,7 @@ class NodeService:
         host = settings.reached_at
         self.url = f"{scheme}://{host}:{port}"
         # The cluster's id is not known before a manager has told it, so the seal has its name.
-        cluster = int.from_bytes(settings.cluster.encode()[:8].ljust(8), "big")
-        seal = DatagramSeal(secret, cluster, identity.node, identity.generation, wall_us)
+        seal = DatagramSeal(secret, settings.cluster, identity.node, identity.generation, wall_us)
         self._datagrams = UdpDatagrams(seal)
         self.gossip = GossipEngine(
             self.directory,

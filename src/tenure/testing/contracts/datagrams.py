@@ -12,10 +12,10 @@ import pytest
 
 from tenure.errors import LocalProtocolError
 from tenure.protocol.gossip.limits import MESSAGE_BYTES
-from tenure.transport.datagram import Datagrams, DatagramSeal, Sealed
+from tenure.transport.datagram import OLDER_VERSION, Datagrams, DatagramSeal, Sealed
 
 SECRET = b"a secret of sixteen bytes or more"
-CLUSTER = 77
+CLUSTER = "mail of the house"
 WALL_US = 1_700_000_000_000_000
 PATIENCE_SECONDS = 10.0
 HERE = "127.0.0.1:0"
@@ -28,7 +28,7 @@ def seal_of(
     node: int,
     *,
     secret: bytes = SECRET,
-    cluster: int = CLUSTER,
+    cluster: str = CLUSTER,
     life: int = 1,
     wall_us: int = WALL_US,
 ) -> DatagramSeal:
@@ -98,7 +98,7 @@ class DatagramContract:
         self, make: Make, throw: Throw
     ) -> None:
         one, _ = await self.two(make)
-        for strange in (seal_of(2, secret=bytes(16)), seal_of(2, cluster=78)):
+        for strange in (seal_of(2, secret=bytes(16)), seal_of(2, cluster="mail of the cat")):
             await throw(one.address, strange.seal(b"believe me"))
         await one.dropped("seal", 2)
 
@@ -127,7 +127,7 @@ class DatagramContract:
         for noise in (b"", b"\1", bytes(40), bytes(1_400)):
             await throw(one.address, noise)
         await one.dropped("length", 4)
-        await throw(one.address, b"\2" + good[1:])
+        await throw(one.address, b"\x09" + good[1:])
         await one.dropped("version")
         for place in range(1, len(good), 7):
             await throw(one.address, good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
@@ -163,6 +163,37 @@ class DatagramContract:
         assert (await one.next())[1].data == b"later"
         await throw(one.address, earlier.seal(b"earlier again"))
         await one.dropped("earlier life")
+
+    async def test_the_older_seal_is_heard_of_a_member_that_has_no_other(
+        self, make: Make, throw: Throw
+    ) -> None:
+        one, _ = await self.two(make)
+        seal = seal_of(3)
+        await throw(one.address, seal.seal(b"of no member", OLDER_VERSION))
+        await one.dropped("older seal", 1)
+        one.datagrams.follow((1, 3))
+        await throw(one.address, seal.seal(b"of a member", OLDER_VERSION))
+        assert (await one.next())[1].data == b"of a member"
+        await throw(one.address, seal.seal(b"upgraded"))
+        assert (await one.next())[1].data == b"upgraded"
+        await throw(one.address, seal.seal(b"older", OLDER_VERSION))
+        await one.dropped("older seal", 2)
+        again = seal_of(3, life=2)
+        await throw(one.address, again.seal(b"an older release again", OLDER_VERSION))
+        assert (await one.next())[1].data == b"an older release again"
+
+    async def test_with_both_seals_is_sent_while_a_member_may_know_the_older_only(
+        self, make: Make
+    ) -> None:
+        one, other = await self.two(make)
+        one.datagrams.follow((1, 2))
+        await self.heard(other, one, b"nobody knows the older seal of me")
+        await other.dropped("older seal")
+        await self.heard(one, other, b"I know the newer")
+        dropped = other.datagrams.dropped["older seal"]
+        for _ in range(20):
+            await self.heard(other, one, b"then you get it alone")
+        assert other.datagrams.dropped["older seal"] == dropped
 
     async def test_what_a_node_sent_itself_is_dropped(self, make: Make, throw: Throw) -> None:
         one, _ = await self.two(make)

@@ -19,7 +19,7 @@ from tenure.protocol.topology.records import Removed
 from tenure.transport.datagram import DatagramSeal, host_and_port
 from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS
-from tests.unit.columns.node.ringed import SECRET, form_ring, running, settings_of
+from tests.unit.columns.node.ringed import CLUSTER, SECRET, form_ring, running, settings_of
 
 pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", profile=Family(columns=str))
@@ -73,16 +73,15 @@ async def test_datagrams_of_strangers_and_noise_are_dropped_and_counted(tmp_path
     topology = form_ring(nodes, MAIL)
     # One that does not run: of others an earlier life is dropped for that.
     other = next(each.id for each in topology.nodes if each.name == str(nodes[2].port))
-    name = int.from_bytes(b"mail".ljust(8), "big")
 
-    def sealed(secret: bytes, cluster: int) -> bytes:
+    def sealed(secret: bytes, cluster: str) -> bytes:
         return DatagramSeal(secret, cluster, other, 1, wall_us).seal(b"no gossip")
 
     thrown = {
         "noise": b"\xff" * 300,
-        "another secret": sealed(SECRET[::-1], name),
-        "another cluster": sealed(SECRET, name + 1),
-        "malformed": sealed(SECRET, name),
+        "another secret": sealed(SECRET[::-1], CLUSTER),
+        "another cluster": sealed(SECRET, f"{CLUSTER} of others"),
+        "malformed": sealed(SECRET, CLUSTER),
     }
     async with running(nodes[:2]) as [service, _]:
         address = host_and_port(service.gossip_address)
