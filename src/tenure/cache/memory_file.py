@@ -17,6 +17,7 @@ import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError
 from tenure.protocol.volume.server_events import VolumeMemory
+from tenure.runtime import private_files
 
 MAGIC = b"tenure volume "
 VERSION = 1
@@ -88,10 +89,7 @@ class MemoryFile:
         data = MAGIC + b"%d\n" % VERSION + zlib.crc32(body).to_bytes(4, "big") + body
         beside = self.path.with_name(self.path.name + ".new")
         try:
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            private_files.overwrite(beside, data)
             beside.replace(self.path)
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:

@@ -26,6 +26,7 @@ from tenure.cli.waiting import WaitingLine
 from tenure.columns.opening import open_store
 from tenure.errors import ConfigurationError, NoManager, TenureError
 from tenure.protocol.topology.answers import RingRead
+from tenure.runtime.private_files import make_directory, overwrite
 
 Flag = Annotated[bool, Parameter(negative="")]
 START_SECONDS = 30.0
@@ -94,15 +95,14 @@ class HomeCluster:
         TenureError.
         """
         try:
-            self.data.mkdir(parents=True, exist_ok=True)
+            make_directory(self.data)
         except OSError as error:
             raise ConfigurationError(
                 f"the directory {self.data} cannot be made: {error.strerror}. Name another one"
             ) from error
         secret = self.data / "secret"
         if not secret.exists():
-            secret.touch(0o600)
-            secret.write_text(secrets.token_hex(32), "ascii")
+            overwrite(secret, secrets.token_hex(32).encode())
         await self.launch("manager")
         body = {
             "name": self.cluster,

@@ -4,6 +4,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from tenure.errors import ConfigurationError
 from tenure.fencing.database import BlockingDriver
 from tenure.fencing.postgres_fence import PsycopgDriver
 from tenure.fencing.sqlite_fence import Sqlite3Driver
+from tenure.runtime import private_files
 
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.01
@@ -81,6 +83,8 @@ class SqliteDatabase(Database):
         self._path = path
 
     def _connect(self) -> Any:  # noqa: ANN401
+        with suppress(OSError, ValueError):  # SQLite says why
+            private_files.make_file(Path(self._path))  # its log gets the same mode
         connection = sqlite3.connect(self._path, timeout=CONNECT_SECONDS, isolation_level=None)
         _keep_in_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from tenure.base.hosts import is_loopback
 from tenure.base.names import shown
 from tenure.errors import ConfigurationError
+from tenure.runtime.private_files import warn_of_readers
 from tenure.transport.tls import ClientTls, ServerTls
 
 TOKEN, TOKEN_FILE = "TENURE_TOKEN", "TENURE_TOKEN_FILE"
@@ -66,6 +67,9 @@ class Credentials:
             _checked_token(self.token, "token")
         if self.token_file is not None:
             self._read_token()
+            warn_of_readers(Path(self.token_file), "a token")
+        if self.key is not None:
+            warn_of_readers(Path(self.key), "a private key")
         object.__setattr__(self, "_client", ClientTls(self.ca, self.cert, self.key))
         server = None
         if self.cert is not None and self.key is not None:

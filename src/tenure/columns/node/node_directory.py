@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -24,6 +25,7 @@ from tenure.errors import MALFORMED, ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.topology.records import NodeId, Token, Topology
 from tenure.protocol.topology.ring import random_token
+from tenure.runtime import private_files
 from tenure.transport.datagram import SHORTEST_SECRET
 from tenure.wire.topology import packed_topology, read_topology
 
@@ -83,7 +85,7 @@ class NodeDirectory:
                     f"{IDENTITY} in it. Name another directory"
                 ) from None
             with Translated(path):
-                path.mkdir(parents=True, exist_ok=True)
+                private_files.make_directory(path)
             identity = NodeIdentity(
                 cluster=cluster, node=random.getrandbits(ID_BITS) + 1, token=random_token(random)
             )
@@ -95,6 +97,9 @@ class NodeDirectory:
                 f"{path} is the directory of a node of the cluster {shown(identity.cluster)}, not "
                 f"of {shown(cluster)}: name that cluster, or another directory"
             )
+        for name in (IDENTITY, TOPOLOGY, KNOWN):  # earlier releases let everybody read them
+            with suppress(OSError):
+                (path / name).chmod(private_files.MODE)
         return cls(path, identity)
 
     def begin_life(self) -> None:
@@ -136,10 +141,7 @@ class NodeDirectory:
     def _write(self, name: str, data: bytes) -> None:
         beside = self.path / f"{name}.new"
         with Translated(self.path):
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            private_files.overwrite(beside, data)
             beside.replace(self.path / name)
             place = os.open(self.path, os.O_RDONLY)
             try:
@@ -154,6 +156,7 @@ def read_secret(path: Path) -> bytes:
         secret = path.read_bytes().strip()
     except OSError as error:
         raise ConfigurationError(f"the secret in {path} cannot be read: {error}") from error
+    private_files.warn_of_readers(path, "the cluster's secret")
     if len(secret) < SHORTEST_SECRET:
         raise ConfigurationError(
             f"the secret in {path} has {len(secret)} bytes, and at least {SHORTEST_SECRET} are "

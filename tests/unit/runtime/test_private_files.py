@@ -1,0 +1,105 @@
+"""What the product writes only its own user reads, whatever the umask; a secret that others may
+read is logged.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tenure.cache.memory_file import MemoryFile
+from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
+from tenure.fencing.databases import SqliteDatabase
+from tenure.protocol.volume.server_events import VolumeMemory
+from tenure.runtime import private_files
+from tenure.transport.credentials import Credentials
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct, autouse=True)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode_of(path: Path) -> str:
+    return oct(stat.S_IMODE(path.stat().st_mode))
+
+
+def reached_by_others(place: Path) -> list[str]:
+    """The files that another user could read, given the modes of the directories above them."""
+    found = []
+    for directory, inner, files in os.walk(place):
+        inner[:] = [each for each in inner if (Path(directory) / each).stat().st_mode & 0o077]
+        found += [each for each in files if (Path(directory) / each).stat().st_mode & 0o077]
+    return found
+
+
+def test_the_directory_of_a_node_is_its_users_alone(tmp_path: Path) -> None:
+    place = tmp_path / "n1"
+    directory = NodeDirectory.open(place, "mail", Random(1))
+    directory.begin_life()
+    directory.keep_known(())
+    assert mode_of(place) == "0o700"
+    assert {mode_of(each) for each in place.iterdir()} == {"0o600"}
+
+
+def test_the_files_of_an_older_release_are_closed_to_others(tmp_path: Path) -> None:
+    NodeDirectory.open(tmp_path / "n1", "mail", Random(1))
+    file = tmp_path / "n1" / "node.json"
+    file.chmod(0o644)
+    NodeDirectory.open(tmp_path / "n1", "mail", Random(1))
+    assert mode_of(file) == "0o600"
+
+
+def test_in_a_directory_that_others_may_enter_they_read_nothing(tmp_path: Path, umask: int) -> None:
+    if umask & 0o700:
+        pytest.skip("RocksDB itself cannot write there")
+    place = tmp_path / "n1"
+    place.mkdir()
+    place.chmod(0o755)
+    NodeDirectory.open(place, "mail", Random(1)).keep_known(())
+    RocksEngine.open(place / ROWS).close()
+    assert reached_by_others(place) == []
+
+
+def test_a_store_in_sqlite_is_its_users_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rooms.sqlite"
+    connection = SqliteDatabase(str(path))._connect()
+    connection.execute("CREATE TABLE room (name TEXT)")
+    modes = {each.name: mode_of(each) for each in tmp_path.iterdir()}
+    connection.close()
+    assert modes.keys() >= {"rooms.sqlite", "rooms.sqlite-wal"}
+    assert set(modes.values()) == {"0o600"}
+
+
+def test_the_memory_of_a_volume_is_its_users_alone(tmp_path: Path) -> None:
+    MemoryFile(tmp_path / "memory").write(VolumeMemory(number=1, longest_ns=1))
+    assert mode_of(tmp_path / "memory") == "0o600"
+
+
+def test_what_there_is_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "shared.sqlite"
+    file.touch()
+    file.chmod(0o660)
+    private_files.make_file(file)
+    assert mode_of(file) == "0o660"
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [(0o600, False), (0o640, False), (0o644, True)])
+def test_a_secret_that_every_user_may_read_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, is_told: bool
+) -> None:
+    secret, token = tmp_path / "secret", tmp_path / "token"
+    private_files.overwrite(secret, b"5" * 64)
+    private_files.overwrite(token, b"tenure_" + b"a" * 52)
+    secret.chmod(mode)
+    token.chmod(mode)
+    read_secret(secret)
+    Credentials(token_file=token)
+    told = [f"chmod 600 {each}" for each in (secret, token) if is_told]
+    assert [each.rpartition(": ")[2] for each in caplog.messages] == told
