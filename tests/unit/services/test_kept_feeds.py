@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tenure.services.feeds.kept_feeds import POLLS, SWEEP_SECONDS, KeptFeeds
+from tenure.services.feeds.parsing import FeedItem, items_in
 from tenure.services.feeds.rules import FeedRules
 from tenure.services.outward import Outward, OutwardAnswer
 from tenure.testing.clock import come_to_rest
@@ -43,6 +44,10 @@ class SlowOrigins:
         return OutwardAnswer(200, {}, RSS)
 
 
+async def read_at_once(body: bytes) -> list[FeedItem]:
+    return items_in(body)
+
+
 class Polled:
     """The feeds of a process, with a clock that is turned."""
 
@@ -50,7 +55,7 @@ class Polled:
         self.now = 1000.0
         self.origins = SlowOrigins()
         self.owned = owned
-        self.kept = KeptFeeds(FeedRules(), TTL, lambda: self.now)
+        self.kept = KeptFeeds(FeedRules(), TTL, lambda: self.now, read_at_once)
 
     @property
     def outward(self) -> Outward:

@@ -16,11 +16,13 @@ from aiohttp import web
 from tenure.services import limits, serving
 from tenure.services.catalogue import PLACES, service_type
 from tenure.services.feeds import kept_feeds
+from tenure.services.feeds.parser_processes import ParserProcesses
 from tenure.services.feeds.service import Feeds
 from tenure.services.limits import NONE_REFUSED, OF_ALL, OVERLOADED, TOO_LARGE, TOO_MANY
 from tenure.services.limits import ServiceLimit as Limit
 from tenure.services.pubsub import topic_state
 from tenure.services.queues.entries import SourcePlace
+from tests.unit.services.feed_bodies import ENDLESS
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage
 
 Refused: TypeAlias = Callable[[ServiceStage, int], Awaitable[Replied | None]]
@@ -221,6 +223,15 @@ def pushing(body: Callable[[int], bytes]) -> Refused:
     return asking("POST", "/feeds/f/bodies", body)
 
 
+async def long_reading(stage: ServiceStage, most: int) -> Replied:
+    feeds = cast("Feeds", stage.service)
+    feeds.parsers = ParserProcesses(1)  # of which it takes longer, too
+    try:
+        return await stage.ask("POST", "/feeds/f/bodies", ENDLESS)
+    finally:
+        await feeds.parsers.close()
+
+
 A_PUT = {"queue": "q", "message": 1, "place": {"source": "s", "epoch": "1.1.a", "number": 1}}
 BEYOND: dict[str, dict[str, Refused]] = {
     "every service": {
@@ -283,6 +294,7 @@ BEYOND: dict[str, dict[str, Refused]] = {
         "person_characters": pushing(
             lambda n: RSS % (b"<item><author>%s</author></item>" % (b"x" * (n + 1)))
         ),
+        "reading_seconds": long_reading,
         "outstanding": much_outstanding,
         "feeds": many_feeds,
     },

@@ -4,13 +4,14 @@ nobody uses go, and the owner of a feed polls its sources.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
+from typing import TypeAlias
 
 from tenure import KeyedState
 from tenure.errors import ServiceRefusal
 from tenure.services.feeds.feed_state import SOURCES, FeedSource, FeedState
-from tenure.services.feeds.parsing import FeedItem, items_in
+from tenure.services.feeds.parsing import FeedItem
 from tenure.services.feeds.rules import FeedRules
 from tenure.services.limits import BODY_BYTES, OVERLOADED, ServiceLimit
 from tenure.services.outward import Outward
@@ -28,16 +29,21 @@ SWEPT = 5000
 """How many feeds are looked at in one step."""
 GONE_SECONDS = 86_400.0
 logger = logging.getLogger("tenure.services")
+FeedReader: TypeAlias = Callable[[bytes], Awaitable[list[FeedItem]]]
+"""Finds the items in a body. Raises ServiceRefusal if the body is not a feed, or is malicious."""
 
 
 class KeptFeeds:
     """All feeds of a process, by name."""
 
-    def __init__(self, rules: FeedRules, ttl: float, wall: Callable[[], float]) -> None:
+    def __init__(
+        self, rules: FeedRules, ttl: float, wall: Callable[[], float], read: FeedReader
+    ) -> None:
         self.states: KeyedState[FeedState] = KeyedState(value_type=FeedState)
         self._rules = rules
         self._ttl = ttl
         self._wall = wall
+        self._read = read
         self._polling: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._sweep: Iterator[str] = iter(())
 
@@ -126,7 +132,7 @@ class KeptFeeds:
 
     async def _poll(self, outward: Outward, key: str, url: str, source: FeedSource) -> None:
         try:
-            items = await polled(outward, url, source, self._wall())
+            items = await polled(outward, url, source, self._wall(), self._read)
             state = self.states.get(key)
             if state is None or url not in state.sources:
                 return  # the source was removed meanwhile
@@ -141,7 +147,9 @@ class KeptFeeds:
             del self._polling[key, url]
 
 
-async def polled(outward: Outward, url: str, source: FeedSource, now: float) -> list[FeedItem]:
+async def polled(
+    outward: Outward, url: str, source: FeedSource, now: float, read: FeedReader
+) -> list[FeedItem]:
     """Return what is new at a source, and note in it how the poll went."""
     headers = {"Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9"}
     if source.etag:
@@ -156,7 +164,7 @@ async def polled(outward: Outward, url: str, source: FeedSource, now: float) -> 
         if found.status != OK:
             source.failed(now, f"it answers {found.status}")
             return []
-        items = await asyncio.to_thread(items_in, found.body)
+        items = await read(found.body)
     except ServiceRefusal as error:
         source.failed(now, str(error))
         return []

@@ -5,8 +5,9 @@ thousandfold, or that read files, and elements nested so deep that a program tha
 out of stack. So expat looks at the body first, and such bodies are refused before feedparser sees
 them. All entities are refused: no feed needs any but those that are built into XML.
 
-feedparser also searches the text with patterns that take hours for a long text, during which the
-whole process stands still. So the texts that they search are bounded here: everything before the
+feedparser also searches the text with patterns that take hours for a long text, during which its
+whole process stands still. So a process of its own reads feeds (`parser_processes`), and the texts
+that are known to take long are bounded here: everything before the
 first element, in which the patterns even find entities that expat does not, such as in a comment;
 the first line; and names of people. Styles of elements in a text are left out for the same reason.
 """
@@ -20,7 +21,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure.errors import ServiceRefusal
 from tenure.services.limits import TOO_LARGE, ServiceLimit
 
 DEPTH = ServiceLimit("xml_depth", 64, TOO_LARGE, "no real feed is nested that deep")
@@ -65,7 +66,7 @@ def items_in(body: bytes) -> list[FeedItem]:
     """The items of a feed. Raises ServiceRefusal if the body is not a feed, or is malicious."""
     root = check_xml(body)
     lines = b"\n".join((body[:root], body[root:]))
-    reader = _feedparser()
+    reader = load_feedparser()
     try:
         found: Any = reader.parse(io.BytesIO(lines), resolve_relative_uris=False)
     except Exception as error:  # the cause of any failure is in the body
@@ -76,14 +77,11 @@ def items_in(body: bytes) -> list[FeedItem]:
     return [_item(each, found.feed) for each in found.entries]
 
 
-def _feedparser() -> Any:  # noqa: ANN401  # a module without types
-    try:
-        import feedparser  # noqa: PLC0415  # whoever serves no feeds need not have it
-        from feedparser.sanitizer import _HTMLSanitizer  # noqa: PLC0415
-    except ImportError:
-        raise ConfigurationError(
-            "feeds are read by feedparser, which is not installed: pip install 'tenure[feeds]'"
-        ) from None
+def load_feedparser() -> Any:  # noqa: ANN401  # a module without types
+    """The module, which whoever serves no feeds need not have."""
+    import feedparser  # noqa: PLC0415
+    from feedparser.sanitizer import _HTMLSanitizer  # noqa: PLC0415
+
     _HTMLSanitizer.acceptable_attributes.discard("style")
     return feedparser
 

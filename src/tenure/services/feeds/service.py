@@ -22,7 +22,8 @@ from tenure.services.feeds.atom import MEDIA_TYPE, rendered
 from tenure.services.feeds.feed_owners import OUTSTANDING, FeedOwners
 from tenure.services.feeds.feed_state import ITEMS, SOURCES, URL_BYTES, FeedSource
 from tenure.services.feeds.kept_feeds import FEEDS, GONE_SECONDS, KeptFeeds
-from tenure.services.feeds.parsing import LIMITS, items_in
+from tenure.services.feeds.parser_processes import READING, ParserProcesses
+from tenure.services.feeds.parsing import LIMITS
 from tenure.services.feeds.rules import rules_named
 from tenure.services.limits import ServiceLimit
 from tenure.services.operations import BoundHandler, ServiceAnswer, ServiceRequest, operation
@@ -72,7 +73,7 @@ class Feeds(Service[Any]):
     takes: ClassVar[frozenset[str]] = frozenset({"rules", "inward"})
     limits: ClassVar[tuple[ServiceLimit, ...]] = (
         *(ITEMS, SOURCES, URL_BYTES),
-        *(*LIMITS, OUTSTANDING, FEEDS),
+        *(*LIMITS, READING, OUTSTANDING, FEEDS),
     )
 
     def __init__(
@@ -87,7 +88,8 @@ class Feeds(Service[Any]):
         self._credentials = credentials or Credentials.from_environment()
         self._watchdog = watchdog
         self.rules = rules_named(settings.rules)
-        self.kept = KeptFeeds(self.rules, settings.ttl, wall)
+        self.parsers = ParserProcesses()
+        self.kept = KeptFeeds(self.rules, settings.ttl, wall, self.parsers.items_in)
         self.outward: Outward
         self.owners: FeedOwners
 
@@ -98,6 +100,7 @@ class Feeds(Service[Any]):
         async with AsyncExitStack() as stack:
             self.outward = Outward(inward=settings.inward)
             stack.push_async_callback(self.outward.close)
+            stack.push_async_callback(self.parsers.close)
             session = await stack.enter_async_context(aiohttp.ClientSession())
             address = await stack.enter_async_context(self.private(make_port))
             lookup = Lookup(settings.managers, pool=settings.pool, credentials=credentials)
@@ -161,7 +164,7 @@ class Feeds(Service[Any]):
     async def push(self, asked: ServiceRequest) -> ServiceAnswer:
         """The body is the document itself."""
         body = await asked.request.read()
-        items = self.rules.transformed(await asyncio.to_thread(items_in, body))
+        items = self.rules.transformed(await self.parsers.items_in(body))
         return ServiceAnswer(200, ItemsTaken(self.kept.take(asked.key, items)))
 
     @operation(
