@@ -1,11 +1,11 @@
-"""Sign-ins over HTTP: a page shows its token once, and has a cookie from then on."""
+"""Sign-ins over HTTP: a page shows its token once, and has a cookie and a key from then on."""
 
 import msgspec
 from aiohttp import web
 
 from tenure.manager.access.gate import SIGN_IN_PATH, Gate
 from tenure.manager.access.roles import ANYBODY, Permit
-from tenure.manager.access.sign_ins import COOKIE
+from tenure.manager.access.sign_ins import cookie_name
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, decoded_body
 
 WAY_OUT = "paste what `tenure token new` printed, for the role viewer or admin"
@@ -17,13 +17,17 @@ class ShownToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str
 
 
-class SignInAnswer(msgspec.Struct, frozen=True):
+class SignInAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The role in which a page is signed in."""
 
     who: str
     role: str
     pool: str
     may_change: bool
+    key: str = ""
+    """Told once, to whoever signs in: the cookie counts only with it, in the header
+    `Tenure-Sign-In`.
+    """
 
 
 class SignInApi:
@@ -43,7 +47,7 @@ class SignInApi:
         return as_json(_answer(self._gate.let_in(request)))
 
     async def begin(self, request: web.Request) -> web.Response:
-        """Take a token, and give a cookie for it."""
+        """Take a token, and give a cookie and a key for it."""
         check_is_json(request)
         way_out = 'the body is {"token": ...}'
         shown = decoded_body(await request.read(), ShownToken, way_out)
@@ -54,10 +58,11 @@ class SignInApi:
         if permit is None:
             self._gate.turned_away(request, "the token in it does not count")
             raise HttpRefusal(401, "this is not a token that counts here", WAY_OUT)
-        response = as_json(_answer(permit))
+        begun = self._gate.sign_ins.begin(permit)
+        response = as_json(msgspec.structs.replace(_answer(permit), key=begun.key))
         response.set_cookie(
-            COOKIE,
-            self._gate.sign_ins.begin(permit),
+            cookie_name(is_secure=request.secure),
+            begun.cookie,
             httponly=True,
             samesite="Strict",
             secure=request.secure,
@@ -67,9 +72,10 @@ class SignInApi:
 
     async def end(self, request: web.Request) -> web.Response:
         """Forget the cookie."""
-        self._gate.sign_ins.end(request.cookies.get(COOKIE, ""))
+        name = cookie_name(is_secure=request.secure)
+        self._gate.sign_ins.end(request.cookies.get(name, ""))
         response = as_json({})
-        response.del_cookie(COOKIE, path="/")
+        response.del_cookie(name, path="/", secure=request.secure)
         return response
 
 

@@ -244,6 +244,10 @@ async def test_without_a_token_there_is_only_a_place_to_show_one(
         await expect(page.get_by_role("button", name="Freeze", exact=True)).to_be_hidden()
         cookies = await page.context.cookies()
         assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
+        second = await page.context.new_page()
+        await second.goto(f"{manager.service.url}/dashboard/")
+        await expect(second.locator("#manager")).to_contain_text("leading")
+        await second.close()
         tokens.remove(viewer.entry.id)
         await expect(page.locator("#sign-in")).to_be_visible()
         assert manager.counted("request not allowed") > 0

@@ -1,5 +1,7 @@
 // Asking the manager. A problem is thrown with what is wrong and the way out.
 
+import { signed } from "./signed.js";
+
 export class Problem extends Error {
   constructor(status, body) {
     super(body.way_out ? `${body.error} (${body.way_out})` : body.error);
@@ -9,10 +11,12 @@ export class Problem extends Error {
 }
 
 export async function ask(path, body, method) {
-  const headers = { "Content-Type": "application/json" };
   const asked = body === undefined
-    ? { method: method ?? "GET" }
-    : { method: method ?? "POST", body: JSON.stringify(body), headers };
+    ? { method: method ?? "GET", headers: signed() }
+    : {
+        method: method ?? "POST", body: JSON.stringify(body),
+        headers: signed({ "Content-Type": "application/json" }),
+      };
   const response = await fetch(path, { ...asked, cache: "no-store" });
   const answer = await response.json().catch(() => ({ error: `HTTP ${response.status}` }));
   if (!response.ok) throw new Problem(response.status, answer);

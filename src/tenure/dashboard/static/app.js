@@ -6,10 +6,12 @@ import { Events } from "./events.js";
 import { sayStandby, showManagers } from "./managers.js";
 import { OwnersTable } from "./owners.js";
 import { Ranges } from "./ranges.js";
+import { keep } from "./signed.js";
 import { Space } from "./space.js";
 import { steer } from "./steering.js";
 import { Store } from "./store.js";
 import { tell } from "./story.js";
+import { Stream } from "./stream.js";
 
 const LOADS_MS = 3000; // loads change all the time, and nobody pushes them
 const AGAIN_MS = 2000;
@@ -53,7 +55,7 @@ async function begin() {
 byId("sign-in").addEventListener("submit", async (event) => {
   event.preventDefault();
   try {
-    await ask("/v1/sign-in", { token: byId("token").value });
+    keep((await ask("/v1/sign-in", { token: byId("token").value })).key ?? "");
     byId("token").value = byId("sign-in-problem").textContent = "";
     await begin();
   } catch (problem) {
@@ -62,6 +64,7 @@ byId("sign-in").addEventListener("submit", async (event) => {
 });
 byId("leave").addEventListener("click", async () => {
   await ask("/v1/sign-in", undefined, "DELETE");
+  keep("");
   location.reload();
 });
 
@@ -74,12 +77,13 @@ function leave() {
 }
 
 function follow() {
-  const stream = page.stream = new EventSource("/v1/live");
-  stream.addEventListener("noted", (message) => events.add(JSON.parse(message.data)));
-  stream.addEventListener("pulse", (message) => onPulse(JSON.parse(message.data)));
-  stream.addEventListener("error", () => {
-    sayManager("the manager does not answer; trying again ...", "bad");
-    if (stream.readyState === EventSource.CLOSED) setTimeout(leave, AGAIN_MS); // it was refused
+  page.stream = new Stream("/v1/live", {
+    noted: (event) => events.add(event),
+    pulse: onPulse,
+    lost: (isRefused) => {
+      sayManager("the manager does not answer; trying again ...", "bad");
+      if (isRefused) setTimeout(leave, AGAIN_MS);
+    },
   });
   clearInterval(page.timer);
   page.timer = setInterval(() => {

@@ -1,5 +1,7 @@
 // The ranges of one pool as they are drawn. A worker reads them; the page has a few numbers of each.
 
+import { key } from "./signed.js";
+
 const NOTHING = { edges: new Float64Array(1), owners: new Float64Array(0), holes: 0, names: new Map() };
 
 export class Ranges {
@@ -42,7 +44,7 @@ export class Ranges {
     const number = this.number += 1;
     return new Promise((resolve, reject) => {
       this.waiting.set(number, { resolve, reject });
-      this.worker.postMessage({ number, asked });
+      this.worker.postMessage({ number, asked, key: key() });
     });
   }
 

@@ -1,6 +1,7 @@
 // Reads a lease table beside the page, which would stand still while 64,000 ranges are read. It is told
 // "read", or the index of a range in what it told last.
 
+import { keep } from "./signed.js";
 import { Table } from "./table.js";
 
 const table = new Table(self.name); // the pool
@@ -10,7 +11,8 @@ async function answer(asked) {
   return (await table.refresh()) ? { shape: table.shape() } : {};
 }
 
-self.addEventListener("message", async ({ data: { number, asked } }) => {
+self.addEventListener("message", async ({ data: { number, asked, key } }) => {
+  keep(key);
   try {
     const answered = await answer(asked), { edges, owners } = answered.shape ?? {};
     self.postMessage({ number, answered }, answered.shape ? [edges.buffer, owners.buffer] : []);

@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 
 from tenure.base.noted import Noted
 from tenure.manager.access.roles import ANYBODY, Permit
-from tenure.manager.access.sign_ins import COOKIE, SignIns
+from tenure.manager.access.sign_ins import KEY_HEADER, SignIn, SignIns, cookie_name
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.http_errors import HttpRefusal, cut
 from tenure.manager.noted import ServiceKind
@@ -81,12 +81,13 @@ class Gate:
         return self.tokens.shown(said) if said else self._signed_in(request, self.tokens)
 
     def _signed_in(self, request: web.Request, tokens: TokenFile) -> Permit | None:
-        """The permit of the request's cookie. Browsers name the origin of whatever asks for a
+        """The permit of the request's sign-in. Browsers name the origin of whatever asks for a
         change, and nobody else's page gets here; a request that names none was made by no page of
         ours.
         """
         tokens.load_if_changed()
-        permit = self.sign_ins.permit(request.cookies.get(COOKIE, ""))
+        cookie = request.cookies.get(cookie_name(is_secure=request.secure), "")
+        permit = self.sign_ins.permit(SignIn(cookie, request.headers.get(KEY_HEADER, "")))
         if permit is None or not tokens.has(permit):
             return None
         is_from_page = request.method in READS or hdrs.ORIGIN in request.headers

@@ -1,20 +1,34 @@
-"""Sign-ins of pages: a cookie instead of a token, valid at the manager that issued it.
+"""Sign-ins of pages: a cookie and a key instead of a token, valid at the manager that issued them.
 
 A page shows its token once. Scripts cannot read the cookie, other sites' pages cannot have it sent
-(SameSite), and it ends with the manager.
+(SameSite), and it ends with the manager. But a browser sends it to every port of this host, whoever
+listens there. So it counts only together with the key, which the page keeps in the storage of its
+origin, of which the port is a part, and sends in a header.
 """
 
 import secrets
 from collections.abc import Callable
+from hmac import compare_digest
+from typing import NamedTuple
 
 from tenure.base.instants import Instant, seconds
 from tenure.manager.access.roles import Permit
 
 COOKIE = "tenure_sign_in"
+TLS_COOKIE = f"__Host-{COOKIE}"
+"""Its name over TLS: so named, browsers take it over TLS only, and for this very host."""
+KEY_HEADER = "Tenure-Sign-In"
 SIGN_IN_NS = seconds(12 * 3600)
 """A working day, and some of the evening."""
 MOST_SIGN_INS = 1000
 """Beyond them the oldest ends: whoever signs in has a token."""
+
+
+class SignIn(NamedTuple):
+    """What a page shows for one sign-in."""
+
+    cookie: str
+    key: str
 
 
 class SignIns:
@@ -22,24 +36,31 @@ class SignIns:
 
     def __init__(self, clock: Callable[[], Instant]) -> None:
         self._clock = clock
-        self._permits: dict[str, tuple[Instant, Permit]] = {}
+        self._permits: dict[str, tuple[Instant, str, Permit]] = {}
+        """Until when, the key, and the rights, by cookie."""
 
-    def begin(self, permit: Permit) -> str:
-        """Begin one; the value of its cookie."""
+    def begin(self, permit: Permit) -> SignIn:
+        """Begin one."""
         if len(self._permits) >= MOST_SIGN_INS:
             del self._permits[next(iter(self._permits))]
-        which = secrets.token_urlsafe(32)
-        self._permits[which] = (Instant(self._clock() + SIGN_IN_NS), permit)
-        return which
+        begun = SignIn(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+        self._permits[begun.cookie] = (Instant(self._clock() + SIGN_IN_NS), begun.key, permit)
+        return begun
 
-    def permit(self, which: str) -> Permit | None:
-        """The rights of the bearer of this cookie; None if the sign-in has ended."""
-        until, permit = self._permits.get(which, (Instant(0), None))
+    def permit(self, shown: SignIn) -> Permit | None:
+        """The rights of whoever shows both; None if the sign-in has ended, or they are of two."""
+        until, key, permit = self._permits.get(shown.cookie, (Instant(0), "", None))
         if permit is not None and self._clock() >= until:
-            self.end(which)
+            self.end(shown.cookie)
             return None
-        return permit
+        is_ours = compare_digest(key.encode(), shown.key.encode("utf-8", "replace"))
+        return permit if is_ours else None
 
-    def end(self, which: str) -> None:
+    def end(self, cookie: str) -> None:
         """End one; nothing happens if it has ended already."""
-        self._permits.pop(which, None)
+        self._permits.pop(cookie, None)
+
+
+def cookie_name(*, is_secure: bool) -> str:
+    """The name of the cookie, over TLS and otherwise."""
+    return TLS_COOKIE if is_secure else COOKIE

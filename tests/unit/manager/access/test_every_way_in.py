@@ -14,7 +14,7 @@ from aiohttp import web
 
 from tenure.dashboard.pages import add_pages
 from tenure.manager.access.roles import AccessRole
-from tenure.manager.access.sign_ins import COOKIE
+from tenure.manager.access.sign_ins import COOKIE, KEY_HEADER
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.wire.versions import SUBPROTOCOLS
 from tests.unit.manager.serving import Serving, serving
@@ -198,6 +198,7 @@ async def test_a_cookie_changes_something_only_for_our_own_page(tmp_path: Path) 
         body = {"token": token}
         async with found.manager.session.post(f"{url}/v1/sign-in", json=body) as answer:
             cookie = {"Cookie": f"{COOKIE}={answer.cookies[COOKIE].value}"}
+            cookie[KEY_HEADER] = (await answer.json())["key"]
         found.manager.session.cookie_jar.clear()
         pool = {"name": "halls", "kind": "hashed"}
         assert (await found.manager.get("/v1/pools", **cookie))[0] == 200

@@ -17,7 +17,7 @@ from tenure.dashboard.pages import add_pages
 from tenure.errors import ConfigurationError
 from tenure.manager.access.gate import STRANGERS_BYTES
 from tenure.manager.access.roles import AccessRole
-from tenure.manager.access.sign_ins import COOKIE
+from tenure.manager.access.sign_ins import COOKIE, KEY_HEADER
 from tenure.manager.access.tokens import NewToken, TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process, Sync
 from tenure.wire.lease import encode
@@ -352,10 +352,10 @@ async def test_no_token_is_written_down_nor_logged(
             url = manager.service.url
             body = {"token": admin.text}
             async with manager.session.post(f"{url}/v1/sign-in", json=body) as answer:
-                cookie = answer.cookies[COOKIE].value
+                cookie, key = answer.cookies[COOKIE].value, (await answer.json())["key"]
             assert (await manager.post("/v1/sign-in", {"token": wrong}))[0] == 401
             assert (await manager.get("/v1/status", Authorization=f"Bearer {wrong}"))[0] == 401
-            page = {"Cookie": f"{COOKIE}={cookie}", "Origin": url}
+            page = {"Cookie": f"{COOKIE}={cookie}", KEY_HEADER: key, "Origin": url}
             pool = {"name": "a", "kind": "hashed"}
             assert (await manager.post("/v1/pools", pool, **page))[0] == 201
             async with manager.session.delete(f"{url}/v1/sign-in", headers=page) as answer:
@@ -363,7 +363,7 @@ async def test_no_token_is_written_down_nor_logged(
     assert [each["path"] for each in lines(log)] == ["/v1/pools", "/v1/pools"]
     written = caplog.text + log.read_text()
     assert admin.entry.id in written, "who it was is"
-    for secret in (admin.text.split("_", 2)[2], admin.entry.sha256, cookie):
+    for secret in (admin.text.split("_", 2)[2], admin.entry.sha256, cookie, key):
         assert secret not in written
 
 

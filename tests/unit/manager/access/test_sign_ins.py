@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from tenure.base.instants import Instant
 from tenure.manager.access.roles import AccessRole, Permit
-from tenure.manager.access.sign_ins import COOKIE, MOST_SIGN_INS, SIGN_IN_NS, SignIns
+from tenure.manager.access.sign_ins import (
+    COOKIE,
+    KEY_HEADER,
+    MOST_SIGN_INS,
+    SIGN_IN_NS,
+    TLS_COOKIE,
+    SignIn,
+    SignIns,
+)
 from tenure.manager.access.tokens import NewToken, TokenFile, new_token
 from tenure.transport.credentials import Credentials
 from tests.certificates import Authority
@@ -48,9 +56,19 @@ def test_of_too_many_sign_ins_the_oldest_ends() -> None:
 def test_a_sign_in_that_is_ended_counts_no_more_and_the_others_go_on() -> None:
     sign_ins = SignIns(TurnedClock())
     ended, other = sign_ins.begin(ANN), sign_ins.begin(ANN)
-    sign_ins.end(ended)
+    sign_ins.end(ended.cookie)
     sign_ins.end("never begun")
     assert (sign_ins.permit(ended), sign_ins.permit(other)) == (None, ANN)
+
+
+@pytest.mark.parametrize("key", ["", "x", "\udcff"])
+def test_a_cookie_without_its_own_key_is_worth_nothing(key: str) -> None:
+    sign_ins = SignIns(TurnedClock())
+    ours, other = sign_ins.begin(ANN), sign_ins.begin(ANN)
+    for wrong in (key, other.key, ours.cookie):
+        assert sign_ins.permit(SignIn(ours.cookie, wrong)) is None
+    assert sign_ins.permit(SignIn("", "")) is None
+    assert sign_ins.permit(ours) == ANN
 
 
 # --- at a manager ---
@@ -61,9 +79,9 @@ async def signed_in(manager: Serving, token: NewToken, url: str = "") -> dict[st
     asked = f"{url or manager.service.url}/v1/sign-in"
     async with manager.session.post(asked, json={"token": token.text}) as answer:
         assert answer.status == 200
-        value = answer.cookies[COOKIE].value
+        value, key = answer.cookies[COOKIE].value, (await answer.json())["key"]
     manager.session.cookie_jar.clear()
-    return {"Cookie": f"{COOKIE}={value}"}
+    return {"Cookie": f"{COOKIE}={value}", KEY_HEADER: key}
 
 
 async def status_of(manager: Serving, cookie: dict[str, str]) -> int:
@@ -120,7 +138,36 @@ async def test_no_script_and_no_other_site_has_the_cookie_nor_anybody_on_the_way
         url = f"{manager.service.url}/v1/sign-in"
         body = {"token": viewer.text}
         async with manager.session.post(url, json=body, ssl=trust or True) as answer:
-            cookie = answer.cookies[COOKIE]
+            cookie = answer.cookies[TLS_COOKIE if with_tls else COOKIE]
             assert (answer.status, viewer.text in cast("str", cookie.value)) == (200, False)
+            shown = {"Cookie": f"{cookie.key}={cookie.value}"}
+            shown |= {KEY_HEADER: (await answer.json())["key"]}
+        manager.session.cookie_jar.clear()
+        async with manager.session.get(url, headers=shown, ssl=trust or True) as answer:
+            assert answer.status == 200
+            assert "key" not in await answer.json(), "it is told once"
+    assert cookie["domain"] == "", "it is for this very host"
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Strict", "/")
     assert bool(cookie["secure"]) == with_tls
+
+
+@pytest.mark.asyncio
+async def test_who_listens_at_another_port_of_the_host_gets_in_nowhere_with_the_cookie(
+    tmp_path: Path,
+) -> None:
+    """A browser sends it there, since it makes no difference between ports; and that one may send
+    what it likes, so an origin proves nothing.
+    """
+    admin = new_token(AccessRole.ADMIN)
+    TokenFile(tmp_path / "tokens").add(admin.entry)
+    async with serving(tokens=tmp_path / "tokens") as manager:
+        both = await signed_in(manager, admin)
+        url = manager.service.url
+        stolen = {"Cookie": both["Cookie"], "Origin": url}
+        pool = {"name": "a", "kind": "hashed"}
+        for path in ("/v1/status", "/v1/sign-in", "/v1/live", "/v1/pools"):
+            assert (await manager.get(path, **stolen))[0] == 401, path
+        assert (await manager.post("/v1/pools", pool, **stolen))[0] == 401
+        async with manager.session.delete(f"{url}/v1/sign-in", headers=stolen) as answer:
+            assert answer.status == 401
+        assert (await manager.post("/v1/pools", pool, **both, Origin=url))[0] == 201
