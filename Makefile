@@ -15,7 +15,7 @@ READY := .venv/ready
 BUSY_WORKERS = $(or $(filter-out auto,$(WORKERS)),$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 FAILOVER := tests/integration/failover
 SIMULATION := tests/simulation
-CODE := src tests benchmarks tools $(if $(wildcard examples/*.py examples/*/*.py),examples)
+CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt exhaustive same-answers bench bench-quick docs pictures audit dist-check release clean
@@ -61,14 +61,14 @@ format: $(READY)  ## format the code, and mend what can be mended
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format .
 
-canaries: $(READY)  ## hunt every broken machine, from three first seeds (minutes)
-	@$(BIN)/python -m tests.simulation.hunt
+canaries: $(READY)  ## hunt every mutant, from three first seeds (minutes)
+	@$(BIN)/python -m lab hunt
 
 fuzz: $(READY)  ## fuzz every decoder, guided by what is reached (SECONDS=60, SEED=1 to repeat)
 	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS) $(SEED)
 
-hunt: $(READY)  ## hunt every broken machine once, from one first seed (as CI does)
-	@$(BIN)/python -m tests.simulation.hunt --short
+hunt: $(READY)  ## hunt every mutant once, from one first seed (as CI does)
+	@$(BIN)/python -m lab hunt --short
 
 exhaustive: $(READY)  ## search every story of small worlds, in scopes that take minutes
 	@$(BIN)/python -m tests.simulation.exhaustive

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import run_without
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.sim.lease.canaries import SKEW_AT_THE_BOUND, Canary, canary
+from tenure.sim.lease.trial import SKEW_AT_THE_BOUND
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import BrokenPromise, Stage
 
@@ -19,15 +21,13 @@ NOT_AS_TOLD = ""
 """Stands for a story that breaks no promise, but is not what it claims to be."""
 
 
-def ends_badly(
-    story: Callable[[], object], without: str | Canary, promise: str = NOT_AS_TOLD
-) -> None:
+def ends_badly(story: Callable[[], object], without: str, promise: str = NOT_AS_TOLD) -> None:
     """Check that with a rule left out, the story breaks that very promise, or is not what it claims
     to be.
     """
-    broken = canary(without) if isinstance(without, str) else without
-    with broken.in_place(), pytest.raises(AssertionError) as caught:
-        story()
+    tier = "blunt" if without in mutants("blunt") else "lease"
+    with pytest.raises(AssertionError) as caught:
+        run_without(mutant(tier, without), story)
     said = str(caught.value) if caught.type is BrokenPromise else NOT_AS_TOLD
     assert said.startswith(promise) and bool(said) is bool(promise), (  # noqa: PT018 - one claim
         f"breaks {said or caught.value!r}, not {promise or 'what it claims'!r}"

@@ -7,7 +7,7 @@ import pytest
 from tenure.sim.columns.run import run_columns
 from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
-from tests.simulation.test_columns_canaries import BACK
+from tests.simulation.test_mutants_of_the_store import BACK
 
 drawn_anew = pytest.mark.xfail(
     strict=True,

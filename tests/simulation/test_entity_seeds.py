@@ -5,7 +5,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from tenure.sim.entity.canaries import CANARIES, entity_canary
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import run_without
 from tenure.sim.entity.faults import FAULTS
 from tenure.sim.entity.run import run_entities, run_many_entities
 from tenure.sim.entity.trial import EntityTrial
@@ -36,6 +37,21 @@ def test_users_see_what_users_of_entities_see_and_every_fault_of_a_store_strikes
     assert Counter(each for each in FAULTS.aliases["store"] if struck[each.name])
 
 
+MIXES = {
+    "unfenced-store": ("pause past the term", "store slow", "store late"),
+    "late-store": ("store late",),
+}
+"""The faults of mutants that all faults together hardly ever show."""
+
+
+def trial(name: str, seed: int) -> EntityTrial:
+    """A seed of the mix by which the mutant is found soon."""
+    plan = EntityTrial(seed=seed, hours=0.5)
+    if name not in MIXES:
+        return plan
+    return msgspec.structs.replace(plan, faults=MIXES[name], stored=True, calls_apart=0.02)
+
+
 SOON = (
     "no-turns",
     "no-answers",
@@ -49,18 +65,13 @@ SOON = (
 
 @pytest.mark.parametrize("name", SOON)
 def test_a_rule_of_entities_left_out_is_noticed(name: str) -> None:
-    """These are the rules that any seed reveals; `tests.simulation.hunt --tier entity` has all."""
-    violation = run_entities(EntityTrial(seed=0, hours=0.5), entity_canary(name)).violation
-    assert violation is not None
+    """These are the rules that any seed reveals; `python -m lab hunt --tier entity` has all."""
+    outcome = run_without(mutant("entity", name), run_entities, trial(name, 0))
+    assert outcome.violation is not None
 
 
-def test_every_canary_of_entities_is_broken_only_while_it_runs() -> None:
-    assert all(each.leaves_out for each in CANARIES)
-    for each in CANARIES:
-        [(owner, name, broken), *_] = each.patches
-        with each.in_place():
-            assert owner.__dict__[name] is broken
-        assert owner.__dict__[name] is not broken
+def test_every_mix_is_that_of_a_mutant() -> None:
+    assert MIXES.keys() < mutants("entity").keys()
 
 
 def test_the_same_seed_of_entities_is_the_same_run() -> None:

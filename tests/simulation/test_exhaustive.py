@@ -1,14 +1,14 @@
-"""Every story up to a bound is told, and none breaks a promise; those of canaries do, shortly."""
+"""Every story up to a bound is told, and none breaks a promise; those of mutants do, shortly."""
 
 from collections.abc import Callable
 
 import pytest
 
+from lab.mutants.catalogue import mutant
+from lab.mutants.running import run_without
 from tenure.sim.kernel.exhaustive import Found
-from tenure.sim.lease.canaries import Canary, canary
 from tenure.sim.lease.exhaustive import ONE_NAME, TWO_NAMES, in_short, search
 from tenure.sim.lease.small import Limits
-from tests.simulation.blunt import A_NAME_IS_TAKEN, NO_WAIT
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_where_nothing_goes_wrong_the_key_moves_to_the_new_owner() -> None:
         ("no-hold-margin", Limits(lose=1, crash=1), TWO_NAMES, "freed too early"),
         ("requests-in-any-order", Limits(late=1), TWO_NAMES, "freed too early"),
         ("answer-to-an-older-request", Limits(late=1, lose=1), TWO_NAMES, "freed too early"),
-        (A_NAME_IS_TAKEN, Limits(), ONE_NAME, "freed too early"),
+        ("blunt/a-name-is-taken", Limits(), ONE_NAME, "freed too early"),
         ("answer-before-expiry", Limits(freeze=1), TWO_NAMES, "S3: a number came again"),
         ("answer-before-commit", Limits(ticks=3, journal=1), TWO_NAMES, "S4: told before"),
-        (NO_WAIT, Limits(revoke=1), TWO_NAMES, "freed too early"),
-        (NO_WAIT, Limits(manager_crash=1), TWO_NAMES, "freed too early"),
+        ("blunt/no-wait", Limits(revoke=1), TWO_NAMES, "freed too early"),
+        ("blunt/no-wait", Limits(manager_crash=1), TWO_NAMES, "freed too early"),
         ("answer-before-commit", Limits(manager_crash=1), TWO_NAMES, "S4: told before"),
         ("append-not-guarded", Limits(revoke=1, freeze=1), TWO_NAMES, "freed too early"),
         (
@@ -67,10 +67,10 @@ def test_where_nothing_goes_wrong_the_key_moves_to_the_new_owner() -> None:
     ],
 )
 def test_a_broken_machine_has_a_short_story(
-    broken: str | Canary, limits: Limits, names: tuple[str, str], promise: str
+    broken: str, limits: Limits, names: tuple[str, str], promise: str
 ) -> None:
-    without = canary(broken) if isinstance(broken, str) else broken
-    found = search(limits, without, names=names)
+    tier, _, name = broken.rpartition("/")
+    found = run_without(mutant(tier or "lease", name), search, limits, names=names)
     assert found.violation is not None
     assert found.violation.startswith(promise)
     assert found.states < 50_000
@@ -83,7 +83,7 @@ def steps_of(found: Found) -> list[str]:
 
 @pytest.fixture
 def takeover() -> Callable[[], Found]:
-    return lambda: search(Limits(revoke=1), NO_WAIT)
+    return lambda: run_without(mutant("blunt", "no-wait"), search, Limits(revoke=1))
 
 
 def test_the_story_is_the_shortest_and_ends_with_what_is_wrong(

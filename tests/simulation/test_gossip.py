@@ -6,11 +6,10 @@ issue that asked for them; a run of a hundred seeds gave 11.4 s on five nodes, a
 
 import pytest
 
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import run_without
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
-from tenure.errors import ConfigurationError
-from tenure.sim.gossip.canaries import CANARIES, gossip_canary
 from tenure.sim.gossip.world import GossipTrial, GossipWorld, quiet
-from tenure.sim.kernel.canaries import RuleLeftOut
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.run import Outcome, outcome_of
 from tests.unit.protocol.gossip import test_gossiper
@@ -18,9 +17,8 @@ from tests.unit.protocol.gossip import test_gossiper
 FAST_NS = 300 * MILLISECOND_NS
 
 
-def run(seed: int, broken: RuleLeftOut, hours: float) -> Outcome:
-    with broken.in_place():
-        return outcome_of(seed, GossipWorld(GossipTrial(seed=seed, hours=hours)), lambda _: None)
+def run(seed: int) -> Outcome:
+    return outcome_of(seed, GossipWorld(GossipTrial(seed=seed, hours=0.1)), lambda _: None)
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -76,49 +74,42 @@ def test_a_process_that_was_stopped_convicts_nobody_when_it_goes_on() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_all_come_to_know_all_once_everything_is_mended(seed: int) -> None:
-    outcome = run(seed, gossip_canary("none"), 0.1)
+    outcome = run(seed)
     assert outcome.violation is None, (outcome.violation, *outcome.story)
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    none = gossip_canary("none")
-    assert run(0, none, 0.1) == run(0, none, 0.1)
+    assert run(0) == run(0)
 
 
 def test_a_refusal_that_is_kept_to_itself_is_caught_by_its_schedule() -> None:
     """A life asks all to vouch for it, so seeds hardly ever have one that has not heard itself."""
     story = test_gossiper.test_a_node_that_is_refused_stays_so_however_much_it_promises
     story()
-    with gossip_canary("refusal-kept-to-itself").in_place(), pytest.raises(AssertionError):
-        story()
+    with pytest.raises(AssertionError):
+        run_without(mutant("gossip", "refusal-kept-to-itself"), story)
 
 
-@pytest.mark.parametrize(
-    ("name", "seed", "promise"),
-    [
-        ("gaps-taken", 0, "G2"),
-        ("lives-are-one", 0, "G2"),
-        ("vouched-by-nobody", 1, "G6"),
-    ],
-)
-def test_a_canary_of_gossip_is_caught_and_its_twin_is_not(
-    name: str, seed: int, promise: str
-) -> None:
-    caught = run(seed, gossip_canary(name), 0.1).violation
+SOON = {"gaps-taken": (0, "G2"), "lives-are-one": (0, "G2"), "vouched-by-nobody": (1, "G6")}
+
+
+@pytest.mark.parametrize("name", SOON)
+def test_a_mutant_of_gossip_is_caught_and_its_twin_is_not(name: str) -> None:
+    seed, promise = SOON[name]
+    caught = run_without(mutant("gossip", name), run, seed).violation
     assert caught is not None
     assert caught.startswith(promise)
-    assert run(seed, gossip_canary("none"), 0.1).violation is None
+    assert run(seed).violation is None
 
 
-def test_the_canary_of_an_own_pause_is_caught() -> None:
-    with gossip_canary("own-pause-blamed-on-others").in_place():
-        assert stopped_for_a_minute() >= 4
+def test_the_mutant_of_an_own_pause_is_caught() -> None:
+    blaming = mutant("gossip", "own-pause-blamed-on-others")
+    assert run_without(blaming, stopped_for_a_minute) >= 4
 
 
-def test_every_canary_of_gossip_says_what_it_leaves_out() -> None:
-    assert all(each.leaves_out for each in CANARIES)
-    with pytest.raises(ConfigurationError, match="gaps-taken"):
-        gossip_canary("yellow")
+def test_every_mutant_of_gossip_is_hunted() -> None:
+    by_seeds = {each.name for each in mutants("gossip").values() if each.by == "seeds"}
+    assert SOON.keys() == by_seeds
 
 
 def test_a_conviction_that_never_comes_is_a_violation() -> None:

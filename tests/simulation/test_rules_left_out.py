@@ -1,12 +1,14 @@
 """Rules that chance would leave unbroken for too long: each is caught by a schedule of its own."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import run_without
 from tenure.protocol.lease.client_events import ManagerLost
 from tenure.protocol.log.journal import Beaten
-from tenure.sim.lease.canaries import BY_SCHEDULE, canary
 from tests.simulation.test_schedules import a_failover_onto_a_shorter_preset
 from tests.simulation.test_schedules_of_histories import (
     a_first_start_beside_another_history,
@@ -57,15 +59,20 @@ STORIES: dict[str, Callable[[], object]] = {
     "receipt-not-shown": an_owner_has_seen_a_later_leader,
     "listed-numbers-not-compared": what_is_listed_under_another_number,
     "equal-number-granted": a_number_that_was_seen_is_granted_again,
-    "new-journal-waits-a-term": lambda: a_memory_journal_starts_anew(first_start=False),
+    "new-journal-waits-a-term": partial(a_memory_journal_starts_anew, first_start=False),
     "leads-whatever-journal": a_journal_is_replaced_under_its_leader,
     "other-histories-not-heard": a_first_start_beside_another_history,
     "change-log-forgets-that-it-forgot": what_is_forgotten_is_told_in_part,
 }
 
 
-@pytest.mark.parametrize("name", [each.name for each in BY_SCHEDULE])
+@pytest.mark.parametrize("name", STORIES)
 def test_a_rule_left_out_is_caught_by_its_schedule(name: str) -> None:
     STORIES[name]()
-    with canary(name).in_place(), pytest.raises(AssertionError):
-        STORIES[name]()
+    with pytest.raises(AssertionError):
+        run_without(mutant("lease", name), STORIES[name])
+
+
+def test_every_rule_that_chance_leaves_unbroken_has_a_schedule() -> None:
+    by_schedule = {each.name for each in mutants("lease").values() if each.by == "schedule"}
+    assert STORIES.keys() == by_schedule

@@ -1,11 +1,15 @@
 """Some seeds of services: every promise is kept; and a rule left out is noticed."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import first_broken, run_without
 from tenure.errors import ConfigurationError
 from tenure.sim.entity import faults as entity_faults
 from tenure.sim.lease.faults import HAND_OFF_FAULTS
-from tenure.sim.services.canaries import CANARIES, services_canary
 from tenure.sim.services.faults import FAULTS
 from tenure.sim.services.run import run_services
 from tenure.sim.services.trial import ServicesTrial
@@ -18,6 +22,37 @@ def test_every_promise_of_services_is_kept(seed: int) -> None:
     seen = outcome.workload
     for what in ("published to all", "entries", "subscribed", "written", "sections written"):
         assert seen[what], what
+
+
+CRASHES = {"faults": ("crash of an owner",), "fault_rate": 4.0}
+MIXES: dict[str, dict[str, Any]] = {
+    "published-before-the-queues": {
+        "faults": ("crash of an owner", "queue refuses", "queue late"),
+        "fault_rate": 4.0,
+    },
+    "refused-counts-as-taken": {"faults": ("queue refuses",), "fault_rate": 1.0},
+    "lost-pool-not-told": CRASHES,
+    "place-forgotten-in-a-move": {
+        "faults": ("queue answer lost", "queue late", "leaving"),
+        "fault_rate": 4.0,
+    },
+    "late-put-taken": {"faults": ("queue late", "crash of an owner"), "fault_rate": 4.0},
+    "versions-begin-anew": CRASHES | {"stored": False},
+}
+"""The trials of mutants that all faults together hardly ever show."""
+
+
+def trial(name: str, seed: int) -> ServicesTrial:
+    """A seed of the mix by which the mutant is found soon."""
+    return msgspec.structs.replace(whole_trial(name, seed), hours=0.1)
+
+
+def whole_trial(name: str, seed: int) -> ServicesTrial:
+    """The same, for an hour."""
+    plan = ServicesTrial(seed=seed, apart=0.05)
+    if name not in MIXES:
+        return plan
+    return msgspec.structs.replace(plan, has_all_faults=True, **({"stored": None} | MIXES[name]))
 
 
 SOON = (
@@ -38,24 +73,15 @@ SEEDS = 30
 
 @pytest.mark.parametrize("name", SOON)
 def test_a_rule_of_services_left_out_is_noticed(name: str) -> None:
-    """These are the rules that the first seeds reveal; `tests.simulation.hunt --tier services` has
+    """These are the rules that the first seeds reveal; `python -m lab hunt --tier services` has
     all.
     """
-    canary = services_canary(name)
-    trials = (
-        canary.trial(ServicesTrial(seed=seed, hours=0.1, apart=0.05))
-        for seed in range(7000, 7000 + SEEDS)
-    )
-    assert any(run_services(each, canary).violation is not None for each in trials)
+    trials = [trial(name, seed) for seed in range(7000, 7000 + SEEDS)]
+    assert run_without(mutant("services", name), first_broken, run_services, trials) is not None
 
 
-def test_every_canary_of_services_is_broken_only_while_it_runs() -> None:
-    assert all(each.leaves_out for each in CANARIES)
-    for each in CANARIES:
-        [(owner, name, broken), *_] = each.patches
-        with each.in_place():
-            assert owner.__dict__[name] is broken
-        assert owner.__dict__[name] is not broken
+def test_every_mix_is_that_of_a_mutant() -> None:
+    assert MIXES.keys() < mutants("services").keys()
 
 
 def test_the_same_seed_of_services_is_the_same_run() -> None:

@@ -1,10 +1,12 @@
 """Rules of caches that chance leaves unbroken, or for long: a schedule catches each at once."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from tenure.sim.volume.canaries import BY_SCHEDULE, cache_canary
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import run_without
 from tests.unit.protocol.volume import test_schedules as schedules
 from tests.unit.protocol.volume import test_schedules_of_servers as of_servers
 from tests.unit.protocol.volume import test_schedules_of_starts as of_starts
@@ -26,7 +28,7 @@ STORIES: dict[str, Callable[[], object]] = {
     "answer-before-the-end-of-the-term": (
         of_servers.test_a_stopped_owner_looks_at_its_clock_before_it_answers
     ),
-    "returned-undrained": lambda: of_servers.test_returned_undrained(served=True),
+    "returned-undrained": partial(of_servers.test_returned_undrained, served=True),
     "leased-while-draining": of_servers.test_no_lease_is_given_while_draining,
     "written-while-draining": (
         of_servers.test_a_write_while_draining_waits_for_the_holders_of_the_drain
@@ -43,9 +45,10 @@ STORIES: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize("name", STORIES)
 def test_a_rule_of_caches_left_out_is_caught_by_its_schedule(name: str) -> None:
     STORIES[name]()
-    with cache_canary(name).in_place(), pytest.raises(AssertionError):
-        STORIES[name]()
+    with pytest.raises(AssertionError):
+        run_without(mutant("cache", name), STORIES[name])
 
 
 def test_what_chance_does_not_break_has_a_schedule() -> None:
-    assert {each.name for each in BY_SCHEDULE} <= STORIES.keys()
+    by_schedule = {each.name for each in mutants("cache").values() if each.by == "schedule"}
+    assert by_schedule <= STORIES.keys()

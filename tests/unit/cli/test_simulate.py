@@ -1,9 +1,14 @@
 """`tenure simulate`: what it prints, what it refuses, and its exit codes."""
 
 import json
+import shlex
+from contextlib import redirect_stdout
+from io import StringIO
 
 import pytest
 
+from lab.mutants.catalogue import mutant
+from lab.mutants.running import run_without
 from tenure.cli.app import run
 from tenure.cli.simulate.verdict import LeaseVerdict
 from tenure.sim.lease.trial import Trial
@@ -30,18 +35,30 @@ def test_kinds_that_never_struck_are_named(capsys: pytest.CaptureFixture[str]) -
     assert len(struck) == 2
 
 
-def test_a_failure_has_a_story_and_the_command_that_tells_it_again(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    canary = ["--canary", "answer-before-commit", "--seeds", "40"]
-    assert run([*SHORT, *canary]) == 1
-    out = capsys.readouterr().out
+def said_of(tier: str, name: str, arguments: list[str]) -> tuple[int, str, str]:
+    """The exit code and the words of a simulation with a rule left out, and those of its replay."""
+    return run_without(mutant(tier, name), told_twice, arguments)
+
+
+def told_twice(arguments: list[str]) -> tuple[int, str, str]:
+    first, again = StringIO(), StringIO()
+    with redirect_stdout(first):
+        code = run(arguments)
+    said = first.getvalue()
+    is_json = "--json" in arguments
+    replay = json.loads(said)["failure"]["replay"] if is_json else said.splitlines()[-1]
+    with redirect_stdout(again):
+        assert run(shlex.split(replay)[1:]) == code
+    return code, said, again.getvalue()
+
+
+def test_a_failure_has_a_story_and_the_command_that_tells_it_again() -> None:
+    code, out, replayed = said_of("lease", "answer-before-commit", [*SHORT, "--seeds", "40"])
+    assert code == 1
     broken = next(line for line in out.splitlines() if line.startswith("BROKEN, by seed "))
     assert "S4: told before it was durable" in broken
-    replay = out.splitlines()[-1].split()
-    assert replay[0] == "tenure"
-    assert run(replay[1:]) == 1
-    assert broken in capsys.readouterr().out
+    assert out.splitlines()[-1].split()[0] == "tenure"
+    assert broken in replayed
 
 
 def test_json_says_the_same_to_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,8 +66,9 @@ def test_json_says_the_same_to_programs(capsys: pytest.CaptureFixture[str]) -> N
     said = json.loads(capsys.readouterr().out)
     assert (said["first_seed"], said["seeds"], said["failure"]) == (5, 1, None)
     assert said["never"] == [kind for kind, count in said["faults"].items() if not count]
-    assert run([*SHORT, "--canary", "answer-before-commit", "--seeds", "40", "--json"]) == 1
-    failure = json.loads(capsys.readouterr().out)["failure"]
+    code, out, _ = said_of("lease", "answer-before-commit", [*SHORT, "--seeds", "40", "--json"])
+    assert code == 1
+    failure = json.loads(out)["failure"]
     assert failure["promise"] == "S4"
     assert failure["replay"].startswith(f"tenure simulate --seed {failure['seed']} ")
     assert failure["story"]
@@ -68,7 +86,6 @@ def test_json_says_the_same_to_programs(capsys: pytest.CaptureFixture[str]) -> N
         (["--workers", "-1"], "--workers -1: "),
         (["--preset", "fast"], "there are paper, default, test"),
         (["--faults", "drop,fire"], "no fault is called 'fire'; there are crash, "),
-        (["--canary", "yellow"], "no canary is called 'yellow'; there are none, no-hold-margin"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_what_can(
@@ -82,7 +99,7 @@ def test_what_cannot_be_run_is_refused_with_what_can(
 
 def test_a_replay_names_the_very_hours() -> None:
     """A rounded span ends another way."""
-    verdict = LeaseVerdict(Trial(seed=1, hours=0.5000004321), "all", "none")
+    verdict = LeaseVerdict(Trial(seed=1, hours=0.5000004321), "all")
     assert "--hours 0.5000004321 " in verdict.replay(7)
 
 
@@ -95,8 +112,8 @@ def test_the_store_on_several_machines_is_simulated_too(
     assert run([*COLUMNS, "--seed", "3", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["tier"], said["seeds"], said["failure"]) == ("columns", 1, None)
-    assert run([*COLUMNS, "--canary", "digests-not-compared", "--seeds", "20"]) == 1
-    assert "--tier columns" in capsys.readouterr().out.splitlines()[-1]
+    code, out, _ = said_of("columns", "digests-not-compared", [*COLUMNS, "--seeds", "20"])
+    assert (code, "--tier columns" in out.splitlines()[-1]) == (1, True)
     assert run([*COLUMNS, "--preset", "test"]) == 2
 
 
@@ -126,12 +143,11 @@ def test_caches_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert (said["tier"], said["seeds"], said["failure"]) == ("cache", 1, None)
 
 
-def test_a_failure_of_caches_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*CACHES, "--canary", "nobody-waited-for", "--seeds", "20"]) == 1
-    out = capsys.readouterr().out
+def test_a_failure_of_caches_is_told_again() -> None:
+    code, out, replayed = said_of("cache", "nobody-waited-for", [*CACHES, "--seeds", "20"])
+    assert code == 1
     broken = next(line for line in out.splitlines() if line.startswith("BROKEN, by seed "))
-    assert run(out.splitlines()[-1].split()[1:]) == 1
-    assert broken in capsys.readouterr().out
+    assert broken in replayed
 
 
 def test_entities_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,12 +155,12 @@ def test_entities_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*entities, "--seed", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "entities, preset paper, seed 3"
-    assert run([*entities, "--canary", "no-answers", "--json"]) == 1
-    failure = json.loads(capsys.readouterr().out)["failure"]
+    code, out, replayed = said_of("entity", "no-answers", [*entities, "--json"])
+    assert code == 1
+    failure = json.loads(out)["failure"]
     promise = failure["promise"]
     assert promise in ("done once", "alarms"), "what is done twice sets its alarms twice"
-    assert run(failure["replay"].split()[1:]) == 1
-    assert f"BROKEN, by seed {failure['seed']}: {promise}" in capsys.readouterr().out
+    assert f"BROKEN, by seed {failure['seed']}: {promise}" in replayed
 
 
 def test_services_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,8 +168,10 @@ def test_services_are_simulated_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*services, "--seed", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "services, preset paper, seed 3"
-    assert run([*services, "--canary", "published-under-any-id", "--seeds", "5", "--json"]) == 1
-    failure = json.loads(capsys.readouterr().out)["failure"]
+    asked = [*services, "--seeds", "5", "--json"]
+    code, out, _ = said_of("services", "published-under-any-id", asked)
+    assert code == 1
+    failure = json.loads(out)["failure"]
     assert failure["promise"] == "counted once"
     assert "--tier services" in failure["replay"]
 

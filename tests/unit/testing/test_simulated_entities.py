@@ -2,12 +2,10 @@
 
 from contextlib import suppress
 
-import pytest
-
-from tenure.protocol.entity.socket_end import SocketEnd
+from lab.mutants.catalogue import mutant
+from lab.mutants.running import run_without
 from tenure.sim.app.strikes import FAULTS
 from tenure.sim.app.world import AppTrial
-from tenure.sim.entity import breaks
 from tenure.testing import World, simulated
 from tenure.testing.simulation import SeedFailed, run_seed
 
@@ -38,13 +36,16 @@ def test_a_room_that_is_an_entity_is_clean() -> None:
     assert len(HEARD) > 20
 
 
-def test_a_room_whose_library_is_broken_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_room_whose_library_is_broken_is_caught() -> None:
     """A client takes again what it has."""
-    monkeypatch.setattr(SocketEnd, "take", breaks.taken_again)
+    assert run_without(mutant("entity", "frames-taken-again"), is_broken_by_a_seed)
+
+
+def is_broken_by_a_seed() -> bool:
     for seed in range(SEEDS):
         trial = AppTrial(seed=seed, hours=3 / 60, faults=FAULTS.kinds)
         try:
             run_seed(trial, APP, chats, "")
         except SeedFailed:
-            return
-    pytest.fail(f"{SEEDS} seeds are clean")
+            return True
+    return False

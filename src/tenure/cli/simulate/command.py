@@ -26,24 +26,18 @@ from tenure.cli.waiting import WaitingLine
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
-from tenure.sim.columns.canaries import columns_canary
 from tenure.sim.columns.run import run_many_columns
 from tenure.sim.columns.trial import ColumnsTrial
-from tenure.sim.entity.canaries import entity_canary
 from tenure.sim.entity.run import run_many_entities
 from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.kernel.cores import Progress
 from tenure.sim.kernel.run import Outcome, total
 from tenure.sim.kernel.world import AnyTrial
 from tenure.sim.lease import strikes as of_leases
-from tenure.sim.lease.canaries import CANARIES, NONE
-from tenure.sim.lease.canaries import canary as canary_called
 from tenure.sim.lease.run import run_seeds
 from tenure.sim.lease.trial import Trial
-from tenure.sim.services.canaries import services_canary
 from tenure.sim.services.run import run_many_services
 from tenure.sim.services.trial import ServicesTrial
-from tenure.sim.volume.canaries import cache_canary
 from tenure.sim.volume.run import run_many_caches
 from tenure.sim.volume.trial import VolumeTrial
 
@@ -58,21 +52,16 @@ class Tier(NamedTuple):
 
     verdict: type[Verdict]
     trial: Callable[..., AnyTrial]
-    canary_called: Callable[[str], object]
     run_many: Callable[..., Iterator[Outcome]]
     has_presets: bool
 
 
 TIERS = {
-    "lease": Tier(LeaseVerdict, Trial, canary_called, run_seeds, has_presets=True),
-    "cache": Tier(CacheVerdict, VolumeTrial, cache_canary, run_many_caches, has_presets=False),
-    "entity": Tier(EntityVerdict, EntityTrial, entity_canary, run_many_entities, has_presets=True),
-    "services": Tier(
-        ServicesVerdict, ServicesTrial, services_canary, run_many_services, has_presets=True
-    ),
-    "columns": Tier(
-        ColumnsVerdict, ColumnsTrial, columns_canary, run_many_columns, has_presets=False
-    ),
+    "lease": Tier(LeaseVerdict, Trial, run_seeds, has_presets=True),
+    "cache": Tier(CacheVerdict, VolumeTrial, run_many_caches, has_presets=False),
+    "entity": Tier(EntityVerdict, EntityTrial, run_many_entities, has_presets=True),
+    "services": Tier(ServicesVerdict, ServicesTrial, run_many_services, has_presets=True),
+    "columns": Tier(ColumnsVerdict, ColumnsTrial, run_many_columns, has_presets=False),
 }
 
 
@@ -100,13 +89,6 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
             f"{', '.join(of_leases.FAULTS.kinds)}."
         ),
     ] = "all",
-    canary: Annotated[
-        str,
-        Parameter(
-            help="Leave one rule out, to see that it is noticed: one of "
-            f"{', '.join(each.name for each in CANARIES)}."
-        ),
-    ] = NONE.name,
     workers: Annotated[int, Parameter(name=["--workers", "--jobs"])] = 0,
     columns: Annotated[bool, Parameter(negative="")] = False,
     every_fault: Annotated[bool, Parameter(negative="")] = False,
@@ -139,7 +121,7 @@ def simulate(  # noqa: PLR0913  # a parameter is an option
     _check(count, seed or 0, hours, workers)
     plan = AnyTrial(seed=seed or 0, hours=hours, faults=())
     which = _tier_meant(tier, columns=columns)
-    verdict, run = _planned(which, preset, faults, canary, count, plan, workers)
+    verdict, run = _planned(which, preset, faults, count, plan, workers)
     outcomes = _run(verdict, run, count * round(hours * 3600 * SECOND_NS), json=json)
     return _exit_code(verdict, outcomes, every_fault=every_fault)
 
@@ -160,18 +142,17 @@ def _exit_code(verdict: Verdict, outcomes: list[Outcome], *, every_fault: bool) 
 
 
 def _planned(  # as many as options
-    tier: str, preset: str, faults: str, canary: str, count: int, plan: AnyTrial, workers: int
+    tier: str, preset: str, faults: str, count: int, plan: AnyTrial, workers: int
 ) -> tuple[Verdict, Run]:
     """Return what to run for one tier, and how to show it."""
     of = TIERS[tier]
     if not of.has_presets and preset != "paper":
         raise ConfigurationError(f"--preset is for --tier lease; {tier} has durations of its own")
     timing = {"timing": preset_called(preset)} if of.has_presets else {}
-    of.canary_called(canary)
     kinds = of.verdict.table.chosen(faults)
     trial = of.trial(seed=plan.seed, hours=plan.hours, faults=kinds, **timing)
     trials = [msgspec.structs.replace(trial, seed=trial.seed + i) for i in range(count)]
-    return of.verdict(trial, faults, canary), partial(of.run_many, trials, canary, workers)
+    return of.verdict(trial, faults), partial(of.run_many, trials, workers)
 
 
 def _run(verdict: Verdict, run: Run, whole_ns: int, *, json: bool) -> list[Outcome]:

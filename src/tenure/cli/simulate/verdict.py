@@ -15,7 +15,6 @@ from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.run import Outcome, total
 from tenure.sim.kernel.world import AnyTrial
 from tenure.sim.lease import strikes as of_leases
-from tenure.sim.lease.canaries import NONE
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import TAKEOVERS
 from tenure.sim.services import faults as of_services
@@ -42,10 +41,9 @@ class Verdict(ABC):
 
     table: ClassVar[FaultTable]
 
-    def __init__(self, plan: AnyTrial, faults: str, canary: str) -> None:
+    def __init__(self, plan: AnyTrial, faults: str) -> None:
         self.plan = plan
         self.faults = faults
-        self.canary = canary
 
     @property
     @abstractmethod
@@ -70,7 +68,7 @@ class Verdict(ABC):
         command = f"tenure simulate --seed {seed} --hours {self.plan.hours!r} {self.options}"
         if self.faults != "all":
             command += f' --faults "{self.faults}"'
-        return command if self.canary == NONE.name else f"{command} --canary {self.canary}"
+        return command
 
     def never_struck(self, faults: Counter[str]) -> list[str]:
         """The kinds of fault that were allowed and never happened."""
@@ -95,8 +93,6 @@ class Verdict(ABC):
 
     def _what_was_done(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"{self.about}, {_seeds(outcomes)}"
-        if self.canary != NONE.name:
-            yield f"with a rule left out: {self.canary}"
         yield _row("simulated hours", f"{sum(each.simulated_hours for each in outcomes):,.1f}")
         yield _row("messages", f"{sum(each.messages for each in outcomes):,}")
         for what, count in self.rows(total(outcomes, "notes")):
@@ -130,7 +126,6 @@ class Verdict(ABC):
         faults = total(outcomes, "faults")
         summary = {
             **self.as_mapping(total(outcomes, "notes")),
-            "canary": self.canary,
             "first_seed": outcomes[0].seed,
             "seeds": len(outcomes),
             "simulated_hours": round(sum(each.simulated_hours for each in outcomes), 3),

@@ -2,21 +2,16 @@
 
 from functools import partial
 
-from tenure.sim.columns.canaries import NONE, columns_canary
 from tenure.sim.columns.trial import ColumnsTrial
 from tenure.sim.columns.world import ColumnsWorld
-from tenure.sim.kernel.canaries import RuleLeftOut
 from tenure.sim.kernel.cores import Progress, no_progress
 from tenure.sim.kernel.run import Outcome, outcome_of, run_many
 
 
-def run_columns(
-    trial: ColumnsTrial, broken: RuleLeftOut = NONE, tell: Progress = no_progress
-) -> Outcome:
+def run_columns(trial: ColumnsTrial, tell: Progress = no_progress) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
-    with broken.in_place():
-        return outcome_of(trial.seed, ColumnsWorld(trial), tell)
+    return outcome_of(trial.seed, ColumnsWorld(trial), tell)
 
 
-run_many_columns = partial(run_many, run_columns, columns_canary)
+run_many_columns = partial(run_many, run_columns)
 """Simulates many seeds, on all cores unless told otherwise."""

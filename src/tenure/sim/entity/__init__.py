@@ -8,6 +8,5 @@ code is a model: turns, envelopes, links, edges, and the SQL of a store are the 
 - `history`, `checkers`: what was seen of each key, and what may be seen of it;
 - `store`: a database that is slow, fails, and does what it was asked while its answer is lost;
 - `users`: calls, repeats and sockets;
-- `world`, `trial`, `run`: all of it together;
-- `canaries`, `breaks`: the library with one rule left out.
+- `world`, `trial`, `run`: all of it together.
 """

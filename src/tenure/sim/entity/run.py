@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from tenure.sim.entity.canaries import NONE, EntityCanary, entity_canary
 from tenure.sim.entity.trial import EntityTrial
 from tenure.sim.entity.used_world import run_used
 from tenure.sim.entity.world import EntityWorld
@@ -10,13 +9,10 @@ from tenure.sim.kernel.cores import Progress, no_progress
 from tenure.sim.kernel.run import Outcome, run_many
 
 
-def run_entities(
-    trial: EntityTrial, broken: EntityCanary = NONE, tell: Progress = no_progress
-) -> Outcome:
+def run_entities(trial: EntityTrial, tell: Progress = no_progress) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
-    with broken.in_place():
-        return run_used(partial(EntityWorld, broken.trial(trial)), tell)
+    return run_used(partial(EntityWorld, trial), tell)
 
 
-run_many_entities = partial(run_many, run_entities, entity_canary)
+run_many_entities = partial(run_many, run_entities)
 """Simulates many seeds, on all cores unless told otherwise."""

@@ -20,7 +20,7 @@ class SimClock:
         self.stopped = 0
         """Local time that passed unseen. Only a clock that stops in suspend has any."""
         self.stops_in_suspend = False
-        """Whether the clock stands still in suspend. Only the clock of a canary does: every belief
+        """Whether the clock stands still in suspend. Only the clock of a mutant does: every belief
         relies on a clock that goes on.
         """
         self.wall_behind = 0

@@ -3,7 +3,6 @@
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,25 +60,13 @@ def outcome_of(seed: int, world: World, tell: Progress) -> Outcome:
 
 
 def run_many(
-    run: Callable[[Any, Any, Progress], Outcome],
-    canary_called: Callable[[str], Any],
+    run: Callable[[Any, Progress], Outcome],
     trials: Sequence[AnyTrial],
-    broken: str = "none",
     workers: int = 0,
     tell: Progress = no_progress,
 ) -> Iterator[Outcome]:
     """Simulate many seeds of one tier, on all cores unless told otherwise; their outcomes."""
-    yield from run_all(partial(_run_named, run, canary_called, broken), trials, workers, tell)
-
-
-def _run_named(
-    run: Callable[[Any, Any, Progress], Outcome],
-    canary_called: Callable[[str], Any],
-    broken: str,
-    trial: AnyTrial,
-    tell: Progress,
-) -> Outcome:
-    return run(trial, canary_called(broken), tell)
+    yield from run_all(run, trials, workers, tell)
 
 
 def total(outcomes: Sequence[Outcome], of: str) -> Counter[str]:

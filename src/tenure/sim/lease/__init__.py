@@ -7,7 +7,7 @@ list goes from the bottom up, and nothing imports a module from further down the
 - `processes`: managers, owners and lookups, and their needs of the world;
 - `checkers`, `workload`, `traffic`, `operator`: watching, using and steering the pool;
 - `strikes`: the table of faults;
-- `trial`, `canaries`: what to run, and which rule is left out;
+- `trial`: what to run;
 - `world`, `run`: all of it together, and many of them on all cores;
 - `small`, `moves`, `exhaustive`: every story of a world small enough to look at all of them.
 """

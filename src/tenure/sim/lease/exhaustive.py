@@ -1,10 +1,9 @@
-"""The exhaustive search of leases: a small pool within limits, perhaps with a rule left out."""
+"""The exhaustive search of leases: a small pool within limits."""
 
 import msgspec
 
 from tenure.sim.kernel.exhaustive import MOST_STATES, Found
 from tenure.sim.kernel.exhaustive import search as search_world
-from tenure.sim.lease.canaries import NONE, Canary
 from tenure.sim.lease.small import Limits, SmallPool
 
 TWO_NAMES, ONE_NAME = ("o0", "o1"), ("o", "o")
@@ -13,14 +12,12 @@ TWO_NAMES, ONE_NAME = ("o0", "o1"), ("o", "o")
 
 def search(
     limits: Limits,
-    broken: Canary = NONE,
     *,
     names: tuple[str, str] = TWO_NAMES,
     most_states: int = MOST_STATES,
 ) -> Found:
     """Look at every story within `limits`, the shortest first, until a promise is broken."""
-    with broken.in_place():
-        return search_world(SmallPool(limits, names, broken), most_states)
+    return search_world(SmallPool(limits, names), most_states)
 
 
 def in_short(names: tuple[str, str], limits: Limits) -> str:

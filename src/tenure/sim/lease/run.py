@@ -4,16 +4,14 @@ from functools import partial
 
 from tenure.sim.kernel.cores import Progress, no_progress
 from tenure.sim.kernel.run import Outcome, outcome_of, run_many
-from tenure.sim.lease.canaries import NONE, Canary, canary
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld
 
 
-def run_seed(trial: Trial, broken: Canary = NONE, tell: Progress = no_progress) -> Outcome:
+def run_seed(trial: Trial, tell: Progress = no_progress) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
-    with broken.in_place():
-        return outcome_of(trial.seed, LeaseWorld(trial, broken), tell)
+    return outcome_of(trial.seed, LeaseWorld(trial), tell)
 
 
-run_seeds = partial(run_many, run_seed, canary)
+run_seeds = partial(run_many, run_seed)
 """Many seeds, on all cores unless told otherwise."""

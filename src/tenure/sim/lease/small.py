@@ -30,7 +30,6 @@ from tenure.sim.journal import LeaseContents, failure_of, waited_out
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.memo import Dice
 from tenure.sim.kernel.small import ANYBODY, Move, Packet, SmallWorld
-from tenure.sim.lease.canaries import NONE, Canary
 from tenure.sim.lease.small_judge import SeenLease, SmallJudge
 from tenure.sim.lease.words import in_words
 
@@ -118,16 +117,14 @@ class SmallPool(SmallWorld):
     clients = (*OWNERS, LOOKUP)
     dies_before: ClassVar[tuple[type, ...]] = (manager_events.TellClient, *LOG_ACTIONS)
 
-    def __init__(
-        self, limits: Limits, names: tuple[str, str] = ("o0", "o1"), broken: Canary = NONE
-    ) -> None:
+    def __init__(self, limits: Limits, names: tuple[str, str] = ("o0", "o1")) -> None:
         limited = msgspec.structs.asdict(limits)
         faults = {kind: most for kind, most in limited.items() if kind not in NO_FAULTS}
         super().__init__(faults, limits.ticks)
         self.start_by = limits.start_by
         self.has_lookup = limits.lookups > 0
         self.names = names
-        self.timing = broken.timing(SMALL)
+        self.timing = SMALL
         self.journal = 0
         self.judge = SmallJudge((SeenLease(),) * len(OWNERS))
 

@@ -4,6 +4,9 @@ from tenure.protocol.lease.timing import PAPER, Timing
 from tenure.sim.kernel.world import AnyTrial
 from tenure.sim.lease.strikes import FAULTS
 
+SKEW_AT_THE_BOUND = 40_000
+"""Parts in a million, up and down: rates of 0.96 and 1.04 are 8.33 % apart, as the paper allows."""
+
 
 class Trial(AnyTrial, frozen=True, kw_only=True):
     """The settings of a run of one seed of leases."""

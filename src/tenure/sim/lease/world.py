@@ -31,8 +31,6 @@ from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Happening, Story
 from tenure.sim.kernel.world import STORY_LINES
-from tenure.sim.lease.breaks import LeadershipByWallClock
-from tenure.sim.lease.canaries import NONE, Canary
 from tenure.sim.lease.checkers import Checkers
 from tenure.sim.lease.drills import Drills
 from tenure.sim.lease.faults import SHORTER_PRESET, LeaseFaults
@@ -47,7 +45,7 @@ from tenure.sim.lease.processes import (
 )
 from tenure.sim.lease.strikes import FAULTS, LeaseStrikes
 from tenure.sim.lease.traffic import Counting, Traffic
-from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.trial import SKEW_AT_THE_BOUND, Trial
 from tenure.sim.lease.words import in_words
 from tenure.sim.lease.workload import Workload
 from tenure.sim.states import States
@@ -82,7 +80,7 @@ def shorter(timing: Timing) -> Timing:
             "beat_ns",
         )
     }
-    halves["hold_ns"] = max(halves["hold_ns"], halves["term_ns"] + 1)  # a canary has no margin
+    halves["hold_ns"] = max(halves["hold_ns"], halves["term_ns"] + 1)  # a mutant has no margin
     return msgspec.structs.replace(timing, name=f"half of {timing.name}", **halves)
 
 
@@ -121,12 +119,10 @@ class LeaseWorld(JournaledWorld):
     workload: Workload
     states: States
 
-    def __init__(self, trial: Trial, canary: Canary = NONE) -> None:
+    def __init__(self, trial: Trial) -> None:
         super().__init__(trial, self.faults_there_are, Story(in_words))
         self.trial = trial
-        self.canary = canary
         self.timing = trial.timing
-        self.manager_timing = canary.timing(trial.timing)
         self.heals_every_ns = self.timing.renew_ns
         self.phase_ns = self.timing.hold_ns
         self._clients: dict[int, SimProcess] = {}
@@ -279,7 +275,7 @@ class LeaseWorld(JournaledWorld):
     def _make_manager(self, slot: str) -> ManagerProcess:
         if self.journal_kind == "memory":
             self.begin_journaling()
-        timing = self.manager_timing
+        timing = self.timing
         if self.random.random() < self.mix.rates.get(SHORTER_PRESET.name, 0.0):
             self.faults.counts[SHORTER_PRESET.name] += 1
             timing = shorter(timing)
@@ -293,8 +289,6 @@ class LeaseWorld(JournaledWorld):
         )
         machine = Manager(config, random_for(self.random), self._policy)
         clock = self.clock_at(slot)
-        if self.canary.leads_by_wall_clock:
-            machine.leadership = LeadershipByWallClock(slot, timing, lambda: clock.wall(self.now))
         return ManagerProcess(self, slot, clock, machine)
 
     def _policy(self, table: LeaseTable, chosen: str) -> Policy:
@@ -352,9 +346,7 @@ class LeaseWorld(JournaledWorld):
 
     def clock_at(self, slot: str) -> SimClock:
         """The clock of the slot's host."""
-        clock = self.clock_of(slot, self.canary.skew)
-        clock.stops_in_suspend = self.canary.clock_stops_in_suspend
-        return clock
+        return self.clock_of(slot, SKEW_AT_THE_BOUND)
 
     def client(self, uid: int) -> SimProcess | None:
         """The client process behind a connection."""

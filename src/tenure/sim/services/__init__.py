@@ -8,5 +8,4 @@ again when it is told of a loss.
 - `device`, `ledgers`, `document_history`: what a device has received and was told, what was seen of
   a document, and the rules for these; they share no code with the services;
 - `users`, `writers`, `world`, `trial`, `run`: their users; all of it together;
-- `canaries`: the services with one rule left out.
 """

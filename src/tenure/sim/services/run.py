@@ -5,18 +5,14 @@ from functools import partial
 from tenure.sim.entity.used_world import run_used
 from tenure.sim.kernel.cores import Progress, no_progress
 from tenure.sim.kernel.run import Outcome, run_many
-from tenure.sim.services.canaries import NONE, ServicesCanary, services_canary
 from tenure.sim.services.trial import ServicesTrial
 from tenure.sim.services.world import ServicesWorld
 
 
-def run_services(
-    trial: ServicesTrial, broken: ServicesCanary = NONE, tell: Progress = no_progress
-) -> Outcome:
+def run_services(trial: ServicesTrial, tell: Progress = no_progress) -> Outcome:
     """Simulate one seed to its end, or to the first promise that is broken."""
-    with broken.in_place():
-        return run_used(partial(ServicesWorld, broken.trial(trial)), tell)
+    return run_used(partial(ServicesWorld, trial), tell)
 
 
-run_many_services = partial(run_many, run_services, services_canary)
+run_many_services = partial(run_many, run_services)
 """Many seeds, on all cores unless told otherwise."""

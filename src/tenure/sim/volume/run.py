@@ -4,20 +4,16 @@ from functools import partial
 
 from tenure.sim.kernel.cores import Progress, no_progress
 from tenure.sim.kernel.run import Outcome, outcome_of, run_many
-from tenure.sim.volume.canaries import NONE, VolumeCanary, cache_canary
 from tenure.sim.volume.owned_world import OwnedCachesWorld
 from tenure.sim.volume.trial import VolumeTrial
 from tenure.sim.volume.world import VolumeWorld
 
 
-def run_caches(
-    trial: VolumeTrial, broken: VolumeCanary = NONE, tell: Progress = no_progress
-) -> Outcome:
+def run_caches(trial: VolumeTrial, tell: Progress = no_progress) -> Outcome:
     """Simulate one seed to its end, or until a promise is broken."""
-    with broken.in_place():
-        world = OwnedCachesWorld if trial.has_owners else VolumeWorld
-        return outcome_of(trial.seed, world(broken.trial(trial)), tell)
+    world = OwnedCachesWorld if trial.has_owners else VolumeWorld
+    return outcome_of(trial.seed, world(trial), tell)
 
 
-run_many_caches = partial(run_many, run_caches, cache_canary)
+run_many_caches = partial(run_many, run_caches)
 """Run many seeds, on all cores unless told otherwise."""

@@ -16,6 +16,9 @@ SLOW = Terms(
     mute_ns=seconds(60),
 )
 
+SKEW_AT_THE_BOUND = 40_000
+"""How far the rate of a clock may be off, in a million: twice that is within 13/12."""
+
 
 class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
     """The settings of a run of one seed of caches."""
@@ -31,8 +34,6 @@ class VolumeTrial(AnyTrial, frozen=True, kw_only=True):
     fixed: Mapping[str, Any] = {}
     """The parts of the world that are fixed, by the names that `drawn` is called with."""
     faults: tuple[str, ...] = FAULTS.kinds
-    skew: int = 40_000
-    """How far the rate of a clock may be off, in a million: twice that is within 13/12."""
 
     def drawn(self, name: str, value: T) -> T:
         """The value that the trial fixes under this name; otherwise `value`, which was drawn."""

@@ -31,7 +31,7 @@ from tenure.sim.volume.processes import (
 )
 from tenure.sim.volume.store import FencedStore
 from tenure.sim.volume.strikes import ALONE, VolumeStrikes
-from tenure.sim.volume.trial import VolumeTrial
+from tenure.sim.volume.trial import SKEW_AT_THE_BOUND, VolumeTrial
 from tenure.sim.volume.workload import CacheWorkload
 
 STEADY_TERMS = 4
@@ -165,7 +165,7 @@ class VolumeWorld(World, VolumeSite):
 
     def make(self, slot: str) -> SimProcess:
         """A new life at a slot."""
-        clock = self.clock_of(slot, self.trial.skew)
+        clock = self.clock_of(slot, SKEW_AT_THE_BOUND)
         if slot == SERVER:
             clock = self._restart_host(clock)
             if self.disk is not None and self.disk not in self.earlier:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tenure.sim.volume.canaries import cache_canary
+from lab.mutants.catalogue import mutant
+from lab.mutants.running import run_without
 from tenure.sim.volume.small import Scope, search_caches
 
 WHOLE = (
@@ -39,6 +40,7 @@ FOUND_SOON = {
 
 @pytest.mark.parametrize("name", FOUND_SOON)
 def test_a_rule_left_out_is_found_and_its_shortest_story_told(name: str) -> None:
-    found = search_caches(FOUND_SOON[name], cache_canary(name), most_states=10_000)
+    scope = FOUND_SOON[name]
+    found = run_without(mutant("cache", name), search_caches, scope, most_states=10_000)
     assert found.violation is not None
     assert found.story

@@ -1,6 +1,6 @@
-"""Every node of the store that is broken on purpose is caught, and its twin is not.
+"""Every mutant of the store's nodes is caught, and its twin is not.
 
-Each canary has a first seed that finds it within seconds, as in `test_canaries.py`.
+Each has a first seed that finds it within seconds, as in `test_mutants_of_leases.py`.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tenure.errors import ConfigurationError
-from tenure.protocol.replication.reading import Reading
-from tenure.sim.columns.canaries import BY_SCHEDULE, CANARIES, NONE, columns_canary
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import first_broken, run_without
 from tenure.sim.columns.run import run_columns
 from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
-from tenure.sim.kernel.run import Outcome
 from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules
 from tests.unit.protocol.replication import test_schedules_of_adoptions as adoptions
@@ -95,7 +93,7 @@ BACK = "disk put back,crash,cut,ring change"
 
 
 class Soon(NamedTuple):
-    """How a canary is found soon."""
+    """How a mutant is found soon."""
 
     seed: int = 0
     promises: tuple[str, ...] = ("D2",)
@@ -120,7 +118,9 @@ SOON = {
 }
 
 
-def plan(soon: Soon, seed: int) -> ColumnsTrial:
+def trial(name: str, seed: int) -> ColumnsTrial:
+    """A seed of the mix by which the mutant is found soon."""
+    soon = SOON[name]
     return ColumnsTrial(
         seed=seed,
         hours=0.5,
@@ -130,45 +130,27 @@ def plan(soon: Soon, seed: int) -> ColumnsTrial:
     )
 
 
-def first_caught(name: str) -> Outcome:
+@pytest.mark.parametrize("name", SOON)
+def test_a_mutant_of_the_store_is_caught_and_its_twin_is_not(name: str) -> None:
     soon = SOON[name]
-    for seed in range(soon.seed, soon.seed + TRIED):
-        outcome = run_columns(plan(soon, seed), columns_canary(name))
-        if outcome.violation is not None:
-            return outcome
-    raise AssertionError(f"{name} is not caught by {TRIED} seeds from {soon.seed} on")
-
-
-@pytest.mark.parametrize("name", [each.name for each in CANARIES])
-def test_a_canary_of_the_store_is_caught_and_its_twin_is_not(name: str) -> None:
-    caught, soon = first_caught(name), SOON[name]
+    trials = [trial(name, seed) for seed in range(soon.seed, soon.seed + TRIED)]
+    caught = run_without(mutant("columns", name), first_broken, run_columns, trials)
+    assert caught is not None
     assert caught.violation is not None
     assert caught.violation.startswith(soon.promises)
     assert caught.story
-    twin = run_columns(plan(soon, caught.seed))
+    twin = run_columns(trial(name, caught.seed))
     assert twin.violation is None, (twin.violation, *twin.story)
 
 
-@pytest.mark.parametrize("name", [each.name for each in BY_SCHEDULE])
+@pytest.mark.parametrize("name", STORIES)
 def test_a_rule_of_the_store_left_out_is_caught_by_its_schedule(name: str) -> None:
     STORIES[name]()
-    with columns_canary(name).in_place(), pytest.raises(AssertionError):
-        STORIES[name]()
+    with pytest.raises(AssertionError):
+        run_without(mutant("columns", name), STORIES[name])
 
 
-def test_every_canary_of_the_store_says_what_it_leaves_out() -> None:
-    assert SOON.keys() == {each.name for each in CANARIES}
-    assert all(each.leaves_out for each in CANARIES)
-
-
-def test_a_canary_of_the_store_is_broken_only_while_it_runs() -> None:
-    original = Reading.is_kept
-    with columns_canary("returned-before-mended").in_place():
-        assert Reading.is_kept is not original
-    assert Reading.is_kept is original
-
-
-def test_an_unknown_canary_of_the_store_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="never-outrun"):
-        columns_canary("yellow")
-    assert columns_canary("none") is NONE
+def test_every_mutant_of_the_store_is_hunted() -> None:
+    there = mutants("columns").values()
+    assert SOON.keys() == {each.name for each in there if each.by == "seeds"}
+    assert STORIES.keys() == {each.name for each in there if each.by == "schedule"}

@@ -1,7 +1,7 @@
-"""Every machine that is broken on purpose is caught, and its twin is not, on the same seed.
+"""Every mutant of leases is caught, and its twin is not, on the same seed.
 
-Each canary has a seed that finds it within seconds. A change to the protocol, or to what is drawn,
-shifts the seeds; a few more are tried before the test fails, and `tenure simulate --canary NAME`
+Each has a seed that finds it within seconds. A change to the protocol, or to what is drawn, shifts
+the seeds; a few more are tried before the test fails, and `python -m lab hunt --tier lease NAME`
 finds a new one to write down here. `make canaries` is the long form: any first seed will do.
 """
 
@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tenure.errors import ConfigurationError
-from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.sim.kernel.run import Outcome
-from tenure.sim.lease.canaries import CANARIES, NONE, canary
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import first_broken, run_without
 from tenure.sim.lease.run import run_seed
 from tenure.sim.lease.strikes import FAULTS
 from tenure.sim.lease.trial import Trial
@@ -26,7 +24,7 @@ NONCES = "leadership revoked,straggler,burst of joins,leaving"
 
 
 class Known(NamedTuple):
-    """How a canary is found soon: rare ones by a mix that is made for them."""
+    """How a mutant is found soon: rare ones by a mix that is made for them."""
 
     seed: int
     promises: tuple[str, ...]
@@ -99,42 +97,25 @@ KNOWN = {
 }
 
 
-def plan(known: Known, seed: int) -> Trial:
+def trial(name: str, seed: int) -> Trial:
+    """A seed of the mix by which the mutant is found soon."""
+    known = KNOWN[name]
     return Trial(seed=seed, faults=FAULTS.chosen(known.faults), fault_rate=known.rate)
 
 
-def first_caught(name: str) -> Outcome:
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_mutant_is_caught_and_its_twin_is_not(name: str) -> None:
     known = KNOWN[name]
-    for seed in range(known.seed, known.seed + TRIED):
-        outcome = run_seed(plan(known, seed), canary(name))
-        if outcome.violation is not None:
-            return outcome
-    raise AssertionError(f"{name} is not caught by {TRIED} seeds from {known.seed} on")
-
-
-@pytest.mark.parametrize("name", [each.name for each in CANARIES])
-def test_a_canary_is_caught_and_its_twin_is_not(name: str) -> None:
-    caught, known = first_caught(name), KNOWN[name]
+    trials = [trial(name, seed) for seed in range(known.seed, known.seed + TRIED)]
+    caught = run_without(mutant("lease", name), first_broken, run_seed, trials)
+    assert caught is not None
     assert caught.violation is not None
     assert caught.violation.startswith(known.promises)
     assert caught.story
-    twin = run_seed(plan(known, caught.seed))
+    twin = run_seed(trial(name, caught.seed))
     assert twin.violation is None, (twin.violation, *twin.story)
 
 
-def test_every_canary_says_what_it_leaves_out() -> None:
-    assert KNOWN.keys() == {each.name for each in CANARIES}
-    assert all(each.leaves_out for each in CANARIES)
-
-
-def test_a_canary_is_broken_only_while_it_runs() -> None:
-    original = OwnerMachine.handle
-    with canary("answer-before-expiry").in_place():
-        assert OwnerMachine.handle is not original
-    assert OwnerMachine.handle is original
-
-
-def test_an_unknown_canary_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="no-hold-margin"):
-        canary("yellow")
-    assert canary("none") is NONE
+def test_every_mutant_of_leases_is_hunted() -> None:
+    by_seeds = {each.name for each in mutants("lease").values() if each.by == "seeds"}
+    assert KNOWN.keys() == by_seeds

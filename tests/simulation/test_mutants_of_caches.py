@@ -1,6 +1,6 @@
-"""Every machine of caches that is broken on purpose is caught, and its twin is not.
+"""Every mutant of caches is caught, and its twin is not.
 
-Each canary has a mix of faults and a seed that find it within seconds, as in `test_canaries.py`.
+Each has a mix of faults and a seed that find it within seconds, as in `test_mutants_of_leases.py`.
 """
 
 from collections.abc import Mapping
@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tenure.errors import ConfigurationError
-from tenure.protocol.volume.entries import Entries
-from tenure.sim.kernel.run import Outcome
-from tenure.sim.volume.canaries import CANARIES, NONE, cache_canary
+from lab.mutants.catalogue import mutant, mutants
+from lab.mutants.running import first_broken, run_without
 from tenure.sim.volume.owned_strikes import OWNED
 from tenure.sim.volume.run import run_caches
 from tenure.sim.volume.strikes import ALONE
@@ -22,7 +20,7 @@ STALE = ("C1", "C2", "C4", "C5")
 
 
 class Soon(NamedTuple):
-    """How a canary is found soon."""
+    """How a mutant is found soon."""
 
     seed: int
     promises: tuple[str, ...] = STALE
@@ -124,7 +122,9 @@ SOON = {
 }
 
 
-def plan(soon: Soon, seed: int) -> VolumeTrial:
+def trial(name: str, seed: int) -> VolumeTrial:
+    """A seed of the mix by which the mutant is found soon."""
+    soon = SOON[name]
     table = OWNED if soon.owners else ALONE
     return VolumeTrial(
         owners=soon.owners,
@@ -136,38 +136,19 @@ def plan(soon: Soon, seed: int) -> VolumeTrial:
     )
 
 
-def first_caught(name: str) -> Outcome:
+@pytest.mark.parametrize("name", SOON)
+def test_a_mutant_of_caches_is_caught_and_its_twin_is_not(name: str) -> None:
     soon = SOON[name]
-    for seed in range(soon.seed, soon.seed + TRIED):
-        outcome = run_caches(plan(soon, seed), cache_canary(name))
-        if outcome.violation is not None:
-            return outcome
-    raise AssertionError(f"{name} is not caught by {TRIED} seeds from {soon.seed} on")
-
-
-@pytest.mark.parametrize("name", [each.name for each in CANARIES])
-def test_a_canary_of_caches_is_caught_and_its_twin_is_not(name: str) -> None:
-    caught, soon = first_caught(name), SOON[name]
+    trials = [trial(name, seed) for seed in range(soon.seed, soon.seed + TRIED)]
+    caught = run_without(mutant("cache", name), first_broken, run_caches, trials)
+    assert caught is not None
     assert caught.violation is not None
     assert caught.violation.startswith(soon.promises)
     assert caught.story
-    twin = run_caches(plan(soon, caught.seed))
+    twin = run_caches(trial(name, caught.seed))
     assert twin.violation is None, (twin.violation, *twin.story)
 
 
-def test_every_canary_of_caches_says_what_it_leaves_out() -> None:
-    assert SOON.keys() == {each.name for each in CANARIES}
-    assert all(each.leaves_out for each in CANARIES)
-
-
-def test_a_canary_of_caches_is_broken_only_while_it_runs() -> None:
-    original = Entries.hit
-    with cache_canary("live-before-lease").in_place():
-        assert Entries.hit is not original
-    assert Entries.hit is original
-
-
-def test_an_unknown_canary_of_caches_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="bare-lease"):
-        cache_canary("yellow")
-    assert cache_canary("none") is NONE
+def test_every_mutant_of_caches_is_hunted() -> None:
+    by_seeds = {each.name for each in mutants("cache").values() if each.by == "seeds"}
+    assert SOON.keys() == by_seeds
