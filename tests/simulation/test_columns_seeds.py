@@ -9,15 +9,8 @@ from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
 from tests.simulation.test_mutants_of_the_store import BACK
 
-drawn_anew = pytest.mark.xfail(
-    strict=True,
-    reason="a write that is outrun is drawn anew, after it was read and overwritten (R4 of before)",
-)
 
-
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[drawn_anew] * (seed == 3)) for seed in range(10)]
-)
+@pytest.mark.parametrize("seed", range(10))
 def test_every_promise_of_the_store_is_kept(seed: int) -> None:
     outcome = run_columns(ColumnsTrial(seed=seed, hours=0.5))
     assert outcome.violation is None, (outcome.violation, *outcome.story)

@@ -27,13 +27,11 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.versions import Version
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.processes import StoreSite
-from tenure.sim.columns.recording import Recording
+from tenure.sim.columns.recording import WEAK, Recording
 from tenure.sim.columns.registers import RegisterName, RowHistory
 from tenure.sim.histories.operations import Told
 from tenure.sim.kernel.checkers import Violation
 
-WEAK: tuple[Level, ...] = ("one", "local_quorum")
-"""Levels at which nobody else need see what was written, nor a reader what there is."""
 MOST_ATTEMPTS = 8
 MOST_WRITES = 12
 """The most writes of one owner."""
@@ -51,7 +49,6 @@ class ClientsOfRows(Protocol):
     apart_ns: float
     is_doubled: bool
     owned: dict[bytes, RowHistory]
-    added: dict[bytes, set[bytes]]
     recording: Recording
 
     def history(self, key: bytes) -> RowHistory:
@@ -106,8 +103,13 @@ class RowAttempts:
         self.is_written = False
         self._attempts = 0
         self._cells: dict[RegisterName, bytes] = {}
-        values = row_values(self._row, edits)
-        self._recorded = workload.recording.write(client.slot, self._key.decode(), values)
+        self._recorded = workload.recording.write(
+            client.slot,
+            self._key,
+            values_of(self._row, edits),
+            self._level,
+            is_owners=self._table == "owned",
+        )
 
     def begin(self) -> None:
         """Try it with a time that is drawn."""
@@ -138,8 +140,7 @@ class RowAttempts:
             case RowWritten():
                 self.is_written = True
                 self._acknowledge(attempt)
-                told: Told = "unknown" if self._level in WEAK else "written"
-                self._end(f"writes at {self._level}", told)
+                self._end(f"writes at {self._level}", "written")
             case NotWritten(refused=Outrun(newest)) if self._attempts < MOST_ATTEMPTS:
                 client.clock_of_writes.see(newest)
                 workload.counts["writes outrun"] += 1
@@ -160,11 +161,8 @@ class RowAttempts:
             case NotWritten():
                 self._end("writes refused")
             case Failed(why="too few replicas" | "overloaded"):
-                if self._attempts == 1 and not workload.is_doubled:
-                    self._row.deny(self._cells)
-                    self._end("writes not begun", "not written")
-                else:
-                    self._end("writes not begun")
+                is_denied = self._attempts == 1 and not workload.is_doubled
+                self._end("writes not begun", "not written" if is_denied else "unknown")
             case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < 0.6:
                 workload.counts["writes repeated"] += 1
                 self._send(attempt.version, "repeat")
@@ -182,13 +180,13 @@ class RowAttempts:
             told = f"{self._key!r}: of {self._number}, after the adoption by {self._adopted}"
             raise Violation("D6: a former owner's write is acknowledged", told)
         self._row.acknowledge(self._cells, self._before)
-        if self._key in self._workload.added:
-            self._workload.added[self._key].update(edit.name or b"" for edit in self._edits)
 
 
-def row_values(row: RowHistory, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes | None]:
-    """The value of each column that a mutation changes."""
-    return {name: value_in(cell) for name, cell in row.cells(Version(0, 0), edits).items()}
+def values_of(row: RowHistory, edits: tuple[Edit, ...]) -> dict[RegisterName, bytes | None]:
+    """The value of each column that a mutation changes; of a set, of each member."""
+    if row.registers:
+        return {name: value_in(cell) for name, cell in row.cells(Version(0, 0), edits).items()}
+    return {(edit.family or "", edit.super, edit.name or b""): edit.value for edit in edits}
 
 
 class Ownership:

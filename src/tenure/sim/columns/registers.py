@@ -24,14 +24,12 @@ NOTHING_YET = b""
 class Register:
     """One column of one row."""
 
-    __slots__ = ("acknowledged", "denied", "issued", "name", "seen", "settled", "tombstones")
+    __slots__ = ("acknowledged", "issued", "name", "seen", "settled", "tombstones")
 
     def __init__(self, name: RegisterName) -> None:
         self.name = name
         self.issued: set[bytes] = set()
         self.tombstones: list[bytes] = []
-        self.denied: set[bytes] = set()
-        """Cells of which a writer was told that they were not written."""
         self.acknowledged = NOTHING_YET
         self.seen = NOTHING_YET
         self.settled: dict[int, bytes | None] = {}
@@ -93,11 +91,6 @@ class RowHistory:
                 raise Violation("D3: an acknowledged write is hidden by an earlier one", told)
             register.acknowledged = max(register.acknowledged, cell)
 
-    def deny(self, cells: dict[RegisterName, bytes]) -> None:
-        """The writer was told that nothing was written."""
-        for name, cell in cells.items():
-            self.registers[name].denied.add(cell)
-
     def see(
         self,
         name: RegisterName,
@@ -112,11 +105,8 @@ class RowHistory:
         """
         register = self.registers[name]
         where = f"{self.row} {name}"
-        if found is not None:
-            if found not in register.issued:
-                raise Violation("D1: a value that nobody wrote", f"{where}: {said(found)}")
-            if found in register.denied:
-                raise Violation("D9: it was said not to be written", f"{where}: {said(found)}")
+        if found is not None and found not in register.issued:
+            raise Violation("D1: a value that nobody wrote", f"{where}: {said(found)}")
         if not is_quorum:
             return
         if found is not None and found < floor:

@@ -1,6 +1,7 @@
 """The workload of clients of the store: they write, delete and read columns, and add to a set."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Any
@@ -15,13 +16,12 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.pages import FoundCell, Slice
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
-from tenure.sim.columns.attempts import MOST_ATTEMPTS, WEAK, Ownership, RowAttempts
+from tenure.sim.columns.attempts import MOST_ATTEMPTS, Ownership, RowAttempts
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.contention import HOT, Contention, Done, hot_edits
 from tenure.sim.columns.processes import StoreSite
-from tenure.sim.columns.recording import Recording
+from tenure.sim.columns.recording import WEAK, Recording
 from tenure.sim.columns.registers import RegisterName, RowHistory
-from tenure.sim.kernel.checkers import Violation
 
 PLAIN = "plain"
 SET = "set"
@@ -52,7 +52,9 @@ NAMES: list[RegisterName] = [
 ]
 OWNED_NAMES: list[RegisterName] = [("names", None, name) for name in COLUMNS]
 QUORUM: Level = "quorum"
-USUAL_CLIENTS = 3
+USUAL_CLIENTS = 2
+MEMBERS = 12
+"""About how many members a set has: members are removed the more often the more there are."""
 LEVELS: tuple[Level, ...] = (QUORUM,) * 8 + ("all", "one", "one", "each_quorum", "local_quorum")
 
 
@@ -68,8 +70,8 @@ class StoreWorkload:
         self.patience_ns = patience_ns
         self.rows = {b"k%d" % i: RowHistory(f"k{i}", NAMES) for i in range(keys)}
         self.sets = {b"set%d" % i: RowHistory(f"set{i}", []) for i in range(keys)}
-        self.added: dict[bytes, set[bytes]] = {key: set() for key in self.sets}
-        """The ids that were added to each set, and acknowledged."""
+        self._members: dict[bytes, list[bytes]] = {key: [] for key in self.sets}
+        """The members of each set that were added, perhaps, and not removed since."""
         self.owned = {b"o%d" % i: RowHistory(f"o{i}", OWNED_NAMES) for i in range(keys)}
         self._leases = 0
         self.apart_ns = patience_ns * self.random.choice((0.2, 0.6, 2.0))
@@ -120,14 +122,25 @@ class StoreWorkload:
         elif drawn < 0.35:
             self._write(client, key, self._edits())
         elif drawn < 0.45:
-            added = (Edit(SET, None, self.value(), b""),)
-            self._write(client, self.random.choice(list(self.sets)), added)
+            self._change_set(client, self.random.choice(list(self.sets)))
         elif drawn < 0.6:
             family, inner = self.random.choice(SECTIONS)
             name = self.random.choice(COLUMNS)
             self._read_column(client, key, (family, inner, name))
         else:
             self._read_page(client, key, self.random.choice(SECTIONS))
+
+    def _change_set(self, client: ClientProcess, key: bytes) -> None:
+        """Add a member, or remove one, or look which there are."""
+        members, drawn = self._members[key], self.random.random()
+        if drawn < 0.3:
+            self._read_set(client, key, None, lambda _: self.done(client, "sets read"))
+        elif drawn * len(members) > MEMBERS / 2:
+            member = members.pop(self.random.randrange(len(members)))
+            self._write(client, key, (Edit(SET, None, member, None),))
+        else:
+            members.append(self.value())
+            self._write(client, key, (Edit(SET, None, members[-1], members[-1]),))
 
     def _write(
         self,
@@ -231,11 +244,11 @@ class StoreWorkload:
     ) -> None:
         row = self.rows[asked.key]
         floors = row.floors()
-        number = self.recording.read()
+        number = self.recording.read(client.slot, asked.key, asked.level)
 
         def answered(answer: Any) -> None:
             if not isinstance(answer, PageFound):
-                self.recording.found(number, client.slot, "", None)
+                self.recording.found(number, None)
                 self.done(client, "reads failed", then)
                 return
             found = {cell.name: cell for cell in answer.page.cells}
@@ -243,10 +256,7 @@ class StoreWorkload:
             values = {
                 name: found[name[2]].value if name[2] in found else None for name in names_shown
             }
-            is_judged = asked.level not in WEAK
-            self.recording.found(
-                number, client.slot, asked.key.decode(), values if is_judged else None
-            )
+            self.recording.found(number, values)
             for name in names_shown:
                 cell = found.get(name[2])
                 row.see(
@@ -266,12 +276,17 @@ class StoreWorkload:
         """
         row = self.owned[key]
         floors, adopted = row.floors(), row.adopted
+        number = self.recording.read(client.slot, key, QUORUM, is_owners=True)
         asked = ReadPage(
             request=client.request(), table=OWNED, key=key, family="names", part=Slice(10)
         )
 
         def answered(answer: Any) -> None:
-            if isinstance(answer, PageFound):
+            if not isinstance(answer, PageFound):
+                self.recording.found(number, None)
+            else:
+                values = {cell.name: cell.value for cell in answer.page.cells}
+                self.recording.found(number, {name: values.get(name[2]) for name in OWNED_NAMES})
                 found = {cell.name: packed(cell) for cell in answer.page.cells}
                 for name in OWNED_NAMES:
                     row.see(name, found.get(name[2]), floors[name], adopted=adopted)
@@ -280,37 +295,42 @@ class StoreWorkload:
 
         client.ask(self.node(), asked, answered, self.patience_ns * 2)
 
-    # --- at the end ---
+    # --- sets ---
 
-    def read_sets(self, client: ClientProcess, done: Any) -> None:
-        """Check that everything that was added before is found (Jepsen's set)."""
+    def read_sets(self, client: ClientProcess, done: Callable[[bytes], object]) -> None:
+        """Read all of every set, again until it can be read."""
         for key in self.sets:
-            self._read_set(client, key, None, set(self.added[key]), done)
+            self._read_set(client, key, None, done, has_patience=True)
 
     def _read_set(
-        self, client: ClientProcess, key: bytes, after: bytes | None, missing: set[bytes], done: Any
+        self,
+        client: ClientProcess,
+        key: bytes,
+        after: bytes | None,
+        done: Callable[[bytes], object],
+        *,
+        has_patience: bool = False,
     ) -> None:
-        """Read a page of a set. `missing` is what has not been found of what was there when the
-        first page was asked for.
-
-        Others continue to add, and may do so before a place that was read already.
-        """
+        """Read the rest of a set, a page at a time."""
+        number = self.recording.page(client.slot, key, SET, after)
         asked = ReadPage(
             request=client.request(), table=PLAIN, key=key, family=SET, part=Slice(7, after=after)
         )
 
         def answered(answer: Any) -> None:
-            if not isinstance(answer, PageFound):
-                self._read_set(client, key, after, missing, done)
-                return
-            missing.difference_update(cell.name for cell in answer.page.cells)
-            if answer.page.next is not None:
-                self._read_set(client, key, answer.page.next, missing, done)
-                return
-            if missing:
-                told = f"{key!r}: {sorted(missing)[:5]}"
-                raise Violation("D2: what was added is lost", told)
-            done(key)
+            following = after
+            if isinstance(answer, PageFound):
+                values: dict[RegisterName, bytes | None] = {
+                    (SET, None, cell.name): cell.value for cell in answer.page.cells
+                }
+                following = answer.page.next
+                self.recording.shown(number, values, following)
+            elif not has_patience:
+                following = None
+            if following is None and (isinstance(answer, PageFound) or not has_patience):
+                done(key)
+            else:
+                self._read_set(client, key, following, done, has_patience=has_patience)
 
         client.ask(self.node(), asked, answered, self.patience_ns * 2)
 

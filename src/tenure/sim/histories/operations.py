@@ -5,6 +5,7 @@ which write it has seen; deletes are the exception: they all write None. A write
 because its outcome was unknown is one operation, from its first attempt to the last answer.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -26,11 +27,18 @@ class WriteOperation(msgspec.Struct, frozen=True, tag="write"):
     began: int
     ended: int
     told: Told
+    is_weak: bool = False
+    """Whether it was written at a level that promises nothing to others."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it must be seen from its end on."""
+        return self.told == "written" and not self.is_weak
 
     @property
     def last(self) -> int:
         """The last instant at which it may have taken effect."""
-        return NEVER if self.told == "unknown" else self.ended
+        return self.ended if self.is_sure else NEVER
 
     def __str__(self) -> str:
         return f"{self.client} wrote {said(self.columns)} ({self.told}) {self.key}"
@@ -45,12 +53,47 @@ class ReadOperation(msgspec.Struct, frozen=True, tag="read"):
     """The value of each column that the read tells about; None if there was none."""
     began: int
     ended: int
+    is_weak: bool = False
+    """Whether it was read at a level that promises nothing."""
 
     def __str__(self) -> str:
         return f"{self.client} read {said(self.columns)} {self.key}"
 
 
+class PageOperation(msgspec.Struct, frozen=True, tag="page"):
+    """A read of columns whose names the reader did not know: all of a section between two bounds.
+    A column that is not shown, and that lies there, was not there.
+    """
+
+    client: str
+    key: str
+    section: str
+    """The part that the names of its columns have in common, with the slash at its end."""
+    columns: dict[str, str | None]
+    began: int
+    ended: int
+    after: str = ""
+    """The name after which it begins."""
+    until: str | None = None
+    """The last name that it tells about; None if it goes on to the end."""
+    is_weak: bool = False
+
+    def covers(self, name: str) -> bool:
+        """Whether it tells about a column."""
+        return (
+            name.startswith(self.section)
+            and name > self.after
+            and (self.until is None or name <= self.until)
+        )
+
+    def over(self, names: Iterable[str]) -> ReadOperation:
+        """The same as a read of the columns that it tells about, of those with these names."""
+        columns = dict.fromkeys(filter(self.covers, names)) | self.columns
+        return ReadOperation(self.client, self.key, columns, self.began, self.ended, self.is_weak)
+
+
 AnyOperation = WriteOperation | ReadOperation
+AnyRecord = AnyOperation | PageOperation
 
 
 class Complaint(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ read are kept: each may still take effect.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from tenure.sim.histories.operations import (
@@ -47,6 +47,11 @@ class ColumnHistory:
     def add(self, access: Access) -> None:
         """An access has ended, or will not be heard of again."""
         self._accesses.append(access)
+
+    @property
+    def is_as_new(self) -> bool:
+        """Whether it may be forgotten: there is no value, and nothing can still take effect."""
+        return self.value is None and not self._loose and not self._accesses
 
     def judge(self, running_since: int = NEVER) -> Complaint | None:
         """Search what is settled. No access that is still to be added began before `running_since`;
@@ -132,37 +137,46 @@ def _without(value: str | None, accesses: list[Access], parts: list[list[Access]
     return left
 
 
+def _access(value: str | None, operation: AnyOperation) -> Access | None:
+    """What an operation did to a register; None if that explains nothing."""
+    match operation:
+        case WriteOperation(told="not written") | ReadOperation(is_weak=True):
+            return None
+        case WriteOperation(began=began, last=last):
+            return write_of(value, began, last, operation)
+        case ReadOperation(began=began, ended=ended):
+            return read_of(value, began, ended, operation)
+
+
 class RegisterJudge:
     """Judges the columns of all keys."""
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[str, str], ColumnHistory] = {}
+        self.undecided = 0
+        """How many searches were given up."""
+        self._keys: dict[str, dict[str, ColumnHistory]] = {}
+
+    def names(self, key: str) -> Iterable[str]:
+        """The columns of which anything is known that is not settled to be absent."""
+        return self._keys.get(key, ())
 
     def add(self, operation: AnyOperation) -> None:
         """An operation has ended, or will not be heard of again."""
+        columns = self._keys.setdefault(operation.key, {})
         for name, value in operation.columns.items():
-            match operation:
-                case WriteOperation(told="not written"):
-                    pass
-                case WriteOperation(began=began, last=last):
-                    self._column(operation.key, name).add(write_of(value, began, last, operation))
-                case ReadOperation(began=began, ended=ended):
-                    self._column(operation.key, name).add(read_of(value, began, ended, operation))
+            access = _access(value, operation)
+            if access is not None:
+                if name not in columns:
+                    columns[name] = ColumnHistory(f"{operation.key} {name}")
+                columns[name].add(access)
 
-    def _column(self, key: str, name: str) -> ColumnHistory:
-        found = self._columns.get((key, name))
-        if found is None:
-            found = self._columns[key, name] = ColumnHistory(f"{key} {name}")
-        return found
-
-    def judge(self, running_since: int = NEVER) -> Iterable[Complaint]:
+    def judge(self, running_since: int = NEVER) -> Iterator[Complaint]:
         """What is wrong with what is settled: see `ColumnHistory.judge`."""
-        for each in self._columns.values():
-            found = each.judge(running_since)
-            if found is not None:
-                yield found
-
-    @property
-    def undecided(self) -> int:
-        """How many searches were given up."""
-        return sum(each.undecided for each in self._columns.values())
+        for columns in self._keys.values():
+            for name, each in list(columns.items()):
+                found = each.judge(running_since)
+                if found is not None:
+                    yield found
+                if each.is_as_new:
+                    self.undecided += each.undecided
+                    del columns[name]
