@@ -204,6 +204,8 @@ class Cache(Hits[V]):
         )
         super().__init__(board)
         lookup = server if isinstance(server, Lookup) else None
+        if lookup is not None:
+            environment.secret = lookup.secret
         self._client = CacheClient(config, board, codec, environment, lookup)
 
     async def get(self, key: UserKey) -> V | None:

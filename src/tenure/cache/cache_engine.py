@@ -63,7 +63,7 @@ WAITING_MESSAGES = 100_000
 """The most messages that wait for one server: one for each object that is asked for while a
 connection is made.
 """
-CACHE: Role[ToCache] = Role(PATH, decode_to_cache, encode_volume, WAITING_MESSAGES)
+CACHE: Role[ToCache] = Role(PATH, decode_to_cache, encode_volume, WAITING_MESSAGES, proves=True)
 MOST_RENEWED = 1000
 """Object leases that one renewal of a volume lease brings along."""
 ROUNDS_TO_SAY_BYE = 5

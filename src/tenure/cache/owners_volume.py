@@ -91,7 +91,7 @@ class OwnersVolume:
         )
         self._driver.start()
         try:
-            url = await self._door.open(self._listen, self.engine)
+            url = await self._door.open(self._listen, self.engine, self._address)
         except OSError as error:
             raise ConfigurationError(
                 f"no caches can be taken at {self._listen}: {error.strerror or error}. Pass "

@@ -20,6 +20,7 @@ from tenure.transport.channels import Channels
 from tenure.transport.contract import Role, Transport
 from tenure.transport.credentials import Credentials
 from tenure.transport.doors import Door
+from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.websocket import WebSocketTransport
 
 M = TypeVar("M")
@@ -43,6 +44,9 @@ class Environment(Protocol):
     def credentials(self) -> Credentials:
         """The credentials of the clients in this environment."""
         ...
+
+    secret: PoolSecret
+    """What managers tell of the pool's secret, and what the ports in this environment ask for."""
 
     def begins(self, engine: object) -> None:
         """The engine of a client is about to run here; an environment may watch it."""
@@ -91,6 +95,7 @@ class RealEnvironment:
 
     def __init__(self, credentials: Credentials | None = None) -> None:
         self.credentials = credentials or Credentials.from_environment()
+        self.secret = PoolSecret()
 
     def begins(self, engine: object) -> None:
         """See `Environment`. Nobody watches."""
@@ -107,7 +112,7 @@ class RealEnvironment:
 
     def transport(self, role: Role[M]) -> Transport[M]:
         """See `Environment`."""
-        return WebSocketTransport(role, self.credentials)
+        return WebSocketTransport(role, self.credentials, self.secret)
 
     def own_process(self) -> Process | None:
         """See `Environment`."""
@@ -123,13 +128,13 @@ class RealEnvironment:
         """
         from tenure.transport.websocket_channels import WebSocketChannels  # noqa: PLC0415
 
-        return WebSocketChannels(self.credentials)
+        return WebSocketChannels(self.credentials, secret=self.secret)
 
     def door(self, path: str) -> Door:
         """See `Environment`. aiohttp's server is slow to load, and clients need none."""
         from tenure.transport.websocket_door import WebSocketDoor  # noqa: PLC0415
 
-        return WebSocketDoor(path, self.credentials)
+        return WebSocketDoor(path, self.credentials, secret=self.secret)
 
 
 SURROUNDING: ContextVar[Callable[[], Environment] | None] = ContextVar("tenure", default=None)

@@ -55,6 +55,8 @@ class Lookup(Enterable[LookupEngine]):
     ) -> None:
         environment = _environment or environment_here(credentials)
         check_callback("on_loss", on_loss)
+        self.secret = environment.secret
+        """What managers tell of the pool's secret. For `Cache`."""
         self._pool = checked_name("pool", pool)
         known = find_managers(managers, environment.managers)
         board = self._board = RouteBoard()

@@ -34,7 +34,7 @@ from tenure.protocol.lease.lookup.events import (
     SignalLoss,
 )
 from tenure.protocol.lease.lookup.machine import LookupMachine
-from tenure.protocol.lease.messages import Standby, SyncRefusal, ToLookup
+from tenure.protocol.lease.messages import Standby, SyncRefusal, SyncResponse, ToLookup
 from tenure.transport.contract import LOOKUP
 
 WHAT = "Lookup"
@@ -68,6 +68,7 @@ class LookupEngine:
         self._moves: Interests[AwaitedMove] = Interests()
         self.machine = LookupMachine(config, environment.random())
         self._no_pool: str | None = None
+        self._secret = environment.secret
         self._followers: list[CachesFollower] = []
         self._table: AnyRoutingTable | None = None
         """The last state that followers were told, or would have been told."""
@@ -221,6 +222,8 @@ class LookupEngine:
             case SyncRefusal(detail=detail):
                 self._no_pool = detail
                 self.shell.servers.note(server, detail)
+            case SyncResponse(proof=proof):
+                self._secret.told(proof)
             case _:
                 pass
         self.shell.driver.post(ManagerSaid(server, message))

@@ -302,7 +302,7 @@ class OwnerEngine:
         port = OwnerPort(
             shell.name, pool, environment, shell.counts, logger, shell.post, self.reads
         )
-        self.transfers = Transfers(port, application, listen)
+        self.transfers = Transfers(port, application, listen, address)
         self._hand_off_address = address
 
     # --- neighbours ---
@@ -343,6 +343,7 @@ class OwnerEngine:
                 self.shell.servers.note(server, "leads, but has not numbered this owner yet")
             case LeaseResponse(renew_ns=renew_ns):
                 self._meter.every_ns = renew_ns
+                self._environment.secret.told(message.proof)
                 if self.reads is not None and not self.shell.entered.done():
                     self.reads.check_term(message)
             case ShortResponse() | Refusal() | Poke() | Attest():

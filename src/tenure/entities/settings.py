@@ -1,7 +1,7 @@
 """Checks the arguments of `Entities`, and makes the Owner, the Lookup and the store from them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tenure.base.keys import PoolKind
@@ -20,6 +20,7 @@ from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
 from tenure.routing.trying import LONGEST_PAUSE
+from tenure.transport.pool_secret import PoolSecret
 
 if TYPE_CHECKING:
     from tenure.client.owner import Probe
@@ -63,6 +64,8 @@ class EntitySettings:
     longest_pause: float = LONGEST_PAUSE
     """The most seconds between two attempts of a call while the table does not change."""
     tell: float = TELL_SECONDS
+    secret: PoolSecret = field(default_factory=PoolSecret)
+    """What managers tell its Owner and its Lookup of the pool's secret."""
 
     def __post_init__(self) -> None:
         checked_name("pool", self.pool)
@@ -85,7 +88,9 @@ class EntitySettings:
         """An environment, for the Owner, the Lookup, or what runs between them: each has its
         own.
         """
-        return self.environment_given or environment_here()
+        made = self.environment_given or environment_here()
+        made.secret = self.secret
+        return made
 
     async def open_store(self) -> EntityStore | None:
         """Open the store, if one is configured. Raises StoreFailed, and ConfigurationError."""

@@ -56,6 +56,7 @@ from tenure.transport.doors import Door
 from tenure.transport.faulty import Faults, FaultyTransport
 from tenure.transport.in_process import MemoryDoor, MemoryNetwork
 from tenure.transport.in_process_channels import MemoryChannelNetwork
+from tenure.transport.pool_secret import PoolSecret
 from tenure.wire.lease_records import LEASE_RECORDS
 
 FIRST_WALL = 1_700_000_000.0
@@ -367,6 +368,7 @@ class ClusterEnvironment:
         self.runner = cluster.runner
         self.managers: tuple[str, ...] = ()  # each client names its own
         self.credentials = NOTHING
+        self.secret = PoolSecret()
         self._cluster = cluster
         self._random = cluster.draw()
 

@@ -44,9 +44,9 @@ Serve: TypeAlias = Callable[[Channel], Awaitable[None]]
 class Channels(Protocol):
     """Channels of one owner, in the running event loop."""
 
-    async def listen(self, where: str, serve: Serve) -> str:
+    async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
         """Listen at "HOST:PORT", and return the URL that leads there. Port 0 means any free port.
-        Raises OSError if listening fails.
+        `address` is another URL by which others reach it. Raises OSError if listening fails.
         """
         ...
 

@@ -69,6 +69,10 @@ class Role(NamedTuple, Generic[M]):
     waiting: int = WAITING_MESSAGES
     """How many messages may wait for one connection."""
     ping_seconds: float = PING_SECONDS
+    proves: bool = False
+    """Whether its servers are processes of a pool, and not managers: then both sides prove that
+    they belong to it.
+    """
 
 
 OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner, encode, ping_seconds=SELDOM_SECONDS)

@@ -67,9 +67,9 @@ class Door(Protocol):
     is_reachable: bool
     """Whether other processes can connect."""
 
-    async def open(self, where: str, listener: Listener) -> str:
+    async def open(self, where: str, listener: Listener, address: str | None = None) -> str:
         """Listen at "HOST:PORT", and return the URL that leads there. Port 0 means any free port.
-        Raises OSError if listening fails.
+        `address` is another URL by which others reach it. Raises OSError if listening fails.
         """
         ...
 

@@ -210,7 +210,7 @@ class MemoryDoor:
         self._network = network
         self._url = ""
 
-    async def open(self, where: str, listener: Listener) -> str:
+    async def open(self, where: str, listener: Listener, address: str | None = None) -> str:
         """See `Door.open`."""
         host, _, port = where.rpartition(":")
         self._url = f"http://{host}:{self._network.free_port() if port == '0' else port}"

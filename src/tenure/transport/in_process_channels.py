@@ -188,7 +188,7 @@ class MemoryChannels:
         self._mine: list[ChannelEnd] = []
         self._is_closed = False
 
-    async def listen(self, where: str, serve: Serve) -> str:
+    async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
         """See `Channels.listen`."""
         del where
 

@@ -44,7 +44,7 @@ class Links:
         """Listen there, and return the URL by which the others know this member: `address`, if that
         differs from where it listens.
         """
-        listening = await self._channels.listen(where, self._accept)
+        listening = await self._channels.listen(where, self._accept, address)
         self.url = address or listening
         return self.url
 

@@ -19,6 +19,8 @@ from tenure.errors import ConfigurationError, RemoteProtocolError
 from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, Role
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.proving import proof_for
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 
@@ -40,8 +42,14 @@ logger = logging.getLogger("tenure.transport")
 class WebSocketTransport(Generic[M]):
     """A `Transport` over aiohttp."""
 
-    def __init__(self, role: Role[M], credentials: Credentials = NOTHING) -> None:
+    def __init__(
+        self,
+        role: Role[M],
+        credentials: Credentials = NOTHING,
+        secret: PoolSecret | None = None,
+    ) -> None:
         self.role = role
+        self.secret = secret if role.proves else None
         self.credentials = credentials
         self._links: dict[str, _Link[M]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -120,10 +128,11 @@ class _Link(Generic[M]):
         credentials = self.transport.credentials
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                proof = await self._proof()
                 socket = await self.session.ws_connect(
                     self.manager + self.transport.role.path,
                     protocols=SUBPROTOCOLS,
-                    headers=credentials.headers(self.manager),
+                    headers={**credentials.headers(self.manager), **proof},
                     ssl=credentials.to(self.manager) or True,
                     max_msg_size=MESSAGE_BYTES,
                     heartbeat=self.transport.role.ping_seconds,
@@ -138,6 +147,12 @@ class _Link(Generic[M]):
             except RemoteProtocolError as error:
                 return str(error)
             return await self._carry(socket, version)
+
+    async def _proof(self) -> dict[str, str]:
+        secret, credentials = self.transport.secret, self.transport.credentials
+        if secret is None:
+            return {}
+        return await proof_for(self.manager, secret, self.session, credentials)
 
     async def _carry(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
         reader = asyncio.create_task(self._read(socket, version))
@@ -212,6 +227,8 @@ def reason(error: BaseException) -> str:
             return f"it wants a token that counts: set {TOKEN} or {TOKEN_FILE}"
         case aiohttp.WSServerHandshakeError(status=403):
             return "the token is for another role, or another pool"
+        case aiohttp.WSServerHandshakeError(status=428):
+            return "it wants a proof that this process belongs to the pool, which managers tell it"
         case aiohttp.WSServerHandshakeError():
             return f"answered HTTP {error.status}: something else listens there"
         case aiohttp.ClientConnectorDNSError():

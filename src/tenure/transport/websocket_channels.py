@@ -20,7 +20,11 @@ from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
+from tenure.transport.guarded_app import check_proof, guard_app
 from tenure.transport.http_listener import HttpListener
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.port_guard import PortGuard
+from tenure.transport.proving import proof_for
 from tenure.transport.urls import url_at
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
@@ -38,21 +42,27 @@ class WebSocketChannels:
     """`Channels` over aiohttp."""
 
     def __init__(
-        self, credentials: Credentials = NOTHING, limits: ConnectionLimits = CHANNEL_LIMITS
+        self,
+        credentials: Credentials = NOTHING,
+        limits: ConnectionLimits = CHANNEL_LIMITS,
+        secret: PoolSecret | None = None,
     ) -> None:
         self._credentials = credentials
+        self._secret = secret or PoolSecret()
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
         self._open: set[_WebSocketChannel] = set()
         self._door: HttpListener | None = None
         self._is_closed = False
 
-    async def listen(self, where: str, serve: Serve) -> str:
+    async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
         """See `Channels.listen`."""
+        guard = PortGuard(self._secret)
 
         async def on_request(request: web.Request) -> web.StreamResponse:
             if hdrs.ORIGIN in request.headers:  # browsers send it, and let any page connect here
                 raise web.HTTPForbidden(text="a page in a browser may not speak to this process")
+            await check_proof(guard, request)
             socket = web.WebSocketResponse(
                 max_msg_size=HAND_OFF_BYTES,
                 heartbeat=PING_SECONDS,
@@ -74,12 +84,15 @@ class WebSocketChannels:
 
         app = web.Application()
         app.router.add_get(PATH, on_request)
+        guard_app(app, guard)
         door = self._door = HttpListener(
             app, log_refused, log_refused, self._limits, ends_seconds=CLOSE_SECONDS
         )
         host, _, port = where.rpartition(":")
         bound = await door.listen(host.strip("[]"), int(port), self._credentials.for_listening())
-        return f"{self._credentials.scheme}://{host}:{bound}"
+        url = f"{self._credentials.scheme}://{host}:{bound}"
+        guard.answers_to(url, address)
+        return url
 
     async def connect(self, url: str) -> Channel:
         """See `Channels.connect`."""
@@ -92,8 +105,10 @@ class WebSocketChannels:
             )
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                headers = await proof_for(url, self._secret, self._session, self._credentials)
                 socket = await self._session.ws_connect(
                     url_at(parse(url, "address"), PATH),
+                    headers=headers,
                     ssl=self._credentials.to(url) or True,
                     max_msg_size=HAND_OFF_BYTES,
                     heartbeat=PING_SECONDS,

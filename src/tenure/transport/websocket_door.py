@@ -22,7 +22,10 @@ from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener, ShowsPage
+from tenure.transport.guarded_app import check_proof, guard_app
 from tenure.transport.http_listener import LIMITS, HttpListener
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.port_guard import PortGuard
 from tenure.transport.rate_bound import RateBound
 from tenure.transport.websocket_frames import FrameError, frame
 from tenure.wire.limits import REQUEST_BYTES
@@ -65,8 +68,10 @@ class WebSocketDoor:
         most_bytes: int = REQUEST_BYTES,
         gate: DoorGate | None = None,
         limits: ConnectionLimits = LIMITS,
+        secret: PoolSecret | None = None,
     ) -> None:
         self._path = path
+        self._guard = None if secret is None else PortGuard(secret)
         self._gate = gate
         self._limits = limits
         self._watching: asyncio.Task[None] | None = None
@@ -78,12 +83,14 @@ class WebSocketDoor:
         self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
 
-    async def open(self, where: str, listener: Listener) -> str:
+    async def open(self, where: str, listener: Listener, address: str | None = None) -> str:
         """See `Door.open`."""
         self._listener = listener
         host, _, port = where.rpartition(":")
         app = web.Application()
         app.router.add_get(self._path, self._on_request)
+        if self._guard is not None:
+            guard_app(app, self._guard)
         if self._page is not None:
             app.router.add_get("/{name:[a-z0-9/]*}", self._on_look)
         self._door = HttpListener(
@@ -94,7 +101,10 @@ class WebSocketDoor:
         )
         if self._gate is not None:
             self._watching = asyncio.get_running_loop().create_task(self._watch(self._gate))
-        return f"{self._credentials.scheme}://{host}:{bound}"
+        url = f"{self._credentials.scheme}://{host}:{bound}"
+        if self._guard is not None:
+            self._guard.answers_to(url, address)
+        return url
 
     def show(self, page: ShowsPage) -> None:
         """See `Door.show`."""
@@ -140,6 +150,8 @@ class WebSocketDoor:
     async def _on_request(self, request: web.Request) -> web.StreamResponse:
         if hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
+        if self._guard is not None:
+            await check_proof(self._guard, request)
         shown = self._check_token(request)
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
         version, why = OLDEST, None

@@ -124,7 +124,7 @@ class EarlyDoor(MemoryDoor):
     def show(self, page: ShowsPage) -> None:
         self._page = page
 
-    async def open(self, where: str, listener: Listener) -> str:
+    async def open(self, where: str, listener: Listener, address: str | None = None) -> str:
         self.pages.append(self._page("/", ""))
         url = await super().open(where, listener)
         self.pages.append(self._page("/healthz", ""))

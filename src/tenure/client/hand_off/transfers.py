@@ -87,11 +87,13 @@ class Transfers:
     otherwise.
     """
 
-    def __init__(self, owner: OwnerPort, application: Application, listen: str) -> None:
+    def __init__(
+        self, owner: OwnerPort, application: Application, listen: str, address: str | None
+    ) -> None:
         self.application = application
         self._owner = owner
         self._channels = owner.environment.channels()
-        self._listen = listen
+        self._listen, self._address = listen, address
         self._calls = LoopCalls()
         self._stopping: asyncio.Event | None = None
         self._givings: dict[HandOff, GivingLine] = {}
@@ -134,7 +136,8 @@ class Transfers:
         self._stopping = asyncio.Event()
         try:
             try:
-                url.set_result(await self._channels.listen(self._listen, self._serve))
+                listening = self._channels.listen(self._listen, self._serve, self._address)
+                url.set_result(await listening)
             except (OSError, ValueError) as error:
                 url.set_exception(_cannot_listen(self._listen, error))
                 return

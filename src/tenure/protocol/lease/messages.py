@@ -22,6 +22,7 @@ from tenure.base.keys import Key, PoolKind
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.causes import Cause
+from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.reports import TierReport
 from tenure.protocol.lease.table_columns import TableColumns
 
@@ -209,6 +210,8 @@ class Join(Message, frozen=True, kw_only=True):
     """The longest volume lease that it will ever give to a cache; 0 if it gives none (V11)."""
     cache: Address | None = None
     """The address at which the owner takes caches; None if it takes none."""
+    proves: bool = False
+    """Whether it can show the pool's secret at ports; older versions cannot."""
 
 
 class RangeLoad(RangeItem, frozen=True, kw_only=True):
@@ -265,6 +268,7 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     """A report of what the owner runs beside its leases, for people to see; None if it runs
     nothing.
     """
+    proves: bool = False
 
 
 class ShortRequest(Message, frozen=True, kw_only=True):
@@ -356,6 +360,7 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     `ShortRequest` for as long as it holds just this. Empty if anything else is said, from a manager
     that knows no such requests, and on a connection that carries none.
     """
+    proof: PortProof | None = None
 
 
 class ShortResponse(Message, frozen=True, kw_only=True):
@@ -428,6 +433,7 @@ class Sync(Message, frozen=True, kw_only=True):
     """The receipt of the last answer or push that the lookup took."""
     reads_columns: bool = False
     """Whether the lookup can be told a whole table as columns."""
+    proves: bool = False
 
 
 class SyncResponse(Message, frozen=True, kw_only=True):
@@ -450,6 +456,7 @@ class SyncResponse(Message, frozen=True, kw_only=True):
     """How long the manager waits for an owner that is gone."""
     columns: TableColumns | None = None
     """The whole table, in the place of `entries`, for a lookup that has said that it reads it."""
+    proof: PortProof | None = None
 
 
 class SyncRefusal(Message, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from tenure.transport.channels import Channels
 from tenure.transport.contract import Lost, Role, Transport
 from tenure.transport.credentials import NOTHING
 from tenure.transport.doors import Door
+from tenure.transport.pool_secret import PoolSecret
 
 M = TypeVar("M")
 Deliver = Callable[[str, Any], None]
@@ -156,6 +157,7 @@ class AppEnvironment:
         self.runner: Runner = SharedLoop(process.loop)
         self.managers = process.site.manager_slots
         self.credentials = NOTHING
+        self.secret = PoolSecret()
 
     def begins(self, engine: object) -> None:
         """See `Environment`."""

@@ -63,6 +63,7 @@ class Pool:
         self.context = context
         self.table = table
         self.publisher = Publisher(context, table)
+        self.proofs = self.publisher.proofs
         self.sessions: dict[int, Session] = {}
         self.addresses = Addresses(context, table, self.sessions)
         self.move_log = MoveLog(table)
@@ -73,7 +74,7 @@ class Pool:
         self.incarnations = Incarnations(
             context, table, self.sessions, self.addresses, self.move_log
         )
-        self.responses = Responses(context, table, self.addresses, self.moving)
+        self.responses = Responses(context, table, self.addresses, self.moving, self.proofs)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
         self._next_expiry = FAR_FUTURE
@@ -117,6 +118,7 @@ class Pool:
         else:
             session = self.incarnations.number(now, message)
             self._next_expiry = Instant(0)
+        self.proofs.heard(session, proves=message.proves)
         given = self.table.held_by(session.incarnation)
         self._answer(now, connection, session, message, given)
 
@@ -154,6 +156,7 @@ class Pool:
             why = "evicted, or a later incarnation or nobody has the name"
             self.context.refuse(connection, message, "past", why)
             return
+        self.proofs.heard(session, proves=message.proves)
         differs = message.copies or message.held != given
         if differs and cuts_too_much(self.table, self.planner.plan, session.renewal, message):
             self.context.refuse(connection, message, "past", TOO_FINE)
@@ -419,6 +422,7 @@ class Pool:
         self.context.story()
         del self.sessions[session.incarnation]
         self.addresses.remove(session.incarnation)
+        self.proofs.gone(session)
         self.moving.on_gone(session.incarnation)
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)

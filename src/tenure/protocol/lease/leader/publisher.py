@@ -12,6 +12,7 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.change_log import ChangeLog, said_last_of_each
 from tenure.protocol.lease.leader.context import LeaderContext
+from tenure.protocol.lease.leader.port_proofs import PortProofs
 from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.table_columns import TableColumns
@@ -24,6 +25,8 @@ class Publisher:
 
     def __init__(self, context: LeaderContext, table: LeaseTable) -> None:
         self.context = context
+        self.proofs = PortProofs(context, table.pool)
+        """What lookups and owners are told of the pool's secret."""
         self.table = table
         self.log = ChangeLog(table.laid_lsn)
         """The log of changes. It begins before this leadership: a takeover changes no table, so the
@@ -76,12 +79,14 @@ class Publisher:
             cause="" if snapshot else self.log.causes(message.lsn),
             hold_ns=timing.hold_ns,
             columns=columns,
+            proof=self.proofs.synced(connection, proves=message.proves),
         )
         self.context.send(connection, response)
 
     def on_disconnected(self, connection: Connection) -> None:
         """Stop pushing to `connection`."""
         self.followers.pop(connection, None)
+        self.proofs.disconnected(connection)
 
     def advance(self, now: Instant) -> None:
         """Push what is due."""

@@ -9,6 +9,7 @@ from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.moving import Moving
+from tenure.protocol.lease.leader.port_proofs import PortProofs
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.messages import (
     Copy,
@@ -26,12 +27,18 @@ class Responses:
     """The answers of one pool's leader."""
 
     def __init__(
-        self, context: LeaderContext, table: LeaseTable, addresses: Addresses, moving: Moving
+        self,
+        context: LeaderContext,
+        table: LeaseTable,
+        addresses: Addresses,
+        moving: Moving,
+        proofs: PortProofs,
     ) -> None:
         self.context = context
         self.table = table
         self.addresses = addresses
         self.moving = moving
+        self.proofs = proofs
 
     def renew(
         self,
@@ -45,7 +52,8 @@ class Responses:
         form if the request was short and there is nothing to add.
         """
         seal, timing = self.context.seal, self.context.timing
-        if not is_short or self.context.cause or self.addresses.shared:
+        has_news = session.told_proof is not self.proofs.for_owner(session)
+        if not is_short or has_news or self.context.cause or self.addresses.shared:
             if session.fingerprinted is not given:
                 session.take_fingerprint(given, seal.nonce)
             leases, fingerprint = session.renewal, session.fingerprint
@@ -78,6 +86,7 @@ class Responses:
         """List everything that the incarnation may hold, with what it is to do with each range."""
         seal, timing = self.context.seal, self.context.timing
         member = self.table.members.get(session.incarnation)
+        session.told_proof = self.proofs.for_owner(session)
         self.context.send(
             session.connection,
             LeaseResponse(
@@ -98,5 +107,6 @@ class Responses:
                 same_address=self.addresses.told_to(session) if self.addresses.shared else "",
                 reads_ns=member.reads_ns if member else 0,  # gone: its last answer
                 fingerprint=fingerprint,
+                proof=session.told_proof,
             ),
         )

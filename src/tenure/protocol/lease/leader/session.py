@@ -15,6 +15,7 @@ from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.fingerprints import fingerprint
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.messages import Held, Leased, Poke
+from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.reports import TierReport
 
 NOT_RECALLED = Instant(0)
@@ -45,6 +46,7 @@ class Session:
         "planned",
         "poked",
         "proven",
+        "proves",
         "recalled",
         "renewal",
         "renewed",
@@ -52,6 +54,7 @@ class Session:
         "sequence",
         "settled",
         "stuck",
+        "told_proof",
         "untold",
     )
 
@@ -74,6 +77,10 @@ class Session:
         The join of a process that died meanwhile is numbered too, and would otherwise be dealt
         ranges that it never takes.
         """
+        self.proves = True
+        """Whether it can show the pool's secret at ports; assumed of one that was not heard."""
+        self.told_proof: PortProof | None = None
+        """What it was told last of that secret."""
         self.planned = False
         """Whether the present plan was made with it in view. An incarnation that has been proven
         since may be given everything by the next plan."""

@@ -188,6 +188,7 @@ class LookupMachine:
             nonce=self.nonce,
             receipt=self._receipt,
             reads_columns=self.config.reads_columns,
+            proves=True,
         )
         for manager in managers:
             self._actions.append(TellManager(manager, message))

@@ -66,6 +66,7 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
             hand_off=self.hand_off,
             reads_ns=self.reads_ns,
             cache=self.cache,
+            proves=True,
         )
 
 

@@ -71,4 +71,5 @@ def request_in_full(
         receipt=short.receipt,
         letting_go=letting_go,
         knows_former=True,
+        proves=True,
     )
