@@ -9,20 +9,23 @@ them.
 from asyncio import StreamReader, Task
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from aiohttp import hdrs, web
 from aiohttp.http import RawRequestMessage
 
 from tenure.client.refusals import refusal
 from tenure.errors import NotOwner
-from tenure.member.asgi import RELAYED, Relayed
+from tenure.member.asgi import PROBE, RELAYED, Relayed
 from tenure.member.exchange import IS_PRIVATE
+from tenure.member.guarded_asgi import REFUSED
 from tenure.member.listener import CLOSE_SECONDS, LIMITS, bound, url_of
-from tenure.member.member import PROBE
 from tenure.transport.bounded_port import BACKLOG, log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import Credentials
+from tenure.transport.guarded_app import challenged
 from tenure.transport.http_listener import HttpListener, logger_of
+from tenure.transport.port_guard import HEADER, PATH, PortGuard
 
 RELAYED_NAME = RELAYED.decode()
 
@@ -35,6 +38,9 @@ class AiohttpDoor:
         self._name = name
         self.listener: HttpListener | None = None
         """Must know of each request; there is no such port in memory."""
+        self.guard: PortGuard | None = None
+        self._proven: WeakSet[Any] = WeakSet()
+        """The connections whose other end has proven itself."""
 
     def server(self) -> web.Server:
         """The server that makes requests, and handles them."""
@@ -52,12 +58,27 @@ class AiohttpDoor:
             self.listener.spoke(request, is_socket=is_socket)
         if request.path == PROBE:
             return web.Response(text=self._name())
+        if self.guard is not None:
+            if request.path == PATH:
+                return challenged(self.guard, request)
+            await self._check(self.guard, request)
         if not self._app.frozen:  # the application is still starting, without its middlewares
             refused = refusal(NotOwner("it is starting"))
             assert refused is not None
             return web.Response(status=refused.status, headers=refused.headers, text=refused.text)
         IS_PRIVATE.set(True)
         return await self._app._handle(request)  # noqa: SLF001  # see above
+
+    async def _check(self, guard: PortGuard, request: web.Request) -> None:
+        """Let a request in, or raise the refusal that says that nothing was begun."""
+        connection = request.transport
+        if connection in self._proven:
+            return
+        near, far = (request.get_extra_info(each) for each in ("sockname", "peername"))
+        if await guard.refuses(request.headers.get(HEADER), near, far):
+            raise web.HTTPMisdirectedRequest(headers=REFUSED.headers, text=REFUSED.text)
+        if connection is not None and guard.secret.is_wanted:
+            self._proven.add(connection)
 
     def _request(
         self,
@@ -92,8 +113,10 @@ class AiohttpListener:
         listen: str,
         credentials: Credentials,
         limits: ConnectionLimits = LIMITS,
+        guard: PortGuard | None = None,
     ) -> None:
         self._door = door
+        door.guard = guard
         self._listening = bound(listen)
         self._credentials = credentials
         self._limits = limits

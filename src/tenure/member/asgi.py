@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from tenure.client.refusals import HttpAnswer
+from tenure.transport.port_guard import HEADER
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -21,6 +22,10 @@ RELAYED = b"tenure-relayed"
 """The header of relayed requests, `MEMBER HOST PORT SCHEME`: the member's address, and the
 client's.
 """
+PROBE = "/.tenure/probe"
+"""The path by which a member checks that its own listener answers."""
+PROOF = HEADER.lower().encode()
+"""The header by which a member proves itself; that of a client is not passed on."""
 SERVICE_RESTART = 1012
 """The code that closes a WebSocket whose key goes elsewhere: connect again."""
 
@@ -39,6 +44,7 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
         b"expect",
         RELAYED,
+        PROOF,
     )
 )
 """Headers that concern one connection, and are not relayed (RFC 9110, 7.6.1)."""

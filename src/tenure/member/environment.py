@@ -13,6 +13,8 @@ from tenure.member.asgi import App
 from tenure.member.forwarding import KEEP_ALIVE_SECONDS, Forwarding, KeptConnections
 from tenure.member.listener import MemberListener, OwnListener
 from tenure.transport.credentials import Credentials
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.port_guard import PortGuard
 
 if TYPE_CHECKING:
     from tenure.member.aiohttp_listener import AiohttpDoor
@@ -24,14 +26,16 @@ ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 class MemberEnvironment(Protocol):
     """The way in which a member listens, and reaches the others."""
 
-    def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
-        """Serves `app`, once it is started, at "HOST:PORT". Raises ConfigurationError if it cannot
-        listen there.
+    def listener(
+        self, app: App, listen: str, credentials: Credentials, guard: PortGuard
+    ) -> MemberListener:
+        """Serves `app`, once it is started, at "HOST:PORT", to whom the guard lets in. Raises
+        ConfigurationError if it cannot listen there.
         """
         ...
 
     def aiohttp_listener(
-        self, door: "AiohttpDoor", listen: str, credentials: Credentials
+        self, door: "AiohttpDoor", listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
         """The same for an application of aiohttp."""
         ...
@@ -40,7 +44,7 @@ class MemberEnvironment(Protocol):
         """The session with which the member relays WebSockets, and asks its own listener."""
         ...
 
-    def forwarding(self, credentials: Credentials) -> Forwarding:
+    def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
         """The connections by which the member relays requests."""
         ...
 
@@ -48,17 +52,19 @@ class MemberEnvironment(Protocol):
 class NetworkOfMembers:
     """Listens and connects by sockets."""
 
-    def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
+    def listener(
+        self, app: App, listen: str, credentials: Credentials, guard: PortGuard
+    ) -> MemberListener:
         """See `MemberEnvironment`."""
-        return OwnListener(app, listen, credentials)
+        return OwnListener(app, listen, credentials, guard=guard)
 
     def aiohttp_listener(
-        self, door: "AiohttpDoor", listen: str, credentials: Credentials
+        self, door: "AiohttpDoor", listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
         """See `MemberEnvironment`."""
         from tenure.member.aiohttp_listener import AiohttpListener  # noqa: PLC0415  # loads servers
 
-        return AiohttpListener(door, listen, credentials)
+        return AiohttpListener(door, listen, credentials, guard=guard)
 
     def session(self) -> ClientSession:
         """See `MemberEnvironment`."""
@@ -70,9 +76,9 @@ class NetworkOfMembers:
             timeout=ClientTimeout(total=None),
         )
 
-    def forwarding(self, credentials: Credentials) -> Forwarding:
+    def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
         """See `MemberEnvironment`."""
-        return KeptConnections(credentials)
+        return KeptConnections(credentials, secret)
 
 
 MEMBERS: ContextVar[MemberEnvironment | None] = ContextVar("tenure.member", default=None)

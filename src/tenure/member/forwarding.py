@@ -11,12 +11,27 @@ The other end is a member's own listener.
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
 from functools import partial
+from secrets import token_hex
 from typing import Protocol, cast
 
+from aiohttp import ClientSession
+
+from tenure.base.challenges import NONCE_BYTES, Challenge
 from tenure.base.origin import Origin
-from tenure.member.asgi import RawHeaders
+from tenure.member.asgi import PROOF, RawHeaders
 from tenure.member.forwarded_answer import CONTENT_LENGTH, END_OF_HEAD, ForwardedAnswer
 from tenure.transport.credentials import NOTHING, Credentials
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.port_guard import PATH
+from tenure.transport.proving import (
+    ANSWER_BYTES,
+    OK,
+    PROVES_NOTHING,
+    answered,
+    asked_for,
+    proof_for,
+)
+from tenure.transport.websocket import CONNECT_SECONDS
 
 KEEP_ALIVE_SECONDS = 4.0
 """Less than the listener keeps an idle connection (5 s), so that it does not close one while we
@@ -66,6 +81,12 @@ class Forwarding(Protocol):
         """
         ...
 
+    async def proof(self, address: str, session: ClientSession) -> dict[str, str]:
+        """The header by which a request that goes there over the session proves itself. Raises
+        Unproven if the other end does not.
+        """
+        ...
+
     def close(self) -> None:
         """Close all connections."""
         ...
@@ -74,8 +95,11 @@ class Forwarding(Protocol):
 class KeptConnections:
     """See `Forwarding`. In one event loop."""
 
-    def __init__(self, credentials: Credentials = NOTHING) -> None:
+    def __init__(
+        self, credentials: Credentials = NOTHING, secret: PoolSecret | None = None
+    ) -> None:
         self._credentials = credentials
+        self._secret = secret or PoolSecret()
         self._idle: dict[str, list[KeptConnection]] = {}
         self._busy: set[KeptConnection] = set()
 
@@ -90,7 +114,10 @@ class KeptConnections:
         """See `Forwarding`."""
         length = None if isinstance(body, bytes) else content_length(headers)
         head = head_of(origin, method, target, headers, body, length)
-        connection = self._kept(origin) or await self._connected(origin)
+        connection = self._kept(origin)
+        if connection is None:
+            connection = await self._connected(origin)
+            head = await self._proven(connection, origin, head)
         self._busy.add(connection)
         release = partial(self._release, connection)
         answer = ForwardedAnswer(connection.transport, release, has_body=method != "HEAD")
@@ -107,6 +134,37 @@ class KeptConnections:
             answer.close()
             raise
         return answer
+
+    async def proof(self, address: str, session: ClientSession) -> dict[str, str]:
+        """See `Forwarding`."""
+        return await proof_for(address, self._secret, session, self._credentials)
+
+    async def _proven(self, connection: "KeptConnection", origin: Origin, head: bytes) -> bytes:
+        """The head of the first request on a connection, with the proof that is enough for all."""
+        ids = self._secret.ids
+        if not ids:
+            return head
+        self._busy.add(connection)
+        transport = connection.transport
+        asked = Challenge(f"{origin.scheme}://{origin.authority}", token_hex(NONCE_BYTES), "")
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                said = await asked_on(connection, origin, asked, ids)
+        except BaseException as error:
+            transport.abort()
+            if isinstance(error, OSError | TimeoutError):
+                raise NotConnected(f"{origin.authority} gives no challenge: {error!r}") from None
+            raise
+        finally:
+            self._busy.discard(connection)
+        shown = answered(said, asked, self._secret)
+        if shown is not None:
+            proof = b"\r\n%b: %b" % (PROOF, shown.encode())
+            return head.removesuffix(END_OF_HEAD) + proof + END_OF_HEAD
+        if self._secret.is_wanted or transport.is_closing():
+            transport.abort()
+            raise NotConnected(f"{origin.authority} {PROVES_NOTHING}")
+        return head
 
     def _kept(self, origin: Origin) -> "KeptConnection | None":
         idle = self._idle.get(origin.authority, ())
@@ -186,6 +244,26 @@ class KeptConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """See asyncio."""
         self.may_write.set()
+
+
+async def asked_on(
+    connection: KeptConnection, origin: Origin, asked: Challenge, ids: tuple[str, ...]
+) -> bytes:
+    """The answer to a request for a challenge on a connection. Raises ConnectionError."""
+    answer = ForwardedAnswer(connection.transport, lambda _: None, has_body=True)
+    connection.answer = answer
+    target = f"{origin.path_to(PATH)}?{asked_for(asked.at, asked.client, ids)}"
+    connection.transport.write(head_of(origin, "GET", target, (), b"", None))
+    answer.is_sent = True
+    await answer.begun
+    said = b""
+    async for part in answer:
+        said += part
+        if len(said) > ANSWER_BYTES:
+            connection.transport.abort()
+            return b""
+    connection.answer = None
+    return said if answer.status == OK else b""
 
 
 def content_length(headers: RawHeaders) -> int | None:

@@ -17,9 +17,11 @@ from tenure.base.origin import parse
 from tenure.client.arguments import LAST_PORT, checked_address
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import App, Receive, Scope, Send
+from tenure.member.guarded_asgi import CONNECTION, guarded
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Unfinished, log_refused
 from tenure.transport.connection_limits import MOST_CONNECTIONS, ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
+from tenure.transport.port_guard import PortGuard
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -125,11 +127,12 @@ class OwnListener:
         listen: str,
         credentials: Credentials = NOTHING,
         limits: ConnectionLimits = LIMITS,
+        guard: PortGuard | None = None,
     ) -> None:
         self._listening = bound(listen)
         self._credentials = credentials
         self.url = url_of(self._listening, credentials.scheme)
-        self._server = _server(app)
+        self._server = _server(app if guard is None else guarded(app, guard))
         self._port = BoundedPort[Any](
             self._connection, _unfinished, log_refused, log_refused, limits
         )
@@ -172,6 +175,7 @@ class OwnListener:
         # `access_log=False` would take the handlers from uvicorn's logger, which that server uses.
         made.access_log = False
         made.heard = 0
+        made.is_proven = False
         receive, serve, socket = made.data_received, made.app, made.ws_protocol_class
 
         def data_received(data: bytes) -> None:
@@ -180,6 +184,7 @@ class OwnListener:
 
         def app(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
             port.spoke(made)
+            scope[CONNECTION] = made
             return serve(scope, receive, send)  # type: ignore[no-any-return]
 
         def upgraded(**given: Any) -> Any:  # noqa: ANN401

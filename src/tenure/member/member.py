@@ -11,6 +11,7 @@ Owner, and everything else that belongs to one process, when it is entered.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from aiohttp import ClientSession
@@ -18,7 +19,7 @@ from aiohttp import ClientSession
 from tenure.base.keys import PoolKind, UserKey
 from tenure.client.arguments import checked_drain, checked_flag, checked_name
 from tenure.client.callbacks import check_callback
-from tenure.client.environment import environment_here
+from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup, OnChange
@@ -27,11 +28,13 @@ from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
 from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
-from tenure.member.asgi import App, Receive, Scope, Send, respond
+from tenure.member.asgi import PROBE, App, Receive, Scope, Send, respond
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, checked_listen, checked_member_address
 from tenure.transport.credentials import Credentials
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.port_guard import PortGuard
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -42,8 +45,6 @@ MEMBER = "tenure.member"
 """The key of the member in the scope of a request that Relay passes on to the application."""
 KEY = "tenure.key"
 """The key in the same scope of the request's key."""
-PROBE = "/.tenure/probe"
-"""The path by which a member checks that its own listener answers."""
 HOW_TO_ENTER = (
     "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or its "
     "cleanup_ctx, as in app.cleanup_ctx.append(member.cleanup_ctx) with aiohttp, or use "
@@ -210,7 +211,7 @@ class Member:
         """
         listener = member_environment().listener
         door = self._own_door(app)
-        async with self._entered(lambda: listener(door, self._listen, self.credentials)):
+        async with self._entered(partial(listener, door)):
             yield self
 
     async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
@@ -221,11 +222,13 @@ class Member:
         watch_answers(app)
         listener = member_environment().aiohttp_listener
         door = AiohttpDoor(app, self._shown_name)
-        async with self._entered(lambda: listener(door, self._listen, self.credentials)):
+        async with self._entered(partial(listener, door)):
             yield
 
     @asynccontextmanager
-    async def _entered(self, listen: Callable[[], MemberListener]) -> AsyncIterator[None]:
+    async def _entered(
+        self, listen: Callable[[str, Credentials, PortGuard], MemberListener]
+    ) -> AsyncIterator[None]:
         if self._owner is not None:
             raise UsageError(
                 "this Member is entered already; a process that serves two applications has a "
@@ -233,21 +236,24 @@ class Member:
             )
         self.has_begun = True
         async with AsyncExitStack() as stack:
-            listener = self._listener = listen()
+            secret = PoolSecret()
+            guard = PortGuard(secret)
+            listener = self._listener = listen(self._listen, self.credentials, guard)
             stack.push_async_callback(listener.stop)
             address = self._address or listener.url
+            guard.answers_to(address)
             lookup = Lookup(
                 self._managers,
                 pool=self.pool,
                 on_loss=self._on_loss,
-                credentials=self.credentials,
+                _environment=self._environment(secret),
             )
             owner = Owner(
                 self._managers,
                 pool=self.pool,
                 address=address,
                 lookup=lookup,
-                credentials=self.credentials,
+                _environment=self._environment(secret),
                 probe=self._probe if self._options["watchdog"] else None,
                 **self._options,
             )
@@ -256,13 +262,18 @@ class Member:
             await listener.start()
             around = member_environment()
             self._session = await stack.enter_async_context(around.session())
-            self._forwarding = around.forwarding(self.credentials)
+            self._forwarding = around.forwarding(self.credentials, secret)
             stack.callback(self._forwarding.close)
             await stack.enter_async_context(owner)  # which creates the pool, where there is none
             await stack.enter_async_context(lookup)
             stack.push_async_callback(self._leave)
             self._is_entered = True
             yield
+
+    def _environment(self, secret: PoolSecret) -> Environment:
+        made = environment_here(self.credentials)
+        made.secret = secret
+        return made
 
     async def _leave(self) -> None:
         await self.owner.close(drain=self._drain)

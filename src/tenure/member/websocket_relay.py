@@ -29,6 +29,7 @@ from tenure.member.http_relay import ServeHere, headers_for
 from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import Attempted, InDoubt, Refused, Unsent, Wanted, judge
+from tenure.transport.proving import Unproven
 from tenure.transport.urls import url_at
 
 HANDSHAKE = b"sec-websocket-"
@@ -106,10 +107,11 @@ async def opened_at(
     try:
         with limit:
             url = url_at(origin, raw_path(scope), scope["query_string"].decode("latin-1"))
+            proof = await member.forwarding.proof(address, member.session)
             return await member.session.ws_connect(
                 url,
                 ssl=member.credentials.to(f"{origin.scheme}://{origin.authority}") or True,
-                headers=headers,
+                headers=[*headers, *proof.items()],
                 protocols=[each.strip() for each in protocols if each.strip()],
                 max_msg_size=0,  # both servers have bounds of their own
                 compress=0,
@@ -121,7 +123,7 @@ async def opened_at(
         if came is None:
             raise
         return came
-    except ClientConnectorError as error:
+    except (ClientConnectorError, Unproven) as error:
         return Unsent(str(error))
     except (ClientError, OSError) as error:
         return limit.ended_it() or InDoubt(f"the connection broke: {error!r}")

@@ -24,6 +24,8 @@ from tenure.member.listener import MemberListener
 from tenure.testing.asgi_channel import ABNORMAL, MemoryServer, Watch, decoded, encoded
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.credentials import Credentials
+from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.port_guard import PortGuard
 
 if TYPE_CHECKING:
     from tenure.member.aiohttp_listener import AiohttpDoor
@@ -68,26 +70,30 @@ class MemoryMembers:
         self._make = listener
         self._connect = connect
 
-    def listener(self, app: App, listen: str, credentials: Credentials) -> MemberListener:
-        """See `MemberEnvironment`. Where it listens, and how, does not matter."""
-        del listen, credentials
+    def listener(
+        self, app: App, listen: str, credentials: Credentials, guard: PortGuard
+    ) -> MemberListener:
+        """See `MemberEnvironment`. Where it listens, and how, does not matter: whatever asks in
+        memory is of the same user.
+        """
+        del listen, credentials, guard
         return self._make(app)
 
     def aiohttp_listener(
-        self, door: "AiohttpDoor", listen: str, credentials: Credentials
+        self, door: "AiohttpDoor", listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
         """See `MemberEnvironment`."""
         from tenure.testing.aiohttp_app import serve_request  # noqa: PLC0415  # loads a server
 
-        return self.listener(partial(serve_request, door.server()), listen, credentials)
+        return self.listener(partial(serve_request, door.server()), listen, credentials, guard)
 
     def session(self) -> ClientSession:
         """See `MemberEnvironment`."""
         return cast("ClientSession", MemorySession(self._connect))
 
-    def forwarding(self, credentials: Credentials) -> Forwarding:
+    def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
         """See `MemberEnvironment`."""
-        del credentials
+        del credentials, secret
         return MemoryForwarding(self._connect)
 
 
@@ -117,6 +123,11 @@ class MemoryForwarding:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
+
+    async def proof(self, address: str, session: ClientSession) -> dict[str, str]:
+        """See `Forwarding`. The same user needs none."""
+        del address, session
+        return {}
 
     async def ask(
         self,

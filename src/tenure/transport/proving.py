@@ -17,6 +17,10 @@ from tenure.transport.urls import url_at
 
 ANSWER_BYTES = 400
 """The most that is read of an answer: an id, a nonce and a seal have 146."""
+PROVES_NOTHING = (
+    "does not prove that it belongs to the pool: it is of an older version, has not heard from its "
+    "managers yet, or something else listens there"
+)
 OK = 200
 _PARTS = 3
 
@@ -41,10 +45,7 @@ async def proof_for(
         said = await answer.content.read(ANSWER_BYTES) if answer.status == OK else b""
     shown = answered(said, Challenge(at, nonce, ""), secret)
     if shown is None and secret.is_wanted:
-        raise Unproven(
-            f"{url} does not prove that it belongs to the pool: it is of an older version, has "
-            "not heard from its managers yet, or something else listens there"
-        )
+        raise Unproven(f"{url} {PROVES_NOTHING}")
     return {} if shown is None else {HEADER: shown}
 
 
