@@ -18,7 +18,7 @@ SIMULATION := tests/simulation
 CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt exhaustive same-answers bench bench-quick docs pictures audit dist-check release clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt histories exhaustive same-answers bench bench-quick docs pictures audit dist-check release clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -69,6 +69,10 @@ fuzz: $(READY)  ## fuzz every decoder, guided by what is reached (SECONDS=60, SE
 
 hunt: $(READY)  ## hunt every mutant once, from one first seed (as CI does)
 	@$(BIN)/python -m lab hunt --short
+
+histories: $(READY)  ## record real nodes under all faults, and judge twice (SECONDS=60, OPERATIONS=0, SEED=1)
+	@$(BIN)/python -m lab histories --seconds $(SECONDS) --operations $(or $(OPERATIONS),0) \
+		$(if $(SEED),--seed $(SEED)) $(ARGS)
 
 exhaustive: $(READY)  ## search every story of small worlds, in scopes that take minutes
 	@$(BIN)/python -m tests.simulation.exhaustive

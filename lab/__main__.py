@@ -4,8 +4,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from lab import hunt, simulate
+from lab.histories import recorded_run
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "histories": recorded_run.main,
     "hunt": hunt.main,
     "simulate": simulate.main,
 }

@@ -1,0 +1,220 @@
+"""What one client does: it writes and reads hot rows, even rows and sets, and notes all of it.
+
+All clients share their keys, which change every few seconds, so that no history of a key grows
+long. A *hot* row has four columns in two families, which are written and read in any combination.
+An *even* row has the same, but all of them are written together, with one value, and read together.
+A *set* has members, which are added and removed one by one, and read page by page.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+from tenure import DELETE, Family, Table
+from tenure.columns.requests import Consistency
+from tenure.columns.store import ColumnStore
+from tenure.columns.writes import RowWrite
+from tenure.errors import (
+    NotEnoughReplicas,
+    Overloaded,
+    TenureError,
+    TooLate,
+    WriteUnknown,
+)
+from tenure.sim.histories.operations import (
+    AnyRecord,
+    PageOperation,
+    ReadOperation,
+    Told,
+    WriteOperation,
+)
+
+TABLE = Table(
+    "histories",
+    names=Family(columns=str),
+    more=Family(columns=str),
+    members=Family(columns=str),
+)
+COLUMNS = tuple((family, name) for family in ("names", "more") for name in "ab")
+KEY_SECONDS = 8.0
+"""How long a key is in use."""
+PAGE = 5
+MEMBERS = 10
+REPEATS = 3
+NOTHING_SENT = (NotEnoughReplicas, Overloaded, TooLate)
+"""The errors of a first attempt that say that nothing was written."""
+Values = dict[tuple[str, str], str | None]
+
+
+class ClientOperations:
+    """See above. `note` is given each operation when it has ended."""
+
+    def __init__(
+        self, name: str, random: Random, began_ns: int, note: Callable[[AnyRecord], None]
+    ) -> None:
+        self._name = name
+        self._random = random
+        self._began_ns = began_ns
+        self._note = note
+        self._written = 0
+        self._members: dict[str, list[str]] = {}
+        """The members that this client has added to the present set, and may remove."""
+        self.failed_since: int | None = None
+        """Since when nothing has succeeded."""
+        self.longest_outage_ns = 0
+
+    async def one(self, store: ColumnStore) -> None:
+        """Do one operation. Raises nothing that the store may raise."""
+        number = int((time.monotonic_ns() - self._began_ns) / 1e9 / KEY_SECONDS)
+        drawn = self._random.random()
+        try:
+            if drawn < 0.6:
+                await self._hot(store, f"hot-{number}")
+            elif drawn < 0.8:
+                await self._even(store, f"even-{number}-{self._random.randrange(2)}")
+            else:
+                await self._set(store, f"set-{number}")
+        except TenureError:
+            self._has_failed(time.monotonic_ns())
+        else:
+            self.failed_since = None
+
+    def _has_failed(self, now: int) -> None:
+        self.failed_since = self.failed_since or now
+        self.longest_outage_ns = max(self.longest_outage_ns, now - self.failed_since)
+
+    # --- kinds of rows ---
+
+    async def _hot(self, store: ColumnStore, key: str) -> None:
+        drawn, level = self._random.random(), self._level()
+        if drawn < 0.5:
+            chosen = self._random.sample(COLUMNS, self._random.choice((1, 2, 2, 4)))
+            values: Values = {
+                column: None if self._random.random() < 0.1 else self._value() for column in chosen
+            }
+            await self._write(store, key, values, level)
+        elif drawn < 0.8:
+            family, name = self._random.choice(COLUMNS)
+
+            async def column() -> Values:
+                found = await store.get(TABLE, key, family, name, consistency=level)
+                return {(family, name): found.value.decode() if found else None}
+
+            await self._read(key, level, column)
+        else:
+            family = self._random.choice(("names", "more"))
+
+            async def page() -> Values:
+                return _values_in(
+                    {family: await store.get(TABLE, key, family, consistency=level)}, family
+                )
+
+            await self._read(key, level, page)
+
+    async def _even(self, store: ColumnStore, key: str) -> None:
+        if self._random.random() < 0.5:
+            value = self._value()
+            await self._write(store, key, dict.fromkeys(COLUMNS, value), "quorum")
+            return
+
+        async def row() -> Values:
+            return _values_in((await store.get(TABLE, key)).families, "names", "more")
+
+        await self._read(key, "quorum", row)
+
+    async def _set(self, store: ColumnStore, key: str) -> None:
+        if key not in self._members:
+            self._members = {key: []}
+        mine, drawn = self._members[key], self._random.random()
+        if drawn < 0.4:
+            await self._pages(store, key)
+        elif mine and drawn * (len(mine) + MEMBERS) > MEMBERS:
+            member = mine.pop(self._random.randrange(len(mine)))
+            await self._write(store, key, {("members", member): None}, "quorum")
+        else:
+            mine.append(self._value())
+            await self._write(store, key, {("members", mine[-1]): mine[-1]}, "quorum")
+
+    def _level(self) -> Consistency:
+        return "one" if self._random.random() < 0.05 else "quorum"
+
+    def _value(self) -> str:
+        self._written += 1
+        return f"{self._name}.{self._written}"
+
+    # --- writing ---
+
+    async def _write(
+        self, store: ColumnStore, key: str, values: Values, level: Consistency
+    ) -> None:
+        mutation: dict[str, dict[str, Any]] = {}
+        for (family, name), value in values.items():
+            mutation.setdefault(family, {})[name] = DELETE if value is None else value.encode()
+        began = time.monotonic_ns()
+        told: Told = "unknown"
+        try:
+            told = await self._told(store.insert(TABLE, key, mutation, consistency=level))
+        finally:
+            ended, is_weak = time.monotonic_ns(), level == "one"
+            columns = _named(values)
+            self._note(WriteOperation(self._name, key, columns, began, ended, told, is_weak))
+
+    async def _told(self, write: RowWrite) -> Told:
+        """Write, and repeat it some times while it is unknown."""
+        attempt: Awaitable[object] = write
+        for tried in range(REPEATS):
+            try:
+                await attempt
+            except WriteUnknown:
+                self._has_failed(time.monotonic_ns())
+                if self._random.random() < 0.3:
+                    return "unknown"
+                attempt = write.repeat()
+            except NOTHING_SENT:
+                self._has_failed(time.monotonic_ns())
+                return "unknown" if tried else "not written"
+            else:
+                return "written"
+        return "unknown"
+
+    # --- reading ---
+
+    async def _read(
+        self, key: str, level: Consistency, read: Callable[[], Awaitable[Values]]
+    ) -> None:
+        began = time.monotonic_ns()
+        columns = _named(await read())
+        ended = time.monotonic_ns()
+        self._note(ReadOperation(self._name, key, columns, began, ended, level == "one"))
+
+    async def _pages(self, store: ColumnStore, key: str) -> None:
+        following, after = None, ""
+        while True:
+            began = time.monotonic_ns()
+            page = await store.get(TABLE, key, "members", first=PAGE, next=following)
+            ended = time.monotonic_ns()
+            names = [f"members/{each.name}" for each in page]
+            columns: dict[str, str | None] = {
+                name: each.value.decode() for name, each in zip(names, page, strict=True)
+            }
+            following = page.next
+            until = names[-1] if following is not None else None
+            section = "members/"
+            self._note(PageOperation(self._name, key, section, columns, began, ended, after, until))
+            if following is None:
+                return
+            after = names[-1]
+
+
+def _values_in(families: Any, *wanted: str) -> Values:
+    found = {
+        (family, each.name): each.value.decode()
+        for family, page in families.items()
+        for each in page
+    }
+    return {column: found.get(column) for column in COLUMNS if column[0] in wanted}
+
+
+def _named(values: Values) -> dict[str, str | None]:
+    return {f"{family}/{name}": value for (family, name), value in values.items()}
