@@ -40,7 +40,6 @@ class EntityTurn:
 
     __slots__ = (
         "_copy",
-        "_is_repeat",
         "_saving",
         "_seen",
         "call",
@@ -51,6 +50,7 @@ class EntityTurn:
         "is_forgetting",
         "is_over",
         "is_reading",
+        "is_repeat",
         "is_touched",
         "keeps_answer",
         "latest",
@@ -78,7 +78,7 @@ class EntityTurn:
         self.lease = lease
         self.guard = guard
         self.call = call
-        self._is_repeat = is_repeat
+        self.is_repeat = is_repeat
         self.is_reading = is_reading
         self.keeps_answer = bool(call.id)
         self.is_begun = is_repeat
@@ -166,11 +166,6 @@ class EntityTurn:
         self._check_exclusive("assign state")
         self.is_touched = True
         self.live.state = value
-
-    @property
-    def is_repeat(self) -> bool:
-        """See `Entity.is_repeat`."""
-        return self._is_repeat
 
     def now(self) -> float:
         """See `Entity.now`."""

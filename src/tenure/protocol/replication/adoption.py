@@ -74,13 +74,10 @@ class Adopting(Settling):
             return
         super().on_told(now, node, body)
 
-    def may_be_short(self) -> bool:
-        """Whether what is the same at all replicas stays so."""
-        return self.is_first and self.replicas.phase != "filling"
-
     def is_settled_already(self) -> bool:
         """Whether the short way can be taken."""
-        if not self.may_be_short():
+        # Otherwise what is the same at all replicas may not stay so.
+        if not self.is_first or self.replicas.phase == "filling":
             return False
         if any(node not in self.states for node in self.replicas.everyone):
             return False

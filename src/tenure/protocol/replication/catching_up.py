@@ -59,7 +59,7 @@ class CatchingUp:
         for key_range, done in self._done.items():
             old = self.context.topology.at(key_range.start).old
             running = {each.source for each in self._running if each.range == key_range}
-            missing = self.needed(old) - len(done) - len(running)
+            missing = majority(old) - len(done) - len(running)
             sources = self.context.in_order(old)
             for source in sorted(sources, key=lambda each: each in self._silent):
                 if missing <= 0 or len(self._running) >= COMPARISONS_AT_ONCE:
@@ -76,16 +76,9 @@ class CatchingUp:
             self.wake_at = Instant(now + AGAIN_NS)
             self.context.wake(self, self.wake_at)
 
-    @staticmethod
-    def needed(old: Sequence[NodeId]) -> int:
-        """How many of an old list must be heard."""
-        return majority(old)
-
     def _is_complete(self) -> bool:
         at = self.context.topology.at
-        return all(
-            len(done) >= self.needed(at(each.start).old) for each, done in self._done.items()
-        )
+        return all(len(done) >= majority(at(each.start).old) for each, done in self._done.items())
 
     def compared(self, now: Instant, comparison: "Comparison") -> None:
         """All that one replica has of one range is here."""

@@ -175,14 +175,10 @@ class StoreNode:
             context.tell(message.sender, TopologySaid(ticket=body.ticket, topology=topology))
         elif message.version > topology.version:
             self._park(message)
-        elif self.is_outdated(message):
+        elif message.version < topology.version:  # its sender acts by what has been replaced (R16)
             context.tell(message.sender, Outdated(ticket=body.ticket, topology=topology))
         elif topology.node(message.sender) is not None:
             self.replica.serve(message.sender, body)
-
-    def is_outdated(self, message: NodeMessage) -> bool:
-        """Whether its sender acts by a topology that has been replaced (R16)."""
-        return message.version < self.context.topology.version
 
     # --- topology ---
 

@@ -114,16 +114,12 @@ class Reading(ReplicaRequest):
                 self._told[node] = body
             self._look(now)
 
-    @staticmethod
-    def sameness(told: PartsTold) -> tuple[bytes, int, int, int]:
-        """The same for replicas that have the same."""
-        return told.digest, told.sealed, told.adopted, told.attempt
-
     def _look(self, now: Instant) -> None:
         told = self._told
         by_digest: dict[tuple[bytes, int, int, int], list[NodeId]] = {}
         for node, each in told.items():
-            by_digest.setdefault(self.sameness(each), []).append(node)
+            sameness = each.digest, each.sealed, each.adopted, each.attempt
+            by_digest.setdefault(sameness, []).append(node)
         for nodes in by_digest.values():
             whole = next((told[node] for node in nodes if told[node].parts), None)
             if whole is not None and are_met(self._needs, set(nodes)):
@@ -140,7 +136,8 @@ class Reading(ReplicaRequest):
                 self._ask(node)
 
     def _resolve(self, now: Instant, told: dict[NodeId, PartsTold]) -> None:
-        if not self.is_of_one_adoption(told):
+        # Only what is of one adoption can be merged part by part (R21).
+        if len({(each.adopted, each.attempt) for each in told.values()}) > 1:
             self._mend_whole(now)
             return
         resolution = Resolution(self._questions, self._shapes(), told)
@@ -158,11 +155,6 @@ class Reading(ReplicaRequest):
                 )
                 self.ask(node, body)
         self._return_if_kept(now)
-
-    @staticmethod
-    def is_of_one_adoption(told: dict[NodeId, PartsTold]) -> bool:
-        """Whether what was told can be merged part by part."""
-        return len({(each.adopted, each.attempt) for each in told.values()}) == 1
 
     def _shapes(self) -> list[FamilyShape]:
         families = self.context.topology.tables[self._table].families
@@ -183,12 +175,8 @@ class Reading(ReplicaRequest):
         self._return_if_kept(now)
 
     def _return_if_kept(self, now: Instant) -> None:
-        if self._resolved and self.is_kept():
+        if self._resolved and are_met(self._needs, self._have):
             self._end_with(now, self._resolved)
-
-    def is_kept(self) -> bool:
-        """Whether as many have what is to be returned as the level needs."""
-        return are_met(self._needs, self._have)
 
     def _mend_whole(self, now: Instant) -> None:
         self.forget()

@@ -83,11 +83,6 @@ class Resolution:
             return None
         return max(ends) if is_reverse else min(ends)
 
-    @staticmethod
-    def is_confirmed(question: SectionQuestion, shape: FamilyShape) -> bool:
-        """Whether parts say all of the columns that they list, and of those that they do not."""
-        return question.part is None or shape.order == "name"
-
     def _resolve(
         self, question: SectionQuestion, shape: FamilyShape, said: dict[NodeId, SaidPart]
     ) -> Resolved:
@@ -97,7 +92,8 @@ class Resolution:
         if question.lists_supers:
             names = _ordered({name for part in parts for name, _ in part.cells}, is_reverse)
             return Resolved(tuple((name, b"") for name in _until(names, last, is_reverse)), last)
-        if not self.is_confirmed(question, shape):
+        # In the order of time a part says nothing of the columns that it does not list (R8).
+        if question.part is not None and shape.order != "name":
             listed = {name for part in parts for name, _ in part.cells}
             return Resolved(last=last, unconfirmed=tuple(sorted(listed)))
         merged = merge_sections(list(said.values()))

@@ -60,7 +60,7 @@ class RangeUpkeep:
 
     def begin(self, now: Instant) -> None:
         """Find out whether there is anything to be sealed."""
-        if not self.may_seal():
+        if self._replicas.phase != "settled":  # somebody fills, or catches up (R25)
             self._compare(now)
             return
         self.held_back_by = tuple(node for node in self.needed() if node in self._context.down)
@@ -69,17 +69,9 @@ class RangeUpkeep:
             return
         self._ask_all(now, lambda ticket: AskDoomed(ticket=ticket, range=self.range))
 
-    def may_seal(self) -> bool:
-        """Whether nobody fills, or catches up (R25)."""
-        return self._replicas.phase == "settled"
-
     def needed(self) -> tuple[NodeId, ...]:
         """The nodes that must promise, and then have all that any of them has (R23)."""
         return self._replicas.old
-
-    def is_current(self) -> bool:
-        """Whether the topology is the one under which this began (R25)."""
-        return self._context.topology.version == self._version
 
     # --- all replicas ---
 
@@ -157,7 +149,7 @@ class RangeUpkeep:
     def _compare_next(self, now: Instant) -> None:
         if self.is_over:
             return
-        if not self.is_current():
+        if self._context.topology.version != self._version:  # this began under another (R25)
             self.on_outdated(now)
         elif self._to_compare:
             other, table = self._to_compare.pop(0)

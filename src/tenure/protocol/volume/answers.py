@@ -106,7 +106,7 @@ class Answers:
             term_ns=term_ns,
             lease_ns=self.context.config.terms.lease_ns,
             live=live,
-            items=self.leases.items_for(reader),
+            items=reader.unacknowledged(),  # with every volume lease (V4)
         )
         self.context.tell(message.client, answer)
 
@@ -203,7 +203,7 @@ class Answers:
             count=count,
             term_ns=term_ns,
             lease_ns=lease_ns,
-            items=self.leases.items_for(reader),
+            items=reader.unacknowledged(),  # with every volume lease (V4)
         )
         self.context.tell(asked.client, answer)
 
@@ -232,7 +232,7 @@ class Answers:
             count=count,
             term_ns=term_ns,
             lease_ns=lease_ns,
-            items=self.leases.items_for(reader),
+            items=reader.unacknowledged(),  # with every volume lease (V4)
         )
         self.context.tell(writer.client, answer)
 

@@ -54,15 +54,11 @@ class Opening:
         if found is not None and found.drained:
             return 0
         whole = config.terms.held_ns(self.longest_ns)
-        if found is not None and found.until and self.counts_here(found):
+        # Only the clock of a host that has not restarted since still shows what it showed then.
+        same_boot = bool(config.boot_id) and found is not None and found.boot_id == config.boot_id
+        if found is not None and found.until and same_boot:
             return min(max(0, found.until - now), whole)
         return whole
-
-    def counts_here(self, found: VolumeMemory) -> bool:
-        """Whether the clock of the instants in this memory still runs, because the host has not
-        restarted since.
-        """
-        return bool(self.config.boot_id) and found.boot_id == self.config.boot_id
 
     def memory(self, now: Instant) -> VolumeMemory:
         """The memory of this life."""

@@ -89,7 +89,7 @@ class Fills(Asks):
             self._actions.append(TellServer(contact.server, message))
 
     def believe(self, now: Instant, contact: Contact, asking: Question, term_ns: int) -> None:
-        until = self.counted_from(asking, now, term_ns)
+        until = Instant(asking.sent_at + term_ns)  # not from now, when the answer came (V3)
         contact.until = max(contact.until, until)
         contact.term_ns = term_ns or contact.term_ns
         # Fetches do not put this off: object leases that end soon are renewed then, too.
@@ -97,16 +97,6 @@ class Fills(Asks):
             contact.ask_use_at, max(Instant(asking.sent_at + term_ns // 3), now)
         )
         self._actions.append(Believe(contact.server, contact.reader, contact.until))
-
-    @staticmethod
-    def counted_from(asking: Question, now: Instant, duration_ns: int) -> Instant:
-        """When a lease in an answer ends (V3)."""
-        del now
-        return Instant(asking.sent_at + duration_ns)
-
-    def keeps(self, asking: Question, key: Key, version: tuple[int, int]) -> bool:
-        """Whether an answer may be kept: no item that came meanwhile forbids it (V7)."""
-        return asking.marks.admits(key, version)
 
     def fill(
         self,
@@ -122,7 +112,7 @@ class Fills(Asks):
         was known last, and the server is not asked about it, because a write may have overtaken it.
         """
         key, lease_ns = message.key, message.lease_ns
-        if lease_ns and self.keeps(asking, key, message.version):
+        if lease_ns and asking.marks.admits(key, message.version):  # no item came meanwhile (V7)
             self.put(contact, asking, key, as_of, lease_ns, kind, value)
             return
         if lease_ns:
@@ -158,7 +148,7 @@ class Fills(Asks):
             entry = self.entries.get(listed.key)
             if entry is None or entry.as_of.version > listed.version:
                 continue
-            if self.keeps(asking, listed.key, listed.version):
+            if asking.marks.admits(listed.key, listed.version):
                 as_of = AsOf(history=self.history, number=listed.number, count=listed.count)
                 self.put(contact, asking, listed.key, as_of, lease_ns, "unchanged")
 

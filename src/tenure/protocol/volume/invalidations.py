@@ -103,7 +103,7 @@ class Invalidations:
         this reader asks for another (V17).
         """
         readers = self.context.readers
-        while not readers.has_room(now):
+        while not readers.has_room():
             reader = readers.longest_inactive(now, asks)
             if reader is None:
                 self.context.note(VolumeServerKind.NO_ROOM)

@@ -9,7 +9,7 @@ from tenure.base.keys import Key
 from tenure.protocol.volume.context import VolumeContext
 from tenure.protocol.volume.invalidations import Invalidations
 from tenure.protocol.volume.limits import LISTED
-from tenure.protocol.volume.messages import Item, Listed, Reconnect, Renew
+from tenure.protocol.volume.messages import Listed, Reconnect, Renew
 from tenure.protocol.volume.readers import ReaderRecord
 from tenure.protocol.volume.versions import Version
 
@@ -74,7 +74,7 @@ class ReadLeases:
         if right is None:
             self.context.readers.drop_ended(now, reader)
             self.invalidations.make_room(now, reader)
-            if not self.context.readers.has_room(now):
+            if not self.context.readers.has_room():
                 return 0
         since = min(as_of, right.since) if right is not None and now < right.until else as_of
         self.context.readers.give_object(reader, key, received_at, sequence, since)
@@ -112,7 +112,3 @@ class ReadLeases:
         return self.context.served[key] is not None and self.context.versions.is_current(
             key, version
         )
-
-    def items_for(self, reader: ReaderRecord) -> tuple[Item, ...]:
-        """The items that travel with each volume lease (V4)."""
-        return reader.unacknowledged()

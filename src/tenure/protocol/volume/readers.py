@@ -182,13 +182,8 @@ class Readers:
             right = ObjectRight(until, sequence, since)
             self._holders.setdefault(key, {})[reader.number] = None
         right.until, right.since = max(right.until, until), since
-        right.highest = self.highest(right.highest, sequence)
+        right.highest = max(right.highest, sequence)  # not the last: requests overtake (V9)
         reader.leases[key] = right  # at the end: the one that ends last
-
-    @staticmethod
-    def highest(before: int, sequence: int) -> int:
-        """The request by which an object lease is remembered (V9)."""
-        return max(before, sequence)
 
     def drop_lease(self, reader: ReaderRecord, key: Key) -> None:
         """Drop an object lease that has ended, or whose place an item takes."""
@@ -213,9 +208,8 @@ class Readers:
         for key, _ in list(ended):
             self.drop_lease(reader, key)
 
-    def has_room(self, now: Instant) -> bool:
+    def has_room(self) -> bool:
         """Whether another object lease fits (V17)."""
-        del now
         return self.leases < self.most_leases
 
     def longest_inactive(self, now: Instant, spared: ReaderRecord) -> ReaderRecord | None:

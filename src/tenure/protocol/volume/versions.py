@@ -51,10 +51,7 @@ class Versions:
     def forget(self, key: Key) -> None:
         """Forget this write: the floor of its range stands for it."""
         version = self._writes.pop(key)
-        self.raise_floor(self._floors.range_at(key), version)
-
-    def raise_floor(self, key_range: KeyRange, version: Version) -> None:
-        for piece, floor in list(self._floors.within(key_range)):
+        for piece, floor in list(self._floors.within(self._floors.range_at(key))):
             if floor < version:
                 self._floors.assign(piece, version)
 

@@ -101,7 +101,7 @@ class Withdrawals:
 
     def proceed(self, now: Instant, drain: Draining) -> None:
         """Let the range go, if nothing is left to wait for."""
-        if not self.is_drained(now, drain):
+        if not drain.to_come.are_over(now):  # somebody may still hit something of it (V12)
             self.context.drains.next_at = min(self.context.drains.next_at, drain.to_come.due_at)
             return
         if drain.is_over:
@@ -126,7 +126,3 @@ class Withdrawals:
         for drain in self.context.drains.all():
             if drain.is_over and not self.context.served.within(drain.range):
                 self.context.drains.end(drain)
-
-    def is_drained(self, now: Instant, drain: Draining) -> bool:
-        """Whether nobody can still hit anything of the range (V12)."""
-        return drain.to_come.are_over(now)

@@ -111,7 +111,8 @@ class Leader:
                 secret=secret,
             )
         )
-        context.inherited_until = self.wait_until(now, inherited_ns)
+        # Until then somebody may still believe what a predecessor has promised (P19).
+        context.inherited_until = Instant(now + inherited_ns)
         context.took_over_at = now
         self.first_start = FirstStart(now, context, is_said=first_start)
         self._lower_at = FAR_FUTURE
@@ -125,11 +126,6 @@ class Leader:
             if not table.is_deleted
         }
         self.witnesses = Witnesses(now, context, self.pools)
-
-    @staticmethod
-    def wait_until(now: Instant, inherited_ns: int) -> Instant:
-        """The end of the time in which a predecessor's promise may still be believed (P19)."""
-        return Instant(now + inherited_ns)
 
     def _pool(self, table: LeaseTable) -> Pool:
         policy = self.make_policy(table, table.steering.policy)
@@ -157,14 +153,11 @@ class Leader:
         self.context.cause = ""
         self.clusters.on_request(now, connection, message)
 
-    def knows_this_nonce(self, message: Join | LeaseRequest | ShortRequest) -> bool:
-        """Whether the request was made for exactly this leadership of this manager (P2, P9)."""
-        return message.manager_nonce == self.context.seal.nonce
-
     def _on_request(
         self, now: Instant, connection: Connection, message: Join | LeaseRequest | ShortRequest
     ) -> None:
-        if not self.knows_this_nonce(message):
+        # It was made for another leadership, perhaps of this very manager (P2, P9).
+        if message.manager_nonce != self.context.seal.nonce:
             self._introduce(connection, message)
             return
         pool = self.pools.get(message.pool)

@@ -294,7 +294,8 @@ class Manager:
         assert self.leader is None
         history = self.follower.take()
         self._compacted_lsn = self.follower.snapshot_lsn
-        seal = Seal(event.journal, event.leadership, self.draw_nonce())
+        nonce = self.random.randrange(1, NONCE_LIMIT)  # for this leadership alone (P2)
+        seal = Seal(event.journal, event.leadership, nonce)
         secret = history.secret or self.random.randbytes(SECRET_BYTES)
         self.leader = Leader(
             now,
@@ -317,10 +318,6 @@ class Manager:
         unanswered, self._unanswered = self._unanswered, {}
         for connection, message in unanswered.items():
             self._on_received(now, connection, message)
-
-    def draw_nonce(self) -> int:
-        """A nonce for one leadership."""
-        return self.random.randrange(1, NONCE_LIMIT)
 
     def _on_appended(self, now: Instant, event: Appended) -> None:
         if self.leader is None or not self._is_current(event.leadership):

@@ -194,7 +194,9 @@ class Pool:
         self.context.cause = session.cause
         if begins_to_leave:
             session.cause = self.context.begin()
-        missing = [] if held == given else self.not_listed(session, held)
+        # What the owner does not list it does not believe in and never will, by P2, whatever was
+        # answered before.
+        missing = [] if held == given else self.table.not_listed(session.incarnation, held)
         if not isinstance(message, Join):
             if session.let_go(now, letting_go, timing.recall_ns):
                 self.planner.soon(now)
@@ -249,14 +251,6 @@ class Pool:
         return None if nonce == message.owner_nonce else self.sessions.get(incarnation)
 
     # --- what is returned ---
-
-    def not_listed(self, session: Session, held: tuple[Held, ...]) -> list[KeyRange]:
-        """The ranges, with numbers, that the table gives the incarnation and its request does not
-        list.
-
-        By P2 the owner does not believe in them and never will, whatever was answered before.
-        """
-        return self.table.not_listed(session.incarnation, held)
 
     def _free(self, now: Instant, pieces: Sequence[KeyRange]) -> None:
         entries = self._freed(pieces)

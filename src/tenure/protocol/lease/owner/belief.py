@@ -107,7 +107,9 @@ class Belief:
             for lease in listed
             if lease.mark == "renewed"
             for piece, number in numbers.within(lease.range)
-            if self.may_renew(number, lease)
+            # Nothing comes back that ended, or was handed over, while the answer was under way
+            # (P5, P6): what is not held has no number here.
+            if number == lease.number != NO_NUMBER
         ]
         told = [
             lease
@@ -131,13 +133,6 @@ class Belief:
             recalled = [lease.range for lease in self.leases]
         self._granted = tuple(told)
         return overtaken + self._replace(_merged(kept + granted), recalled)
-
-    def may_renew(self, number: int, lease: Leased) -> bool:
-        """Whether a renewal may be taken: only for a lease that is believed now, under that number.
-        A lease that ended, or was handed over, while the answer was under way does not come back
-        (P5, P6).
-        """
-        return number == lease.number != NO_NUMBER  # which what is not held has here
 
     def _renumber(self, told: list[Leased]) -> None:
         """Go on under another number (P11). Nothing ends by this, and nobody is told."""

@@ -368,7 +368,7 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
         is_little = self._rounds > 1 and self._bytes <= SMALL_BYTES
         if not (is_little or self._rounds > ROUNDS):
             self._begin_round()
-        elif self.is_to_settle():
+        elif not self._has_settled:  # operations that have begun in the range end first (P13)
             self._phase, self._settle_from = "settling", now
             self._settle_by = Instant(now + self._settle_ns)
             self._actions.append(Settle(self._settle_by))
@@ -376,10 +376,6 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
                 self._actions.append(Withdraw())
         else:
             self._end_serving()
-
-    def is_to_settle(self) -> bool:
-        """Whether operations that have begun in the range are still waited for."""
-        return not self._has_settled
 
     def _on_settled(self, now: Instant) -> None:
         """Go on after the range has settled, or was waited for long enough."""

@@ -383,7 +383,8 @@ class OwnerMachine:
             return
         request = self.request
         assert request is not None
-        expires_at = self.term_ends(now, request.sent_at, message.term_ns)
+        # Not from now: the manager may have answered at the very instant of the question (P3).
+        expires_at = Instant(request.sent_at + message.term_ns)
         is_leaving = self.is_leaving
         self._answered(now, message.renew_ns, request.sent_at)
         self._receipt, self._fingerprint = message.receipt, message.fingerprint
@@ -424,11 +425,6 @@ class OwnerMachine:
         self.search.found()
         self.renew_ns = max(renew_ns, SHORTEST_PAUSE_NS)
         self._ask_at = max(Instant(sent_at + renew_ns), now)
-
-    def term_ends(self, now: Instant, sent_at: Instant, term_ns: int) -> Instant:
-        """The term counts from when the request was sent (P3)."""
-        del now
-        return Instant(sent_at + term_ns)
 
     def _on_refusal(self, now: Instant, message: Refusal) -> None:
         seal = message.owner_nonce, message.manager_nonce
