@@ -399,6 +399,9 @@ async def test_changes_that_come_too_fast_are_refused_before_they_are_written_do
     keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenure.manager.access.audit.CHANGES_AT_ONCE", 3)
+    monkeypatch.setattr(
+        "tenure.manager.access.audit.CHANGES_A_SECOND", 1e-3
+    )  # none comes in meanwhile
     log = tmp_path / "audit"
     async with serving(tokens=keys.file, audit_log=log) as manager:
         asked = [
