@@ -18,14 +18,14 @@ SIMULATION := tests/simulation
 CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others lint types format canaries fuzz hunt histories exhaustive same-answers bench bench-quick docs pictures audit dist-check release clean
+.PHONY: help setup demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo 'Pass more with ARGS, as in: make test ARGS="tests/unit -k lease"'
 
-$(READY): pyproject.toml tools/setup
+$(READY): pyproject.toml locks/ci.txt tools/setup
 	@PYTHON="$(PYTHON)" tools/setup
 	@touch $@
 
@@ -49,6 +49,9 @@ outages: $(READY)  ## etcd away for 40 and 120 s, at full length (minutes)
 
 test-others: $(READY)  ## run the unit tests with the other Pythons (PYTHONS=paths for some)
 	@PYTHONS="$(PYTHONS)" WORKERS="$(WORKERS)" tools/test-others $(ARGS)
+
+test-floors: $(READY)  ## run some tests with the oldest dependencies that pyproject.toml admits
+	@tools/test-floors $(ARGS)
 
 lint: $(READY)  ## check style and formatting
 	@$(BIN)/ruff check --quiet .
@@ -95,7 +98,10 @@ docs: $(READY)  ## build the site of the documents into build/site (VERSION=0.1.
 pictures: $(READY)  ## draw the pictures of the documents again: the demo's screen, and the diagrams
 	@$(BIN)/python -m tools.site.pictures docs/pictures --demo
 
-audit: $(READY)  ## look for known weaknesses in what is installed, where the service can be asked
+lock: $(READY)  ## write locks/*.txt anew (ARGS=--upgrade for the newest of everything)
+	@tools/lock $(ARGS)
+
+audit: $(READY)  ## look for known weaknesses in what is installed; fails where they cannot be looked up
 	@tools/audit
 
 dist-check: $(READY)  ## build the sdist and the wheel, and run the demo from them in an empty environment
@@ -105,5 +111,5 @@ release: $(READY)  ## check, build, sign and tag VERSION (DRY_RUN=1 keeps nothin
 	@VERSION="$(VERSION)" DRY_RUN="$(DRY_RUN)" tools/make-release
 
 clean:  ## remove .venv and everything the tools left
-	@rm -rf .venv .venv-others .venv-docs .venv-release .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .venv-others .venv-docs .venv-floors .venv-release .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

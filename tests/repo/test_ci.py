@@ -1,4 +1,6 @@
-"""`.ci/run` fails if one of the two versions of etcd is missing, unless it is told to go on."""
+"""`.ci/run` fails if one of the two versions of etcd is missing, unless it is told to go on. So it
+does if weaknesses of the packages were not looked up.
+"""
 
 import os
 import shutil
@@ -29,6 +31,7 @@ def clone(tmp_path: Path) -> Path:
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     program(tmp_path / ".ci/etcd", "echo etcd Version: 3.4.0")
+    program(tmp_path / "tools/audit", ":")
     program(tmp_path / "bin/make", MAKES)
     program(tmp_path / "bin/chromium", ":")
     return tmp_path
@@ -69,6 +72,27 @@ def test_it_runs_the_tests_of_etcd_once_more_with_the_other_one(clone: Path) -> 
     again = [each for each in made if each.endswith(f"with {clone / '.ci/etcd'}")]
     assert [each.split()[0] for each in again] == ["test", "test-failover"]
     assert "tests/integration/etcd" in again[0]
+
+
+@pytest.mark.parametrize("told", [None, "1"])
+def test_what_was_not_looked_up_is_said_where_it_is_seen(clone: Path, told: str | None) -> None:
+    program(clone / ".ci/other-etcd", HAS_ANOTHER)
+    program(clone / "tools/audit", "exit 3")
+    code, complaint, _ = run(clone, **({} if told is None else {"TENURE_NO_ADVISORIES": told}))
+    assert code == 0
+    assert complaint.count("NO AUDIT WAS DONE") == 2, "where it happens, and at the end"
+    assert "TENURE_NO_ADVISORIES=1" in complaint
+
+
+@pytest.mark.parametrize(("found", "told"), [(1, "1"), (1, "0"), (3, "0"), (2, "1")])
+def test_what_is_known_or_was_to_be_looked_up_refuses_the_change(
+    clone: Path, found: int, told: str
+) -> None:
+    program(clone / ".ci/other-etcd", HAS_ANOTHER)
+    program(clone / "tools/audit", f"exit {found}")
+    code, complaint, _ = run(clone, TENURE_NO_ADVISORIES=told)
+    assert code == found
+    assert "NO AUDIT WAS DONE" not in complaint
 
 
 def test_what_fails_beside_the_others_and_alone_refuses_the_change(clone: Path) -> None:

@@ -107,9 +107,6 @@ def main() -> int:
         "check": lambda: check(Path(rest[0])),
         "demo": lambda: wrong_demo(json.loads(Path(rest[0]).read_text("utf-8"))),
     }
-    if asked == "needs":
-        print(*project()["project"]["optional-dependencies"]["release"], sep="\n")
-        return 0
     if asked == "extras":
         print(",".join(extras()))
         return 0
