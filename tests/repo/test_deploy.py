@@ -4,6 +4,8 @@ import configparser
 import json
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -151,6 +153,90 @@ def test_probes_ask_what_there_is_and_a_budget_keeps_most_managers_up() -> None:
     for kind in ("Service", "PodDisruptionBudget"):
         selector = kinds[kind]["spec"]["selector"]
         assert selector.get("matchLabels", selector).items() <= labels.items()
+
+
+def pods() -> dict[str, Any]:
+    """The pods of each workload, by its name."""
+    return {
+        each["metadata"]["name"]: each["spec"]["template"]
+        for each in documents("kubernetes.yml")
+        if "template" in each["spec"]
+    }
+
+
+def secrets_of(pod: Any) -> set[str]:  # noqa: ANN401  # as YAML has it
+    volumes = pod["spec"]["volumes"]
+    return {each["secret"]["secretName"] for each in volumes if "secret" in each}
+
+
+def test_no_pod_of_a_service_has_a_secret_of_the_managers() -> None:
+    found = pods()
+    assert secrets_of(found["tenure"]) == {"tenure-tls", "tenure-tokens"}
+    assert secrets_of(found["rooms"]) == {"rooms-tls", "rooms-token"}
+
+
+@pytest.mark.parametrize("name", ["tenure", "rooms"])
+def test_every_pod_runs_without_rights_and_within_limits(name: str) -> None:
+    spec = pods()[name]["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    said = spec["securityContext"]
+    assert (said["runAsNonRoot"], said["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
+    assert f"--uid {said['runAsUser']}" in (DEPLOY / "Containerfile").read_text("utf-8")
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"]["memory"]
+    writable = {each["mountPath"] for each in spec["containers"][0]["volumeMounts"]} - {
+        each["mountPath"] for each in spec["containers"][0]["volumeMounts"] if each.get("readOnly")
+    }
+    assert writable <= {"/var/lib/tenure"}
+
+
+def test_who_may_connect_to_each_pod_is_said_and_clients_say_that_they_are() -> None:
+    policies = {
+        each["metadata"]["name"]: each["spec"]
+        for each in documents("kubernetes.yml")
+        if each["kind"] == "NetworkPolicy"
+    }
+    for name, pod in pods().items():
+        labels = pod["metadata"]["labels"]
+        assert policies[name]["podSelector"]["matchLabels"].items() <= labels.items()
+    let_in = policies["tenure"]["ingress"][0]["from"]
+    clients = pods()["rooms"]["metadata"]["labels"].items()
+    assert any(each["podSelector"]["matchLabels"].items() <= clients for each in let_in)
+
+
+UNITS = [name for name in FILES if name.endswith(".service")]
+MOST_EXPOSED = 2.5
+"""As systemd counts: 10 is a process of root without any bounds."""
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_reads_its_secrets_as_credentials(name: str) -> None:
+    """Files that a user made for it can read, others can: there is only one such user at a time."""
+    text = (DEPLOY / name).read_text("utf-8")
+    given = {
+        line.partition("=")[2].partition(":")[0]
+        for line in text.splitlines()
+        if line.startswith("LoadCredential=")
+    }
+    assert set(re.findall(r"%d/([\w-]+)", text)) == given
+    paths = re.findall(r"/etc/tenure/\S+", unit(name)["Service"]["ExecStart"])
+    assert paths in ([], ["/etc/tenure/manager.toml"]), "which has no secrets"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_is_hardly_exposed(name: str) -> None:
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "offline" in said.stderr:
+        pytest.skip("this systemd analyzes no files")
+    (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", said.stdout)
+    assert float(exposure) < MOST_EXPOSED
 
 
 def test_a_service_has_time_to_hand_over() -> None:
