@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lab.histories.operations_of_clients import TABLE, ClientOperations
+from lab.histories.operations_of_clients import OWNED, TABLE, ClientOperations
 from lab.histories.program import arguments
 from tenure import open_store
 from tenure.errors import TenureError
@@ -62,7 +62,7 @@ class Clients:
         while not self._is_over.is_set():
             url = await asyncio.to_thread(Path(self._said["url"]).read_text)
             try:
-                async with open_store(url, TABLE) as store:
+                async with open_store(url, TABLE, OWNED) as store:
                     await self._use(does, store, random)
             except TenureError:
                 await asyncio.sleep(0.2)

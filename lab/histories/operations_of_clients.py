@@ -3,15 +3,18 @@
 All clients share their keys, which change every few seconds, so that no history of a key grows
 long. A *hot* row has four columns in two families, which are written and read in any combination.
 An *even* row has the same, but all of them are written together, with one value, and read together.
-A *set* has members, which are added and removed one by one, and read page by page.
+A *set* has members, which are added and removed one by one, and read page by page. An *owned* row
+is fenced: a client adopts it under a lease number that is higher than all before, and writes to it
+a few times, while others do the same.
 """
 
 import time
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from tenure import DELETE, Family, Table
+from tenure import DELETE, Family, OwnedRows, Table
+from tenure.base.keys import hashed_key
 from tenure.columns.requests import Consistency
 from tenure.columns.store import ColumnStore
 from tenure.columns.writes import RowWrite
@@ -36,15 +39,27 @@ TABLE = Table(
     more=Family(columns=str),
     members=Family(columns=str),
 )
+OWNED = Table("owned", fenced_by="owners", names=Family(columns=str))
 COLUMNS = tuple((family, name) for family in ("names", "more") for name in "ab")
 KEY_SECONDS = 8.0
 """How long a key is in use."""
+OWNED_KEYS = "owned-"
+"""What the keys of fenced rows begin with: they are judged by other rules."""
 PAGE = 5
 MEMBERS = 10
 REPEATS = 3
 NOTHING_SENT = (NotEnoughReplicas, Overloaded, TooLate)
 """The errors of a first attempt that say that nothing was written."""
 Values = dict[tuple[str, str], str | None]
+
+
+class OwnersLease(NamedTuple):
+    """What a row needs of a lease. Time gives the numbers: later ones are higher."""
+
+    key: bytes
+    number: int
+    journal: int = 1
+    pool: str = "owners"
 
 
 class ClientOperations:
@@ -71,10 +86,12 @@ class ClientOperations:
         try:
             if drawn < 0.6:
                 await self._hot(store, f"hot-{number}")
-            elif drawn < 0.8:
+            elif drawn < 0.75:
                 await self._even(store, f"even-{number}-{self._random.randrange(2)}")
-            else:
+            elif drawn < 0.9:
                 await self._set(store, f"set-{number}")
+            else:
+                await self._owned(store, f"{OWNED_KEYS}{number}")
         except TenureError:
             self._has_failed(time.monotonic_ns())
         else:
@@ -135,6 +152,28 @@ class ClientOperations:
         else:
             mine.append(self._value())
             await self._write(store, key, {("members", mine[-1]): mine[-1]}, "quorum")
+
+    async def _owned(self, store: ColumnStore, key: str) -> None:
+        if self._random.random() < 0.6:
+
+            async def page() -> Values:
+                return _values_in({"names": await store.get(OWNED, key, "names")}, "names")
+
+            await self._read(key, "quorum", page)
+            return
+        lease = OwnersLease(hashed_key(key), time.monotonic_ns())
+        row = await OwnedRows(store, OWNED).load(lease, key)
+        for _ in range(self._random.randrange(1, 6)):
+            column = "names", self._random.choice("ab")
+            values: Values = {column: self._value()}
+            began = time.monotonic_ns()
+            told: Told = "unknown"
+            try:
+                await row.insert({"names": {column[1]: str(values[column]).encode()}})
+                told = "written"
+            finally:
+                ended = time.monotonic_ns()
+                self._note(WriteOperation(self._name, key, _named(values), began, ended, told))
 
     def _level(self) -> Consistency:
         return "one" if self._random.random() < 0.05 else "quorum"

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from lab.histories.operations_of_clients import OWNED_KEYS
+from tenure.sim.histories.fenced import FencedJudge
 from tenure.sim.histories.judging import HistoryJudge
 from tenure.sim.histories.operations import (
     NEVER,
@@ -47,12 +49,17 @@ def first_judge(records: Sequence[AnyRecord]) -> Verdict:
     since = [NEVER] * (len(records) + 1)
     for place in range(len(records) - 1, -1, -1):
         since[place] = min(since[place + 1], records[place].began)
-    judge, complaints, counts = HistoryJudge(), list[Complaint](), Counter[str]()
+    judge, fenced = HistoryJudge(), FencedJudge()
+    complaints, counts = list[Complaint](), Counter[str]()
     for place, record in enumerate(records, 1):
-        judge.add(record)
         counts[_kind(record)] += 1
+        if record.key.startswith(OWNED_KEYS):
+            assert not isinstance(record, PageOperation)
+            fenced.add(record)
+        else:
+            judge.add(record)
         if place % JUDGED_EVERY == 0 or place == len(records):
-            complaints += judge.judge(since[place])
+            complaints += [*judge.judge(since[place]), *fenced.judge(since[place])]
     return Verdict(complaints, judge.registers.undecided, counts)
 
 

@@ -57,10 +57,15 @@ var register = porcupine.Model{
 	Equal: func(one, other interface{}) bool { return one.(string) == other.(string) },
 }
 
+// Owned is what the keys of fenced rows begin with. What is unknown there may be seen and vanish, so
+// unknown writes are left out with everything that was read of them.
+const Owned = "owned-"
+
 // A Register has the accesses of one column, and which values were read of it.
 type Register struct {
 	operations []porcupine.Operation
 	read       map[string]bool
+	isOwned    bool
 }
 
 func valueOf(value *string) string {
@@ -151,7 +156,8 @@ func registersOf(records []Record) map[string]*Register {
 		for name, value := range record.shown(names[record.Key]) {
 			at := record.Key + " " + name
 			if found[at] == nil {
-				found[at] = &Register{read: map[string]bool{}}
+				isOwned := strings.HasPrefix(record.Key, Owned)
+				found[at] = &Register{read: map[string]bool{}, isOwned: isOwned}
 			}
 			found[at].add(record, clients[record.Client], valueOf(value))
 		}
@@ -197,9 +203,15 @@ func (each *Register) add(record Record, client int, value string) {
 
 // needed leaves out unknown writes of values that nobody has read: they need not have happened.
 func (each *Register) needed() []porcupine.Operation {
-	kept := []porcupine.Operation{}
+	kept, doubtful := []porcupine.Operation{}, map[string]bool{}
 	for _, operation := range each.operations {
-		if operation.Return < math.MaxInt64 || each.read[operation.Input.(Access).Value] {
+		if each.isOwned && operation.Return == math.MaxInt64 {
+			doubtful[operation.Input.(Access).Value] = true
+		}
+	}
+	for _, operation := range each.operations {
+		value := operation.Input.(Access).Value
+		if !doubtful[value] && (operation.Return < math.MaxInt64 || each.read[value]) {
 			kept = append(kept, operation)
 		}
 	}
