@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from tenure.protocol.lease.limits import CHUNK_BYTES
 from tenure.testing.clock import come_to_rest
 from tenure.transport import connection_limits, websocket_channels
 from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.transport.websocket_channels import PATH, WebSocketChannels
-from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+from tenure.wire.limits import HAND_OFF_BYTES
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import go_before_the_answer
 

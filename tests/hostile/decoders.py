@@ -261,6 +261,16 @@ DECODERS: dict[str, HostileDecoder] = {
         message(wired(lease.decode_to_manager), lambda each: lease.encode(each, NEWEST)),
         packed(*samples.TO_MANAGER, by=lease.encode),
     ),
+    "what an owner says": HostileDecoder(
+        "wire/lease.py",
+        wired(lease.decode_from_owner),
+        packed(*samples.TO_MANAGER, by=lease.encode),
+    ),
+    "what a lookup says": HostileDecoder(
+        "wire/lease.py",
+        wired(lease.decode_from_lookup),
+        packed(*samples.TO_MANAGER, by=lease.encode),
+    ),
     "answers to an owner": HostileDecoder(
         "wire/lease.py",
         message(wired(lease.decode_to_owner), lambda each: lease.encode(each, NEWEST)),

@@ -6,14 +6,19 @@ pool it is the user's bytes themselves, so that neighbours stay neighbours (PRS 
 """
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+import msgspec
 from xxhash import xxh3_64_digest
 
 from tenure.base.names import shown
 from tenure.errors import KeyTypeError
 
-Key: TypeAlias = bytes
+LONGEST_KEY_BYTES = 8 + 65_535 + 1
+"""The longest key of any kind: a row of the store, whose name two bytes can count, with the hash
+before it by which it lies on the ring, and the key that follows it.
+"""
+Key: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=LONGEST_KEY_BYTES)]
 UserKey: TypeAlias = str | bytes | int
 PoolKind = Literal["hashed", "ordered"]
 
@@ -21,6 +26,8 @@ HASHED_KEY_BYTES = 8
 KEY_BYTES = 1024
 """A key that bounds a range is no longer. Ordered pools are keyed by names and paths; longer than
 this is a document."""
+RangeKey: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)]
+"""A key that bounds a range of a pool, as messages have it."""
 _KEY_LIMIT = 1 << 64
 
 

@@ -11,7 +11,7 @@ from tenure.base.hosts import host_of, is_every_address, is_loopback
 from tenure.base.keys import PoolKind, UserKey
 from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
 from tenure.errors import ConfigurationError
-from tenure.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
+from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 
 ADDRESS_CHARACTERS = 2000
 LOOPBACK = "127.0.0.1"

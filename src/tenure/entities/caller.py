@@ -19,8 +19,7 @@ from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
 from tenure.entities.turns import EntityHost
 from tenure.errors import LeaseLost, NotOwner, OutcomeUnknown, UsageError
-from tenure.protocol.entity.key_line import EntityCall, cycle
-from tenure.protocol.entity.messages import MOST_CHAIN
+from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, cycle
 from tenure.routing.router import pursued
 from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
 from tenure.transport.channels import ChannelLost

@@ -20,8 +20,8 @@ from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
 from tenure.protocol.entity.envelope import AROUND_BYTES, SLOW_CLIENT, Frame
+from tenure.protocol.entity.key_line import ARGUMENT_BYTES
 from tenure.protocol.entity.messages import (
-    ARGUMENT_BYTES,
     CONNECT,
     DISCONNECT,
     MESSAGE,

@@ -12,7 +12,7 @@ import msgspec
 
 from tenure.base.names import shown
 from tenure.errors import ConfigurationError, UsageError, ValueTypeError
-from tenure.protocol.entity.messages import ARGUMENT_BYTES
+from tenure.protocol.entity.key_line import ARGUMENT_BYTES
 
 F = TypeVar("F", bound=Callable[..., Any])
 Taken: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]

@@ -5,10 +5,10 @@ closed, and is the only one to suffer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from sys import intern
-from typing import TypeAlias
+from typing import Any, NamedTuple
 
 from aiohttp import WSCloseCode, hdrs, web
 
@@ -23,7 +23,8 @@ from tenure.manager.limits import ManagerLimits
 from tenure.manager.noted import ServiceKind
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
-from tenure.protocol.lease.messages import Attested, Sync, ToManager
+from tenure.protocol.lease.messages import Attested
+from tenure.protocol.topology.limits import TOPOLOGY_BYTES
 from tenure.transport.accepted_socket import (
     AcceptedSocket,
     FairTurns,
@@ -33,8 +34,8 @@ from tenure.transport.accepted_socket import (
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import LAG_BYTES, Peers
 from tenure.transport.websocket_frames import FrameError
-from tenure.wire.lease import decode_to_manager
-from tenure.wire.limits import REQUEST_BYTES
+from tenure.wire.lease import decode_from_lookup, decode_from_owner
+from tenure.wire.limits import LOOKUP_BYTES, REQUEST_BYTES
 from tenure.wire.topology import decode_node_request
 from tenure.wire.versions import OLDEST, agreed, subprotocol
 
@@ -46,14 +47,23 @@ time, and hearing them, cost as much as answering them."""
 TOKEN_SECONDS = 1.0
 """How often the file of tokens is looked at for those that were taken away."""
 
-Takes: TypeAlias = tuple[type[ToManager], ...] | None
-"""Types of messages; None for those of nodes."""
+
+class PeerKind(NamedTuple):
+    """A kind of peers: how their messages are read, and no others, and how long these are."""
+
+    decode: Callable[[bytes, int], Any]
+    most_bytes: int
+
+
+OWNERS = PeerKind(decode_from_owner, REQUEST_BYTES)
+LOOKUPS = PeerKind(decode_from_lookup, LOOKUP_BYTES)
+NODES = PeerKind(decode_node_request, TOPOLOGY_BYTES)
 
 
 class PeerSocket(AcceptedSocket):
     """One of them."""
 
-    __slots__ = ("_among", "_takes", "connection", "peer", "permit")
+    __slots__ = ("_among", "_kind", "connection", "peer", "permit")
 
     def __init__(
         self,
@@ -61,14 +71,14 @@ class PeerSocket(AcceptedSocket):
         transport: asyncio.Transport,
         version: int,
         permit: Permit,
-        takes: Takes,
+        kind: PeerKind,
     ) -> None:
         self.peer = intern(str((transport.get_extra_info("peername") or ("",))[0]))
-        rate = among.listener.rate_of(self.peer, *among.most_messages(takes))
+        rate = among.listener.rate_of(self.peer, *among.most_messages(kind))
         super().__init__(
             transport,
             version,
-            most_bytes=REQUEST_BYTES,
+            most_bytes=kind.most_bytes,
             lag_bytes=LAG_BYTES,
             turns=among.turns,
             rate=rate,
@@ -76,22 +86,18 @@ class PeerSocket(AcceptedSocket):
         self.permit = permit
         self.connection: Connection = among.peers.add(self)
         self._among = among
-        self._takes = takes
+        self._kind = kind
 
     def on_message(self, data: bytes) -> None:
         """See `AcceptedSocket.on_message`."""
-        engine, takes, permit = self._among.engine, self._takes, self.permit
+        engine, permit = self._among.engine, self.permit
         try:
-            if takes is None:
-                engine.post(NodeSaid(self.connection, decode_node_request(data, self.version)))
-                return
-            message = decode_to_manager(data, self.version)
+            message = self._kind.decode(data, self.version)
         except RemoteProtocolError as error:
             self._hang_up(WSCloseCode.PROTOCOL_ERROR, str(error))
             return
-        if not isinstance(message, takes):
-            why = f"a {type(message).__name__} has no place here"
-            self._hang_up(WSCloseCode.PROTOCOL_ERROR, why)
+        if self._kind is NODES:
+            engine.post(NodeSaid(self.connection, message))
         elif permit.may_say(message):
             engine.metrics.received(self.connection, message)
             engine.post(ClientSaid(self.connection, message))
@@ -154,13 +160,13 @@ class PeerSockets:
         self.turns = turns
         self._open: set[PeerSocket] = set()
 
-    def most_messages(self, takes: Takes) -> tuple[float, int]:
+    def most_messages(self, kind: PeerKind) -> tuple[float, int]:
         """How many a second, and how many at once."""
         limits = self.limits
-        at_once = limits.syncs_at_once if takes == (Sync,) else limits.messages_at_once
+        at_once = limits.syncs_at_once if kind is LOOKUPS else limits.messages_at_once
         return limits.messages_a_second, at_once
 
-    async def accept(self, request: web.Request, takes: Takes) -> web.StreamResponse:
+    async def accept(self, request: web.Request, kind: PeerKind) -> web.StreamResponse:
         """Let a client in, if its request begins a WebSocket."""
         permit = self.gate.let_in(request)
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
@@ -169,7 +175,7 @@ class PeerSockets:
         except RemoteProtocolError as error:
             return self._refuse_version(request, permit, str(error))
         transport = _accepted(request, subprotocol(version))
-        socket = PeerSocket(self, transport, version, permit, takes)
+        socket = PeerSocket(self, transport, version, permit, kind)
         self._open.add(socket)
         where = f"from {request.remote}, protocol version {version}"
         note = Noted(ServiceKind.CONNECTED, detail=f"{socket.connection} {where}")
@@ -181,7 +187,7 @@ class PeerSockets:
         peer = request.remote or ""
         note = Noted(ServiceKind.NO_COMMON_VERSION, detail=f"with {peer}: {why}")
         self.gate.notes.note(note, peer)
-        socket = PeerSocket(self, _accepted(request), OLDEST, permit, ())
+        socket = PeerSocket(self, _accepted(request), OLDEST, permit, LOOKUPS)
         answer = self.listener.hand_over(request, socket)
         socket.end(WSCloseCode.PROTOCOL_ERROR, why)
         return answer

@@ -31,16 +31,8 @@ from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
 from tenure.manager.openapi import show_document
 from tenure.manager.other_managers import OtherManagers
-from tenure.manager.peer_socket import PeerSockets
+from tenure.manager.peer_socket import LOOKUPS, NODES, OWNERS, PeerSockets
 from tenure.manager.sign_in_api import SignInApi
-from tenure.protocol.lease.messages import (
-    Attested,
-    Hello,
-    Join,
-    LeaseRequest,
-    ShortRequest,
-    Sync,
-)
 from tenure.transport.accepted_socket import FairTurns
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import Peers
@@ -48,7 +40,6 @@ from tenure.transport.peers import Peers
 BODY_BYTES = 16 << 20
 """The most bytes of a POST: as many split points as a pool may have, at a hundred bytes each."""
 
-OWNERS_SAY = (Hello, Join, LeaseRequest, ShortRequest, Attested)
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -109,13 +100,13 @@ class Server:
     # --- clients ---
 
     async def _on_owner(self, request: web.Request) -> web.StreamResponse:
-        return await self._sockets.accept(request, OWNERS_SAY)
+        return await self._sockets.accept(request, OWNERS)
 
     async def _on_lookup(self, request: web.Request) -> web.StreamResponse:
-        return await self._sockets.accept(request, (Sync,))
+        return await self._sockets.accept(request, LOOKUPS)
 
     async def _on_node(self, request: web.Request) -> web.StreamResponse:
-        return await self._sockets.accept(request, None)
+        return await self._sockets.accept(request, NODES)
 
     # --- all requests ---
 

@@ -12,9 +12,8 @@ import msgspec
 from tenure import errors
 from tenure.base.names import error_said
 from tenure.errors import EntityError, NotOwner, TenureError
-from tenure.protocol.entity.messages import ARGUMENT_BYTES, EntityFailure
-
-TEXT_CHARACTERS = 4000
+from tenure.protocol.entity.key_line import ARGUMENT_BYTES, NAME_CHARACTERS
+from tenure.protocol.entity.messages import ADDRESS_CHARACTERS, TEXT_CHARACTERS, EntityFailure
 
 
 def failure_of(seq: int, error: BaseException) -> EntityFailure:
@@ -28,12 +27,17 @@ def failure_of(seq: int, error: BaseException) -> EntityFailure:
         arguments = b""
     return EntityFailure(
         seq,
-        kind.__module__,
-        kind.__qualname__,
+        kind.__module__[:NAME_CHARACTERS],
+        kind.__qualname__[:NAME_CHARACTERS],
         error_said(error)[:TEXT_CHARACTERS],
         arguments,
-        error.address if isinstance(error, NotOwner) else None,
+        _address_of(error),
     )
+
+
+def _address_of(error: BaseException) -> str | None:
+    address = error.address if isinstance(error, NotOwner) else None
+    return None if address is None or len(address) > ADDRESS_CHARACTERS else address
 
 
 def error_of(failure: EntityFailure) -> Exception:

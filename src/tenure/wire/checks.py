@@ -9,16 +9,11 @@ from math import isfinite
 from typing import Protocol
 
 from tenure.base.keys import KEY_BYTES, Key
-from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
+from tenure.protocol.balance.load import HIGHEST_RATE
+from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 from tenure.protocol.lease.messages import LoadReport
 from tenure.protocol.lease.reports import TierReport
-from tenure.wire.limits import (
-    KEYS_PER_REPORT,
-    LABEL_CHARACTERS,
-    LABELS_PER_OWNER,
-    OWNERS_PER_MESSAGE,
-    RANGES_PER_MESSAGE,
-)
+from tenure.wire.limits import RANGES_PER_MESSAGE
 
 
 class Ranged(Protocol):
@@ -69,12 +64,6 @@ def check_count(ranges: Sequence[Ranged]) -> None:
         raise ValueError(f"{len(ranges)} ranges; at most {RANGES_PER_MESSAGE} are allowed")
 
 
-def check_owners(owners: Sequence[object]) -> None:
-    """Raise ValueError if there are too many owners."""
-    if len(owners) > OWNERS_PER_MESSAGE:
-        raise ValueError(f"{len(owners)} owners; at most {OWNERS_PER_MESSAGE} are allowed")
-
-
 def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
     """Raise ValueError unless the capacity is a positive number that can be compared, and the
     labels are few and short.
@@ -91,15 +80,8 @@ def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
 
 
 def check_load(load: LoadReport) -> None:
-    """Raise ValueError unless rates can be added up and are not negative, and ranges and keys are
-    few enough.
-    """
-    if len(load.ranges) > RANGES_PER_REPORT:
-        raise ValueError(f"a load of {len(load.ranges)} ranges; at most {RANGES_PER_REPORT}")
-    if len(load.hottest) > KEYS_PER_REPORT:
-        raise ValueError(f"{len(load.hottest)} hot keys; at most {KEYS_PER_REPORT} are allowed")
+    """Raise ValueError unless rates can be added up and are not negative."""
     check_in_order(load.ranges)
-    check_keys(each.key for each in load.hottest)
     rates = [each.rate for each in load.ranges]
     for rate in (*rates, *(each.rate for each in load.hottest)):
         if not 0 <= rate <= HIGHEST_RATE:

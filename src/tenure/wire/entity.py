@@ -1,16 +1,15 @@
 """The bytes of messages between members of a pool of entities."""
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
-from tenure.base.keys import KEY_BYTES
+from tenure.protocol.entity.key_line import MOST_BYTES
 from tenure.protocol.entity.messages import (
-    ARGUMENT_BYTES,
-    MOST_CHAIN,
-    EntityAsk,
     EntityMessage,
     PushedFrames,
+    Received,
     Resumed,
     SocketFrame,
     SocketGone,
@@ -22,8 +21,6 @@ from tenure.wire.limits import HAND_OFF_BYTES
 
 VERSION: Final = 1
 """The version of what members say to each other."""
-MOST_BYTES = ARGUMENT_BYTES + 64 * 1024
-"""The most bytes of one message: its arguments, and the fields around them."""
 assert MOST_BYTES <= HAND_OFF_BYTES, "one kind of channel carries both"
 
 
@@ -37,13 +34,8 @@ def decode(data: Bytes) -> EntityMessage:
     return _read(data, VERSION)
 
 
-def _check(message: EntityMessage, _: int) -> None:
-    if isinstance(message, EntityAsk):
-        call = message.call
-        if isinstance(call.key, str) and len(call.key) > KEY_BYTES:
-            raise ValueError(f"a key of {len(call.key)} characters")
-        if len(call.chain) > MOST_CHAIN:
-            raise ValueError(f"a chain of {len(call.chain)} calls")
+def _check(message: EntityMessage, version: int) -> None:
+    """Check nothing: the types express every rule."""
 
 
 _read: Reader[EntityMessage] = Reader(msgspec.msgpack.Decoder(EntityMessage), MOST_BYTES, _check)
@@ -52,9 +44,38 @@ _read: Reader[EntityMessage] = Reader(msgspec.msgpack.Decoder(EntityMessage), MO
 
 packed = msgspec.msgpack.Encoder().encode
 read_opened = msgspec.msgpack.Decoder(SocketOpened).decode
-read_frame = msgspec.msgpack.Decoder(SocketFrame).decode
 read_gone = msgspec.msgpack.Decoder(SocketGone).decode
 read_resume = msgspec.msgpack.Decoder(SocketResume).decode
-read_resumed = msgspec.msgpack.Decoder(Resumed).decode
-read_pushed = msgspec.msgpack.Decoder(PushedFrames).decode
-read_received = msgspec.msgpack.Decoder(dict[bytes, int]).decode
+read_received: Callable[[bytes], dict[bytes, int]] = msgspec.msgpack.Decoder(Received).decode
+_frames = msgspec.msgpack.Decoder(SocketFrame).decode
+_resumed = msgspec.msgpack.Decoder(Resumed).decode
+_pushed = msgspec.msgpack.Decoder(PushedFrames).decode
+
+
+def read_frame(data: bytes) -> SocketFrame:
+    """Decode a frame of a client."""
+    said = _frames(data)
+    _check_frames((said.frame,))
+    return said
+
+
+def read_resumed(data: bytes) -> Resumed:
+    """Decode the frames that an edge asked for."""
+    said = _resumed(data)
+    _check_frames(said.frames)
+    return said
+
+
+def read_pushed(data: bytes) -> PushedFrames:
+    """Decode frames for several sockets."""
+    said = _pushed(data)
+    _check_frames(said.frames)
+    return said
+
+
+def _check_frames(frames: Iterable[object]) -> None:
+    for frame in frames:
+        if not isinstance(frame, str | bytes):
+            raise ValueError(  # noqa: TRY004  # of what came, as all errors here
+                f"a frame is text or bytes, and not {type(frame).__name__}"
+            )

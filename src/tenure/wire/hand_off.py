@@ -9,10 +9,11 @@ from typing import Final
 import msgspec
 
 from tenure.errors import LocalProtocolError
+from tenure.protocol.lease.limits import CHUNK_BYTES
 from tenure.protocol.lease.owner.transfer import Chunk, Offer, ToSource, ToTaker
 from tenure.wire.checks import check_each
 from tenure.wire.frame import Bytes, Reader, framed
-from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+from tenure.wire.limits import HAND_OFF_BYTES
 
 VERSION: Final = 1
 """The version of what owners say to each other."""
@@ -39,11 +40,8 @@ def decode_to_source(data: Bytes) -> ToSource:
 
 
 def _check_to_taker(message: ToTaker, _: int) -> None:
-    match message:
-        case Offer():
-            check_each((message,))
-        case Chunk(data=data) if len(data) > CHUNK_BYTES:
-            raise ValueError(f"a chunk of {len(data)} bytes; at most {CHUNK_BYTES} are allowed")
+    if isinstance(message, Offer):
+        check_each((message,))
 
 
 def _check_to_source(message: ToSource, _: int) -> None:

@@ -16,6 +16,8 @@ from tenure.protocol.lease.messages import (
     Attest,
     Attested,
     Changes,
+    FromLookup,
+    FromOwner,
     Hello,
     Introduction,
     Join,
@@ -39,11 +41,10 @@ from tenure.wire.checks import (
     check_in_order,
     check_load,
     check_owner,
-    check_owners,
     check_report,
 )
 from tenure.wire.frame import MessageWriter, Reader
-from tenure.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
+from tenure.wire.limits import LOOKUP_BYTES, MESSAGE_BYTES, REQUEST_BYTES
 from tenure.wire.versions import NEWEST
 
 SINCE: Final[Mapping[type[AnyMessage], int]] = {
@@ -69,7 +70,8 @@ SINCE: Final[Mapping[type[AnyMessage], int]] = {
 
 _LIMITS: Final[Mapping[type[AnyMessage], int]] = {
     **dict.fromkeys(SINCE, MESSAGE_BYTES),
-    **dict.fromkeys((Hello, Join, LeaseRequest, ShortRequest, Attested, Sync), REQUEST_BYTES),
+    **dict.fromkeys((Hello, Join, LeaseRequest, ShortRequest, Attested), REQUEST_BYTES),
+    Sync: LOOKUP_BYTES,
 }
 
 
@@ -164,25 +166,28 @@ def _check_to_lookup(message: ToLookup, version: int) -> None:
     if version < NEWEST:
         _check_known(message, version)
     match message:
-        case SyncResponse(columns=TableColumns() as columns, owners=owners):
+        case SyncResponse(columns=TableColumns() as columns):
             if message.entries or not message.snapshot:
                 raise ValueError("a whole table as columns, and changes beside it")
             columns.check()
-            check_owners(owners)
-        case SyncResponse(snapshot=True, entries=entries, owners=owners):
+        case SyncResponse(snapshot=True, entries=entries):
             check_in_order(entries)
-            check_owners(owners)
-        case SyncResponse(entries=entries, owners=owners) | Changes(entries=entries, owners=owners):
+        case SyncResponse(entries=entries) | Changes(entries=entries):
             check_each(entries)
-            check_owners(owners)
 
 
 _for_manager: msgspec.msgpack.Decoder[ToManager] = msgspec.msgpack.Decoder(ToManager)
+_from_owner: msgspec.msgpack.Decoder[FromOwner] = msgspec.msgpack.Decoder(FromOwner)
+_from_lookup: msgspec.msgpack.Decoder[FromLookup] = msgspec.msgpack.Decoder(FromLookup)
 _for_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
 _for_lookup: msgspec.msgpack.Decoder[ToLookup] = msgspec.msgpack.Decoder(ToLookup)
 
 decode_to_manager = Reader(_for_manager, REQUEST_BYTES, _check_to_manager)
-"""Decodes what a manager received on a connection of a version."""
+"""Decodes what a manager received on a connection of a version, whoever may say it."""
+decode_from_owner = Reader(_from_owner, REQUEST_BYTES, _check_to_manager)
+"""Decodes what a manager received from an owner."""
+decode_from_lookup = Reader(_from_lookup, LOOKUP_BYTES, _check_to_manager)
+"""Decodes what a manager received from a lookup, and nothing that only an owner says."""
 decode_to_owner = Reader(_for_owner, MESSAGE_BYTES, _check_to_owner)
 """Decodes what an owner received."""
 decode_to_lookup = Reader(_for_lookup, MESSAGE_BYTES, _check_to_lookup)

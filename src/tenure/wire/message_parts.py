@@ -9,17 +9,15 @@ with its connection.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
 from tenure.errors import RemoteProtocolError
+from tenure.protocol.replication.limits import PART_BYTES, WHOLE_BYTES
 from tenure.protocol.replication.messages import MessagePart, NodeMessage
 from tenure.protocol.topology.records import NodeId
-from tenure.wire.columns import FIRST_VERSION, WHOLE_BYTES, decode_whole
-from tenure.wire.limits import MIB
+from tenure.wire.columns import FIRST_VERSION, decode_whole
 
-PART_BYTES: Final = 16 * MIB
 _encoder = msgspec.msgpack.Encoder()
 
 

@@ -1,7 +1,7 @@
 """The bytes of messages between nodes and managers, and of a topology on a node's disk."""
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import isfinite
 from typing import Final, TypeAlias
 
@@ -13,9 +13,6 @@ from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.limits import (
     FAMILIES,
     NODES,
-    REMOVED,
-    TABLES,
-    TOKEN_BYTES,
     TOPOLOGY_BYTES,
 )
 from tenure.protocol.topology.messages import (
@@ -30,10 +27,6 @@ from tenure.wire.frame import MessageWriter, Reader
 
 FIRST_VERSION: Final = 2
 """The version that brought clusters."""
-WEIGHTS: Final = 4_096
-"""The most weights in one request: 64 for each node."""
-RANGES: Final = 1_024
-"""The most ranges in one report: a cluster has some hundreds, and a node looks after a few."""
 KEPT_FORMAT: Final = 1
 _HEADER_BYTES: Final = 5
 
@@ -50,24 +43,15 @@ def check_topology(topology: Topology) -> None:
     """Raise ValueError if this is not a valid topology, or is too large."""
     counted = (
         ("nodes", len(topology.nodes) + len(topology.waiting), NODES),
-        ("removed nodes", len(topology.removed), REMOVED),
-        ("tables", len(topology.tables), TABLES),
         ("families", sum(len(each.families) for each in topology.tables.values()), FAMILIES),
     )
     for what, count, limit in counted:
         if count > limit:
             raise ValueError(f"{count} {what}; at most {limit} are allowed")
-    _check_bounds(each.start for each in topology.ranges)
     try:
         topology.invariants()
     except AssertionError as error:
         raise ValueError(f"no topology: {error}") from error
-
-
-def _check_bounds(bounds: Iterable[bytes | None]) -> None:
-    for bound in bounds:
-        if bound is not None and len(bound) > TOKEN_BYTES:
-            raise ValueError(f"a bound of {len(bound)} bytes; at most {TOKEN_BYTES} are allowed")
 
 
 def _check_version(version: int) -> None:
@@ -80,9 +64,6 @@ def _check_version(version: int) -> None:
 
 def _check_request(message: NodeRequest, version: int) -> None:
     _check_version(version)
-    if len(message.weights) > WEIGHTS:
-        raise ValueError(f"{len(message.weights)} weights; at most {WEIGHTS} are allowed")
-    _check_bounds(bound for each in message.weights for bound in (each.start, each.end))
     position: bytes | None = b""
     for each in message.weights:
         is_empty = each.end is not None and each.end <= each.start
@@ -97,15 +78,6 @@ def _check_request(message: NodeRequest, version: int) -> None:
 
 
 def _check_report(report: NodeReport) -> None:
-    counted = (
-        ("ranges", len(report.tended), RANGES),
-        ("nodes with hints", len(report.hints), NODES),
-        ("nodes seen", len(report.seen), NODES),
-    )
-    for what, count, limit in counted:
-        if count > limit:
-            raise ValueError(f"a report of {count} {what}; at most {limit} are allowed")
-    _check_bounds(bound for each in report.tended for bound in (each.start, each.end))
     ages = [of for each in report.tended for of in (each.compared_seconds, each.sealed_seconds)]
     if not all(isfinite(each) for each in (*ages, *(of.phi for of in report.seen)) if each):
         raise ValueError("a report has a value that is not a finite number")

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tenure.base.keys import KEY_BYTES, Key
 from tenure.errors import MALFORMED, RemoteProtocolError
-from tenure.protocol.volume.limits import LISTED, OBJECT_LEASES
+from tenure.protocol.lease.limits import CHUNK_BYTES
+from tenure.protocol.volume.limits import VALUE_BYTES, WRITES_PER_CHUNK
 from tenure.protocol.volume.messages import (
     Acknowledge,
     Bye,
@@ -22,7 +22,6 @@ from tenure.protocol.volume.messages import (
     Invalidate,
     Item,
     Items,
-    Listed,
     Reconnect,
     Reconnected,
     Renew,
@@ -37,17 +36,11 @@ from tenure.protocol.volume.messages import (
 from tenure.protocol.volume.versions import KnownWrites
 from tenure.wire.checks import check_each
 from tenure.wire.frame import MessageWriter, Reader
-from tenure.wire.limits import CHUNK_BYTES, MESSAGE_BYTES, REQUEST_BYTES
+from tenure.wire.limits import MESSAGE_BYTES, REQUEST_BYTES
 
 FIRST_VERSION: Final = 2
 """The version that brought caches."""
-VALUE_BYTES: Final = CHUNK_BYTES
-"""The most bytes of an object's value: as many as a chunk of hand-off state has, so that both can
-carry the same values.
-"""
-OBJECT_KEY_BYTES: Final = 2 * KEY_BYTES
-"""The most bytes of an object's key: the user's key, after the key that it has in its pool."""
-
+assert VALUE_BYTES == CHUNK_BYTES, "a chunk of state can carry every value"
 TO_SERVER: Final = (Reconnect, Renew, Fetch, Acknowledge, Write, Bye)
 TO_CACHE: Final = (
     Reconnected,
@@ -98,71 +91,29 @@ def check_knows_caches(version: int) -> None:
         )
 
 
-def _check_key(key: Key) -> None:
-    if len(key) > OBJECT_KEY_BYTES:
-        raise ValueError(f"a key of {len(key)} bytes; at most {OBJECT_KEY_BYTES} are allowed")
-
-
-def _check_value(value: bytes) -> None:
-    if len(value) > VALUE_BYTES:
-        raise ValueError(f"a value of {len(value)} bytes; at most {VALUE_BYTES} are allowed")
-
-
-def _check_listed(listed: tuple[Listed, ...]) -> None:
-    if len(listed) > LISTED:
-        raise ValueError(f"{len(listed)} entries are listed; at most {LISTED} are allowed")
-    for each in listed:
-        _check_key(each.key)
-
-
 def _check_items(items: Iterable[Item]) -> None:
-    withdrawn = []
-    for item in items:
-        _check_key(item.key)
-        if item.withdrawn:
-            withdrawn.append(item.range)
-    check_each(withdrawn)
+    check_each([item.range for item in items if item.withdrawn])
 
 
 def _check_to_server(message: ToVolumeServer, version: int) -> None:
+    del message  # its types say all
     check_knows_caches(version)
-    match message:
-        case Reconnect(listed=listed) | Renew(listed=listed):
-            _check_listed(listed)
-        case Fetch(key=key):
-            _check_key(key)
-        case Write(key=key, value=value):
-            _check_key(key)
-            _check_value(value)
-        case Acknowledge(items=items) if len(items) > OBJECT_LEASES:
-            raise ValueError(f"{len(items)} items; at most {OBJECT_LEASES} are allowed")
 
 
 def _check_to_cache(message: ToCache, version: int) -> None:
     check_knows_caches(version)
     match message:
-        case Reconnected(live=live):
-            _check_listed(live)
-        case Renewed(live=live, items=items):
-            _check_listed(live)
-            _check_items(items)
-        case Fetched(key=key, value=value, items=items):
-            _check_key(key)
-            _check_value(value)
-            _check_items(items)
-        case WriteDone(key=key, items=items):
-            _check_key(key)
-            _check_items(items)
-        case Invalidate(items=items):
+        case (
+            Renewed(items=items)
+            | Fetched(items=items)
+            | WriteDone(items=items)
+            | Invalidate(items=items)
+        ):
             _check_items(items)
 
 
 # --- what is known of writes, from owner to owner -------------------------------------------------
 
-WRITES_PER_CHUNK: Final = 1_000
-"""The most writes in a chunk. Each takes a few hundred bytes if keys are long, so a chunk is sent
-in milliseconds.
-"""
 _known_encoder = msgspec.msgpack.Encoder()
 _known_decoder: msgspec.msgpack.Decoder[KnownWrites] = msgspec.msgpack.Decoder(KnownWrites)
 
@@ -182,8 +133,6 @@ def decode_known(data: bytes) -> KnownWrites:
     try:
         known = _known_decoder.decode(data)
         check_each([key_range for key_range, _ in known.floors])
-        for key, _ in known.writes:
-            _check_key(key)
     except MALFORMED as error:
         raise RemoteProtocolError(f"known writes are malformed: {str(error)[:200]}") from error
     return known

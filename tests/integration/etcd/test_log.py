@@ -10,6 +10,7 @@ from tenure.journals.etcd.log import EtcdLog
 from tenure.journals.etcd.store import EtcdStore
 from tenure.journals.etcd.values import PIECE_BYTES, Keys
 from tenure.journals.etcd.writes import compact
+from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import AnyRecord, Changed, Joined, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed
@@ -17,7 +18,6 @@ from tenure.protocol.log.ledger import RECORDS_PER_APPEND
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
 from tenure.wire.lease_records import LEASE_RECORDS
-from tenure.wire.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 from tests.integration.etcd.keys import keys_under
 from tests.integration.etcd.servers import Cluster
 

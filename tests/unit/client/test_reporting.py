@@ -8,8 +8,8 @@ import pytest
 from tenure.base.instants import Instant
 from tenure.client.holdings import Board
 from tenure.errors import UsageError
-from tenure.protocol.balance.load import RANGES_PER_REPORT
 from tenure.protocol.balance.picture import RangeRate
+from tenure.protocol.lease.limits import RANGES_PER_REPORT
 from tenure.protocol.lease.messages import Leased, LeaseRequest, LoadReport, RangeLoad
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.meter import Meter, most_loaded

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tenure.base.keys import KEY_BYTES
 from tenure.errors import LocalProtocolError, RemoteProtocolError
+from tenure.protocol.lease.limits import CHUNK_BYTES
 from tenure.protocol.lease.owner.transfer import (
     Accepted,
     Chunk,
@@ -23,7 +24,7 @@ from tenure.protocol.lease.owner.transfer import (
     Whole,
 )
 from tenure.wire.hand_off import VERSION, decode_to_source, decode_to_taker, encode
-from tenure.wire.limits import CHUNK_BYTES, HAND_OFF_BYTES
+from tenure.wire.limits import HAND_OFF_BYTES
 
 MOST = (1 << 63) - 1
 OFFER = Offer(
@@ -132,7 +133,7 @@ def test_a_chunk_that_no_taker_would_take_is_not_encoded() -> None:
         (
             decode_to_taker,
             packed("Chunk", bytes(CHUNK_BYTES + 1)),
-            "a chunk of 4194305 bytes",
+            "`bytes` of length <= 4194304",
         ),
         (decode_to_taker, packed("Surprise"), "malformed message of 11 bytes: .*'Surprise'"),
         (decode_to_taker, packed("Taken"), "malformed .*'Taken'"),

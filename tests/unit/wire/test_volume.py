@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tenure.base.ranges import KeyRange
 from tenure.errors import LocalProtocolError, RemoteProtocolError
-from tenure.protocol.volume.limits import LISTED
+from tenure.protocol.volume.limits import LISTED, OBJECT_KEY_BYTES, VALUE_BYTES
 from tenure.protocol.volume.messages import (
     Acknowledge,
     AsOf,
@@ -37,8 +37,6 @@ from tenure.wire.frame import Bytes
 from tenure.wire.versions import NEWEST
 from tenure.wire.volume import (
     FIRST_VERSION,
-    OBJECT_KEY_BYTES,
-    VALUE_BYTES,
     SharedItems,
     decode_known,
     decode_to_cache,
@@ -207,19 +205,19 @@ def test_a_version_without_caches_has_none_of_them(message: VolumeMessage) -> No
 LONG = b"x" * (OBJECT_KEY_BYTES + 1)
 HEAVY = b"x" * (VALUE_BYTES + 1)
 TOO_MUCH = [
-    (replace(MESSAGES[0], listed=(LISTS[0],) * (LISTED + 1)), "entries are listed"),
-    (replace(MESSAGES[1], listed=(LISTS[0],) * (LISTED + 1)), "entries are listed"),
-    (replace(MESSAGES[1], listed=(replace(LISTS[0], key=LONG),)), "a key of 2049 bytes"),
-    (replace(MESSAGES[2], key=LONG), "a key of 2049 bytes"),
-    (replace(MESSAGES[5], key=LONG), "a key of 2049 bytes"),
-    (replace(MESSAGES[5], value=HEAVY), "a value of"),
-    (replace(MESSAGES[4], items=(1,) * 1_000_001), "1000001 items"),
-    (replace(MESSAGES[8], items=(replace(ITEMS[0], key=LONG),)), "a key of 2049 bytes"),
-    (replace(MESSAGES[9], value=HEAVY), "a value of"),
-    (replace(MESSAGES[10], key=LONG), "a key of 2049 bytes"),
-    (replace(MESSAGES[14], items=(replace(ITEMS[0], key=LONG),)), "a key of 2049 bytes"),
+    (replace(MESSAGES[0], listed=(LISTS[0],) * (LISTED + 1)), "length <= 100000"),
+    (replace(MESSAGES[1], listed=(LISTS[0],) * (LISTED + 1)), "length <= 100000"),
+    (replace(MESSAGES[1], listed=(replace(LISTS[0], key=LONG),)), "length <= 2048"),
+    (replace(MESSAGES[2], key=LONG), "length <= 2048"),
+    (replace(MESSAGES[5], key=LONG), "length <= 2048"),
+    (replace(MESSAGES[5], value=HEAVY), "length <= 4194304"),
+    (replace(MESSAGES[4], items=(1,) * 1_000_001), "length <= 1000000"),
+    (replace(MESSAGES[8], items=(replace(ITEMS[0], key=LONG),)), "length <= 2048"),
+    (replace(MESSAGES[9], value=HEAVY), "length <= 4194304"),
+    (replace(MESSAGES[10], key=LONG), "length <= 2048"),
+    (replace(MESSAGES[14], items=(replace(ITEMS[0], key=LONG),)), "length <= 2048"),
     (replace(MESSAGES[14], items=(replace(ITEMS[1], key=b"z"),)), "ends after its start"),
-    (replace(MESSAGES[14], items=(replace(ITEMS[1], end=LONG),)), "at most 1024 are allowed"),
+    (replace(MESSAGES[14], items=(replace(ITEMS[1], end=LONG),)), "length <= 2048"),
 ]
 
 

@@ -18,7 +18,7 @@ import msgspec.inspect
 from tenure.base.keys import UserKey
 from tenure.base.names import shown
 from tenure.errors import ConfigurationError, ValueTypeError
-from tenure.wire.limits import CHUNK_BYTES
+from tenure.protocol.lease.limits import CHUNK_BYTES
 
 V = TypeVar("V")
 

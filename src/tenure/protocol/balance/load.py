@@ -57,10 +57,6 @@ class Loads(NamedTuple):
     """Single keys with their rates, sorted by key."""
 
 
-RANGES_PER_REPORT = 1 << 12
-"""The most ranges whose load an owner reports: sixty-four times the paper's virtual nodes. The
-report travels in the request that lists all leases, and must not crowd them out.
-"""
 HIGHEST_RATE = 1e18
 """The highest rate, in requests a second: the sum of all rates that may exist is still finite."""
 

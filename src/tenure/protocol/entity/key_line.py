@@ -7,24 +7,38 @@ turn, since when, and for what that call waits.
 """
 
 from collections import deque
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 
-Place: TypeAlias = tuple[str, str | int]
+from tenure.base.keys import KEY_BYTES
+
+ARGUMENT_BYTES = 1 << 20
+"""The most bytes of the arguments of a call, and of its answer."""
+MOST_BYTES = ARGUMENT_BYTES + 64 * 1024
+"""The most bytes of one message: its arguments, or frames, and the fields around them."""
+MOST_CHAIN = 64
+"""How deep calls into calls may be. A deeper chain goes round in a circle of ever new keys."""
+NAME_CHARACTERS = 500
+Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS)]
+"""The name of a pool, a method, a module or a class."""
+EntityKey: TypeAlias = Annotated[str, msgspec.Meta(max_length=KEY_BYTES)] | int
+Place: TypeAlias = tuple[Name, EntityKey]
 """An entity: its pool, and its key."""
+CallId: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+Data: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]
 
 
 class EntityCall(msgspec.Struct, array_like=True, eq=False):
     """A call to one entity. Two calls with equal contents are still two calls."""
 
-    key: str | int
-    id: bytes
+    key: EntityKey
+    id: CallId
     """The call's id: the same when the call is repeated."""
-    method: str
-    data: bytes
+    method: Name
+    data: Data
     """The call's arguments."""
-    chain: tuple[Place, ...] = ()
+    chain: Annotated[tuple[Place, ...], msgspec.Meta(max_length=MOST_CHAIN)] = ()
     """The turns that wait for it, the outermost first."""
 
 

@@ -4,42 +4,52 @@ Either side asks: a caller asks the owner of a key, and an owner asks the proces
 sockets.
 """
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from tenure.protocol.entity.key_line import EntityCall
+from tenure.base.numbers import Number
+from tenure.protocol.entity.key_line import CallId, Data, EntityCall, Name
 
-ARGUMENT_BYTES = 1 << 20
-"""The most bytes of the arguments of a call, and of its answer."""
-MOST_CHAIN = 64
-"""How deep calls into calls may be. A deeper chain goes round in a circle of ever new keys."""
+TEXT_CHARACTERS = 4000
+ADDRESS_CHARACTERS = 2000
+FRAMES_AT_ONCE = 1 << 16
+"""The most frames, and the most sockets, in one message: what is on its way to a socket, and the
+sockets of one key, are bounded more tightly by their bytes.
+"""
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
+Address: TypeAlias = Annotated[str, msgspec.Meta(max_length=ADDRESS_CHARACTERS)]
+FrameContent: TypeAlias = Any
+"""Text or bytes, which msgspec cannot tell apart in a type: `wire.entity` does."""
+Frames: TypeAlias = Annotated[tuple[FrameContent, ...], msgspec.Meta(max_length=FRAMES_AT_ONCE)]
+Received: TypeAlias = Annotated[dict[CallId, Number], msgspec.Meta(max_length=FRAMES_AT_ONCE)]
+"""The number of the last frame that an edge has, by the ids of sockets."""
 
 
 class EntityAsk(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Carry out a call, and answer under this number."""
 
-    seq: int
+    seq: Number
     call: EntityCall
 
 
 class EntityReply(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The result of a call."""
 
-    seq: int
-    data: bytes
+    seq: Number
+    data: Data
 
 
 class EntityFailure(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The error that a call ended with."""
 
-    seq: int
-    module: str
-    name: str
-    text: str
-    arguments: bytes = b""
+    seq: Number
+    module: Name
+    name: Name
+    text: Text
+    arguments: Data = b""
     """The details of the error, so that the caller can raise it as what it was."""
-    address: str | None = None
+    address: Address | None = None
     """The address at which the key is believed to live, if the error is NotOwner."""
 
 
@@ -55,47 +65,49 @@ FRAMES = ".frames"
 class SocketOpened(msgspec.Struct, array_like=True):
     """An edge has accepted a socket."""
 
-    id: bytes
-    edge: str
-    attachment: bytes
+    id: CallId
+    edge: Address
+    attachment: Data
 
 
 class SocketFrame(msgspec.Struct, array_like=True):
     """A client has sent a frame, which has this number."""
 
-    id: bytes
-    number: int
-    frame: Any
+    id: CallId
+    number: Number
+    frame: FrameContent
 
 
 class SocketGone(msgspec.Struct, array_like=True):
     """The client of a socket has gone."""
 
-    id: bytes
+    id: CallId
 
 
 class SocketResume(msgspec.Struct, array_like=True):
     """The edge has everything up to this number, and wants the frames that follow."""
 
-    id: bytes
-    received: int
+    id: CallId
+    received: Number
 
 
 class Resumed(msgspec.Struct, array_like=True):
     """The frames that follow."""
 
-    number: int
+    number: Number
     """The number of the lease."""
-    frames: tuple[Any, ...]
-    closing: int
-    journal: int = 0
+    frames: Frames
+    closing: Number
+    journal: Number = 0
     """The journal of the lease."""
 
 
 class PushedFrames(msgspec.Struct, array_like=True):
     """Frames for several sockets: id, number of the first frame, and a code to close with, or 0."""
 
-    number: int
-    frames: tuple[Any, ...]
-    sockets: tuple[tuple[bytes, int, int], ...]
-    journal: int = 0
+    number: Number
+    frames: Frames
+    sockets: Annotated[
+        tuple[tuple[CallId, Number, Number], ...], msgspec.Meta(max_length=FRAMES_AT_ONCE)
+    ]
+    journal: Number = 0

@@ -11,12 +11,14 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from tenure.base.numbers import Nonce, Number
-from tenure.protocol.gossip.limits import KEY_CHARACTERS, VALUE_BYTES
+from tenure.protocol.gossip.limits import KEY_CHARACTERS, PARTS_BYTES, VALUE_BYTES
 
 NodeId: TypeAlias = Nonce
 """The identity of a node, drawn when its directory is made."""
 
 
+IN_A_DATAGRAM: Final = msgspec.Meta(max_length=PARTS_BYTES)
+"""No more parts than bytes."""
 REFUSED: Final = (1 << 63) - 1
 """The number in the place of promises that says that the node's disk went back, and that the node
 is refused until it is replaced.
@@ -59,7 +61,7 @@ class NodeDelta(msgspec.Struct, frozen=True, array_like=True):
     """The digest with the version of the last entry, or `after` if there are no entries."""
     after: Number
     """The entries are all those of a higher version, up to the head's."""
-    entries: tuple[StateEntry, ...] = ()
+    entries: Annotated[tuple[StateEntry, ...], IN_A_DATAGRAM] = ()
 
 
 class GossipSyn(msgspec.Struct, frozen=True, array_like=True, tag="s"):
@@ -70,7 +72,7 @@ class GossipSyn(msgspec.Struct, frozen=True, array_like=True, tag="s"):
     """The address at which the sender hears."""
     is_whole: bool
     """Whether all nodes that the sender knows are listed."""
-    digests: tuple[NodeDigest, ...]
+    digests: Annotated[tuple[NodeDigest, ...], IN_A_DATAGRAM]
 
 
 class GossipAck(msgspec.Struct, frozen=True, array_like=True, tag="a"):
@@ -79,15 +81,15 @@ class GossipAck(msgspec.Struct, frozen=True, array_like=True, tag="a"):
     """
 
     sender: NodeId
-    deltas: tuple[NodeDelta, ...]
-    wanted: tuple[NodeDigest, ...]
+    deltas: Annotated[tuple[NodeDelta, ...], IN_A_DATAGRAM]
+    wanted: Annotated[tuple[NodeDigest, ...], IN_A_DATAGRAM]
 
 
 class GossipEnd(msgspec.Struct, frozen=True, array_like=True, tag="e"):
     """The values that were wanted: the round is over."""
 
     sender: NodeId
-    deltas: tuple[NodeDelta, ...]
+    deltas: Annotated[tuple[NodeDelta, ...], IN_A_DATAGRAM]
 
 
 GossipMessage: TypeAlias = GossipSyn | GossipAck | GossipEnd

@@ -20,6 +20,27 @@ BOUND_BYTES_PER_TABLE = 4 << 20
 """The most bytes of the bounds of an ordered pool's ranges. An owner that has all of them lists
 each bound twice, and that request must stay below `wire.limits.REQUEST_BYTES`."""
 
+STARTS_BYTES = 2 * BOUND_BYTES_PER_TABLE
+"""The most bytes of the starts of all ranges of a table, in one column: twice as many as a pool may
+have, so that a lookup never refuses what a manager has.
+"""
+RANGES_PER_REPORT = 1 << 12
+"""The most ranges whose load an owner reports: sixty-four times the paper's virtual nodes. The
+report travels in the request that lists all leases, and must not crowd them out.
+"""
+KEYS_PER_REPORT = 1 << 8
+"""The most hot keys in it: eight times as many as owners report. A manager keeps them for a while.
+"""
+LABELS_PER_OWNER = 64
+LABEL_CHARACTERS = 200
+"""Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""
+
+CHUNK_BYTES = 4 << 20
+"""A chunk of state from owner to owner. A receiver has a handful of chunks for each of a handful of
+ranges in memory. A sender encodes one in the application's event loop, which takes some
+milliseconds.
+"""
+
 POOLS_PER_MANAGER = 1 << 12
 """The most pools: each is looked at whenever anything becomes due, and one owner may ask for as
 many as it likes if pools are made by their first owner."""

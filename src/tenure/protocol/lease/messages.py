@@ -10,17 +10,18 @@ present nonce. A request lists everything its owner holds, an answer everything 
 P5): what is not listed is not held.
 
 Messages are made with keywords only: many fields are adjacent numbers, and two of them would easily
-be exchanged. Fields are only ever added at the end, with defaults. Field limits are those of
-`wire.limits`.
+be exchanged. Fields are only ever added at the end, with defaults. Every field has a
+limit, which its type says: nothing larger is ever decoded.
 """
 
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tenure.base.keys import Key, PoolKind
+from tenure.base.keys import PoolKind, RangeKey
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease import limits
 from tenure.protocol.lease.causes import Cause
 from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.reports import TierReport
@@ -39,7 +40,12 @@ safe in practice.
 TEXT_CHARACTERS = 2000
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 """A text for people to read."""
-EndKey: TypeAlias = Key | None
+EndKey: TypeAlias = RangeKey | None
+Label: TypeAlias = Annotated[str, msgspec.Meta(max_length=limits.LABEL_CHARACTERS)]
+OF_RANGES = msgspec.Meta(max_length=limits.RANGES_PER_TABLE)
+"""Enough for a whole table, or for what its last living owner holds."""
+OF_OWNERS = msgspec.Meta(max_length=limits.OWNERS_PER_POOL)
+"""Enough for every owner of a table."""
 ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """How far the journal went, sealed by a leader: a client keeps the latest receipt, and shows it
 (P22).
@@ -59,7 +65,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, omit_defau
 class RangeItem(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """The base of all parts of messages that concern one range."""
 
-    start: Key
+    start: RangeKey
     end: EndKey
 
     @property
@@ -201,7 +207,7 @@ class Join(Message, frozen=True, kw_only=True):
     manager_nonce: Nonce
     sequence: Number
     capacity: float = 1.0
-    labels: dict[str, str] = {}
+    labels: Annotated[dict[Label, Label], msgspec.Meta(max_length=limits.LABELS_PER_OWNER)] = {}
     process: Process | None = None
     """The owner's process; None if it cannot tell, and then nobody can attest its death."""
     hand_off: Address | None = None
@@ -224,7 +230,7 @@ class RangeLoad(RangeItem, frozen=True, kw_only=True):
 class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """The requests for one key."""
 
-    key: Key
+    key: RangeKey
     rate: float
 
 
@@ -234,9 +240,9 @@ class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """
 
     span_ns: Number
-    ranges: tuple[RangeLoad, ...]
+    ranges: Annotated[tuple[RangeLoad, ...], msgspec.Meta(max_length=limits.RANGES_PER_REPORT)]
     """The loads of the ranges that it held all that time, in order."""
-    hottest: tuple[KeyLoad, ...] = ()
+    hottest: Annotated[tuple[KeyLoad, ...], msgspec.Meta(max_length=limits.KEYS_PER_REPORT)] = ()
 
 
 class LeaseRequest(Message, frozen=True, kw_only=True):
@@ -250,16 +256,16 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     journal: JournalId
     leadership: Number
     """The highest leadership its owner has seen in that journal's history."""
-    held: tuple[Held, ...]
+    held: Annotated[tuple[Held, ...], OF_RANGES]
     leaving: bool = False
-    copies: tuple[Copy, ...] = ()
+    copies: Annotated[tuple[Copy, ...], OF_RANGES] = ()
     load: LoadReport | None = None
     """The load, once in every renewal's time; policies are told it, and leases do not
     depend on it.
     """
     receipt: ReceiptBytes = b""
     """The receipt of the last answer that its owner took."""
-    letting_go: tuple[Held, ...] = ()
+    letting_go: Annotated[tuple[Held, ...], OF_RANGES] = ()
     """Ranges, numbered 0, that the application had and has not let go of: a grant of one of them is
     not taken."""
     knows_former: bool = False
@@ -338,16 +344,16 @@ class LeaseResponse(Message, frozen=True, kw_only=True):
     leadership: Number
     term_ns: Number
     renew_ns: Number
-    leases: tuple[Leased, ...]
-    copies: tuple[Held, ...] = ()
+    leases: Annotated[tuple[Leased, ...], OF_RANGES]
+    copies: Annotated[tuple[Held, ...], OF_RANGES] = ()
     """The copies in the request that still count: all others are to be discarded."""
-    hand_offs: tuple[HandOff, ...] = ()
+    hand_offs: Annotated[tuple[HandOff, ...], OF_RANGES] = ()
     """Everything that is to be handed over now: all other hand-overs under way are to
     be given up.
     """
     receipt: ReceiptBytes = b""
     cause: Cause = ""
-    expected: tuple[Expected, ...] = ()
+    expected: Annotated[tuple[Expected, ...], OF_RANGES] = ()
     """The ranges whose state may be on its way to this owner: it takes no other state."""
     same_address: Text = ""
     """The name of another living owner that announces the same address; otherwise empty."""
@@ -446,8 +452,8 @@ class SyncResponse(Message, frozen=True, kw_only=True):
     lsn: Number
     kind: PoolKind
     snapshot: bool
-    entries: tuple[Entry, ...]
-    owners: tuple[OwnerInfo, ...]
+    entries: Annotated[tuple[Entry, ...], OF_RANGES]
+    owners: Annotated[tuple[OwnerInfo, ...], OF_OWNERS]
     sync_ns: Number
     contact_ns: Number
     receipt: ReceiptBytes = b""
@@ -475,13 +481,15 @@ class Changes(Message, frozen=True, kw_only=True):
     leadership: Number
     after: Number
     lsn: Number
-    entries: tuple[Entry, ...]
-    owners: tuple[OwnerInfo, ...]
+    entries: Annotated[tuple[Entry, ...], OF_RANGES]
+    owners: Annotated[tuple[OwnerInfo, ...], OF_OWNERS]
     receipt: ReceiptBytes = b""
     cause: Cause = ""
 
 
-ToManager: TypeAlias = Hello | Join | LeaseRequest | ShortRequest | Sync | Attested
+FromOwner: TypeAlias = Hello | Join | LeaseRequest | ShortRequest | Attested
+FromLookup: TypeAlias = Sync
+ToManager: TypeAlias = FromOwner | FromLookup
 ToOwner: TypeAlias = (
     Introduction | LeaseResponse | ShortResponse | Refusal | Poke | Standby | Attest
 )

@@ -10,19 +10,22 @@ import struct
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import lt
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.numbers import Number
 from tenure.base.ranges import LOWEST
-from tenure.protocol.lease.limits import RANGES_PER_TABLE
+from tenure.protocol.lease.limits import RANGES_PER_TABLE, STARTS_BYTES
 
 DIGEST_BYTES = 8
 """The bytes of every start in a hashed pool, but for the first."""
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The code of a number of so many bytes, as `struct` calls it."""
 _LARGEST = (1 << 63) - 1
+Column: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=max(_CODES) * RANGES_PER_TABLE)]
+"""A number of each range."""
 
 
 class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
@@ -31,13 +34,13 @@ class TableColumns(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_on
     """
 
     ranges: Number
-    starts: bytes
+    starts: Annotated[bytes, msgspec.Meta(max_length=STARTS_BYTES)]
     """One after the other, without the first, which is the lowest key."""
-    lengths: bytes
+    lengths: Column
     """The length of each start; empty if each has DIGEST_BYTES."""
-    owners: bytes
-    numbers: bytes
-    sinces: bytes
+    owners: Column
+    numbers: Column
+    sinces: Column
 
     def all_starts(self) -> list[Key]:
         """The start of each range."""

@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 from xxhash import xxh3_64_digest, xxh3_128_intdigest
 
+from tenure.base.numbers import Number
 from tenure.protocol.replication.cells import cell_of, packed_time
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import (
@@ -46,7 +47,7 @@ class Attempt(msgspec.Struct, frozen=True, array_like=True):
 
     version: Version
     kind: AttemptKind = "first"
-    journal: int = 0
+    journal: Number = 0
     """The journal of the lease number; 0 without one."""
 
 
@@ -59,20 +60,20 @@ class Outrun(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class Late(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: the time is not above the horizon."""
 
-    horizon: int
+    horizon: Number
 
 
 class Ahead(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: the time is too far past the replica's clock."""
 
-    bound: int
+    bound: Number
 
 
 class Outranked(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Refused: the row has promised a higher lease number, or the same one of another history."""
 
-    fence: int
-    journal: int
+    fence: Number
+    journal: Number
 
 
 _NOTHING_THERE = repeat(None)

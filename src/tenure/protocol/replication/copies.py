@@ -10,28 +10,43 @@ goes on with the piece that was on its way.
 """
 
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 import msgspec
 
+from tenure.base.numbers import Number
 from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.message_limits import (
+    OF_ENTRIES,
+    OF_FAMILIES,
+    EntryKey,
+    FamilyName,
+    Kept,
+    RowPosition,
+    TableName,
+)
+
+RECORD_BYTES = 1 << 10
+"""The most bytes of a row's record: it has a dozen numbers."""
+CopiedEntries: TypeAlias = Annotated[list[tuple[EntryKey, Kept]], OF_ENTRIES]
 
 
 class CopyMark(msgspec.Struct, frozen=True, array_like=True):
     """How far a copy is: tables in the order of their names, and rows in that of positions."""
 
-    table: str = ""
-    at: bytes = b""
+    table: TableName = ""
+    at: RowPosition = b""
     """The position of the last row."""
 
 
 class CopiedRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One row."""
 
-    table: str
-    at: bytes
-    record: bytes
+    table: TableName
+    at: RowPosition
+    record: Annotated[bytes, msgspec.Meta(max_length=RECORD_BYTES)]
     """The record as it is kept: see `records`."""
-    families: dict[str, list[tuple[bytes, bytes]]]
+    families: Annotated[dict[FamilyName, CopiedEntries], OF_FAMILIES]
     """Keys behind the position, and what is kept there: cells, markers and places."""
 
 
@@ -39,8 +54,8 @@ class RangeHorizon(msgspec.Struct, frozen=True, array_like=True):
     """The promises and the knowledge of a replica in a part of the ring (R24, R25)."""
 
     range: KeyRange
-    promised: int
-    sealed: int
+    promised: Number
+    sealed: Number
 
 
 class FillingPart(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +81,8 @@ class FillingRecord(msgspec.Struct, frozen=True, array_like=True):
         return FillingRecord(self.began, parts)
 
 
-_ROWS: msgspec.msgpack.Decoder[list[CopiedRow]] = msgspec.msgpack.Decoder(list[CopiedRow])
+CopiedRows: TypeAlias = Annotated[list[CopiedRow], OF_ENTRIES]
+_ROWS: msgspec.msgpack.Decoder[list[CopiedRow]] = msgspec.msgpack.Decoder(CopiedRows)
 _RECORD: msgspec.msgpack.Decoder[FillingRecord] = msgspec.msgpack.Decoder(FillingRecord)
 _ENCODER = msgspec.msgpack.Encoder()
 

@@ -4,6 +4,7 @@ import msgspec
 
 from tenure.errors import SchemaError
 from tenure.protocol.replication.limits import MUTATION_BYTES, MUTATION_EDITS
+from tenure.protocol.replication.message_limits import ColumnName, FamilyName, Value
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -14,10 +15,10 @@ class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
     have no `super`.
     """
 
-    family: str | None = None
-    super: bytes | None = None
-    name: bytes | None = None
-    value: bytes | None = None
+    family: FamilyName | None = None
+    super: ColumnName | None = None
+    name: ColumnName | None = None
+    value: Value | None = None
 
     @property
     def size(self) -> int:

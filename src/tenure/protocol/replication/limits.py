@@ -8,6 +8,16 @@ MUTATION_BYTES = 32 << 20
 """All names and values of one mutation, which is written as a whole."""
 MUTATION_EDITS = 65_536
 """The columns and markers of one mutation: it is admitted in one step."""
+WHOLE_BYTES = 1 << 30
+"""The most bytes of a message in parts, and of everything that a node puts together at one time.
+Both ends have the message in memory, so a row that is larger cannot be replicated.
+"""
+PART_BYTES = 16 << 20
+"""The bytes of each part but the last."""
+MESSAGE_ENTRIES = WHOLE_BYTES // 32
+"""The most entries or rows in one message. Each takes 32 bytes at least, so more do not fit."""
+SUMS_BYTES = 1_024 * 64 * 16
+"""All inner sums of a range: see `sums`."""
 PAGE_COLUMNS = 10_000
 """The most columns, super columns or rows that one page may be asked for."""
 PAGE_BYTES = 16 << 20

@@ -11,19 +11,33 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tenure.base.keys import Key
 from tenure.base.numbers import Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.copies import CopyMark, RangeHorizon
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
+from tenure.protocol.replication.limits import PAGE_COLUMNS, PART_BYTES
+from tenure.protocol.replication.message_limits import (
+    OF_EDITS,
+    OF_ENTRIES,
+    OF_FAMILIES,
+    ColumnName,
+    Columns,
+    Detail,
+    Digest,
+    FamilyName,
+    RowKey,
+    RowPosition,
+    Rows,
+    Sums,
+    TableName,
+)
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
 
-TableName: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 SEAL_BYTES = 16
 FailedWhy = Literal["too few replicas", "unknown", "overloaded", "no such table", "unavailable"]
 """In this order: nothing was sent; the outcome is unknown; nothing was begun, twice; no quorum
@@ -43,26 +57,26 @@ class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only
 class WriteRow(FromClient, frozen=True, kw_only=True):
     """Try a mutation of one row, once."""
 
-    key: Key
-    edits: tuple[Edit, ...]
+    key: RowKey
+    edits: Annotated[tuple[Edit, ...], OF_EDITS]
     attempt: Attempt
 
 
 class ReadColumn(FromClient, frozen=True, kw_only=True):
     """One column."""
 
-    key: Key
-    family: str
-    super: bytes | None = None
-    name: bytes
+    key: RowKey
+    family: FamilyName
+    super: ColumnName | None = None
+    name: ColumnName
 
 
 class ReadPage(FromClient, frozen=True, kw_only=True):
     """Columns of a simple family or of a super column, in the family's order."""
 
-    key: Key
-    family: str
-    super: bytes | None = None
+    key: RowKey
+    family: FamilyName
+    super: ColumnName | None = None
     part: Slice
     warms: bool = False
     """The answer is empty: the replicas only bring it into memory. An older node sends it."""
@@ -71,10 +85,10 @@ class ReadPage(FromClient, frozen=True, kw_only=True):
 class ReadSupers(FromClient, frozen=True, kw_only=True):
     """Super columns by name, those with columns only, each with its first `within`."""
 
-    key: Key
-    family: str
+    key: RowKey
+    family: FamilyName
     part: Slice
-    within: int
+    within: Columns
     warms: bool = False
     """See `ReadPage`."""
 
@@ -82,21 +96,21 @@ class ReadSupers(FromClient, frozen=True, kw_only=True):
 class ReadRow(FromClient, frozen=True, kw_only=True):
     """The first `within` columns, or super columns with as many, of each family."""
 
-    key: Key
-    within: int
+    key: RowKey
+    within: Columns
 
 
 class ReadRows(FromClient, frozen=True, kw_only=True):
     """Rows in the order of their positions, those with columns only. Bounds are keys."""
 
     part: Slice
-    within: int
+    within: Columns
 
 
 class AdoptRow(FromClient, frozen=True, kw_only=True):
     """Promise to refuse lower lease numbers, and settle what former owners wrote (R21)."""
 
-    key: Key
+    key: RowKey
     number: Number
     journal: Number
     attempt: Number = 1
@@ -128,7 +142,7 @@ class Failed(ToClient, frozen=True, kw_only=True):
     """The request had no effect, or its outcome is not known."""
 
     why: FailedWhy
-    detail: str = ""
+    detail: Detail = ""
 
 
 class PageFound(ToClient, frozen=True, kw_only=True):
@@ -146,9 +160,9 @@ class SupersFound(ToClient, frozen=True, kw_only=True):
 class WholeRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """A row by families: simple ones, and those with super columns."""
 
-    key: Key
-    simple: dict[str, CellPage] = {}
-    supers: dict[str, SuperPage] = {}
+    key: RowKey
+    simple: Annotated[dict[FamilyName, CellPage], OF_FAMILIES] = {}
+    supers: Annotated[dict[FamilyName, SuperPage], OF_FAMILIES] = {}
 
     @property
     def size(self) -> int:
@@ -166,8 +180,8 @@ class RowFound(ToClient, frozen=True, kw_only=True):
 class RowsFound(ToClient, frozen=True, kw_only=True):
     """Rows, and the key after which to go on; None after the last."""
 
-    rows: tuple[WholeRow, ...]
-    next: Key | None = None
+    rows: Annotated[tuple[WholeRow, ...], msgspec.Meta(max_length=PAGE_COLUMNS)]
+    next: RowKey | None = None
 
 
 class Adopted(ToClient, frozen=True, kw_only=True):
@@ -192,8 +206,8 @@ class ApplyRow(BetweenNodes, frozen=True, kw_only=True):
     """Apply a mutation, or refuse it."""
 
     table: TableName
-    key: Key
-    edits: tuple[Edit, ...]
+    key: RowKey
+    edits: Annotated[tuple[Edit, ...], OF_EDITS]
     attempt: Attempt
 
 
@@ -207,16 +221,16 @@ class AskParts(BetweenNodes, frozen=True, kw_only=True):
     """Say what you have of a row."""
 
     table: TableName
-    key: Key
-    questions: tuple[SectionQuestion, ...]
+    key: RowKey
+    questions: Annotated[tuple[SectionQuestion, ...], OF_EDITS]
     digest_only: bool = False
 
 
 class PartsTold(BetweenNodes, frozen=True, kw_only=True):
     """The parts that a replica has, all of one instant, and durable."""
 
-    digest: bytes
-    parts: tuple[SectionPart, ...] = ()
+    digest: Digest
+    parts: Annotated[tuple[SectionPart, ...], OF_EDITS] = ()
     """The parts in the order of the questions; none if only the digest was asked for."""
     sealed: Number = 0
     adopted: Number = 0
@@ -227,7 +241,7 @@ class AskState(BetweenNodes, frozen=True, kw_only=True):
     """Say all that you have of a row."""
 
     table: TableName
-    key: Key
+    key: RowKey
 
 
 class StateTold(BetweenNodes, frozen=True, kw_only=True):
@@ -241,7 +255,7 @@ class MergeState(BetweenNodes, frozen=True, kw_only=True):
     """Take a state: a mend, or what a repair or an adoption found (R12)."""
 
     table: TableName
-    key: Key
+    key: RowKey
     state: RowState
 
 
@@ -258,7 +272,7 @@ class PromiseFence(BetweenNodes, frozen=True, kw_only=True):
     """Refuse lower lease numbers from here on, and say all that you have of the row."""
 
     table: TableName
-    key: Key
+    key: RowKey
     number: Number
     journal: Number
     attempt: Number
@@ -269,16 +283,16 @@ class AskRows(BetweenNodes, frozen=True, kw_only=True):
 
     table: TableName
     range: KeyRange
-    after: bytes = b""
+    after: RowPosition = b""
     """A position; those behind it."""
 
 
 class RowsTold(BetweenNodes, frozen=True, kw_only=True):
     """Positions and digests, in order."""
 
-    rows: tuple[tuple[bytes, bytes], ...]
+    rows: Annotated[tuple[tuple[RowPosition, Digest], ...], OF_ENTRIES]
     is_all: bool = True
-    horizons: tuple[RangeHorizon, ...] = ()
+    horizons: Annotated[tuple[RangeHorizon, ...], OF_EDITS] = ()
     """The horizons of the range."""
 
 
@@ -286,15 +300,15 @@ class AskKeys(BetweenNodes, frozen=True, kw_only=True):
     """Say which rows you have, by position, from `lower`, included, to `upper`, excluded."""
 
     table: TableName
-    lower: bytes
-    upper: bytes | None = None
+    lower: RowPosition
+    upper: RowPosition | None = None
     reverse: bool = False
 
 
 class KeysTold(BetweenNodes, frozen=True, kw_only=True):
     """Positions in the order that was asked for; if that is not all, the first of them."""
 
-    positions: tuple[bytes, ...]
+    positions: Annotated[tuple[RowPosition, ...], OF_ENTRIES]
     is_all: bool = True
 
 
@@ -312,13 +326,13 @@ class AskPiece(BetweenNodes, frozen=True, kw_only=True):
 class PieceTold(BetweenNodes, frozen=True, kw_only=True):
     """Rows in order, durable."""
 
-    rows: bytes
+    rows: Rows
     """See `copies.packed_rows`: packed, so that whoever only carries them need not look inside."""
     mark: CopyMark
     """How far that is."""
     is_all: bool
     """Whether nothing is behind it."""
-    horizons: tuple[RangeHorizon, ...] = ()
+    horizons: Annotated[tuple[RangeHorizon, ...], OF_EDITS] = ()
     """The horizons of the range."""
 
 
@@ -329,13 +343,13 @@ class AskSums(BetweenNodes, frozen=True, kw_only=True):
     range: KeyRange
     place: Number | None = None
     """The inner sums of this one."""
-    digest: bytes
+    digest: Digest
 
 
 class SumsTold(BetweenNodes, frozen=True, kw_only=True):
     """Packed sums; none if they are the same."""
 
-    sums: bytes = b""
+    sums: Sums = b""
     is_known: bool = True
     """Whether they are built."""
 
@@ -345,7 +359,7 @@ class AskPlaces(BetweenNodes, frozen=True, kw_only=True):
 
     table: TableName
     range: KeyRange
-    places: tuple[Number, ...]
+    places: Annotated[tuple[Number, ...], OF_EDITS]
 
 
 class AskDoomed(BetweenNodes, frozen=True, kw_only=True):
@@ -401,7 +415,7 @@ class MessagePart(BetweenNodes, frozen=True, kw_only=True):
 
     number: Number
     count: Number
-    data: bytes
+    data: Annotated[bytes, msgspec.Meta(max_length=PART_BYTES)]
 
 
 NodeBody: TypeAlias = (

@@ -5,7 +5,9 @@ from typing import Annotated
 import msgspec
 
 from tenure.base.numbers import Number
-from tenure.protocol.replication.messages import TableName, ToClient
+from tenure.protocol.replication.message_limits import Detail, TableName
+from tenure.protocol.replication.messages import ToClient
+from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.records import Address, ClusterId, ClusterName
 from tenure.protocol.topology.tables import TableRecord
 
@@ -17,7 +19,7 @@ class OpenStore(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=
     """A client has these tables; make those that are missing."""
 
     request: Number
-    tables: Annotated[dict[str, TableRecord], msgspec.Meta(max_length=DECLARED_TABLES)] = {}
+    tables: Annotated[dict[TableName, TableRecord], msgspec.Meta(max_length=DECLARED_TABLES)] = {}
 
 
 class StoreOpened(ToClient, frozen=True, kw_only=True):
@@ -25,9 +27,9 @@ class StoreOpened(ToClient, frozen=True, kw_only=True):
 
     cluster: ClusterName
     id: ClusterId
-    addresses: tuple[Address, ...]
+    addresses: Annotated[tuple[Address, ...], msgspec.Meta(max_length=NODES)]
     """The addresses of the nodes, this one included."""
-    tables: dict[str, TableRecord]
+    tables: Annotated[dict[TableName, TableRecord], msgspec.Meta(max_length=DECLARED_TABLES)]
     """All that there are."""
 
 
@@ -35,4 +37,4 @@ class TableMissing(ToClient, frozen=True, kw_only=True):
     """A table could not be made."""
 
     table: TableName
-    detail: str
+    detail: Detail

@@ -7,7 +7,7 @@ page shows one instant all the same (D1), and collects only what it returns.
 """
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Annotated, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,6 +22,13 @@ from tenure.protocol.replication.layout import (
     inverted,
 )
 from tenure.protocol.replication.limits import PAGE_BYTES, STEP_BYTES, STEP_ENTRIES
+from tenure.protocol.replication.message_limits import (
+    OF_COLUMNS,
+    ColumnName,
+    Columns,
+    EntryKey,
+    Value,
+)
 from tenure.protocol.replication.names import escaped, unescaped
 from tenure.protocol.replication.versions import Version, version_of
 
@@ -59,23 +66,23 @@ class Cursors(msgspec.Struct, frozen=True):
 class Slice(msgspec.Struct, frozen=True, array_like=True):
     """The part of an order that is asked for: bounds as bytes, in the direction of that order."""
 
-    first: int
-    start: bytes | None = None
+    first: Columns
+    start: ColumnName | None = None
     """Included."""
-    end: bytes | None = None
+    end: ColumnName | None = None
     """Excluded."""
     reverse: bool = False
     """Whether the page is read from the end."""
-    after: bytes | None = None
+    after: EntryKey | None = None
     """The place at which the page before ended, which was read in the same direction."""
 
 
 class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A column that readers see."""
 
-    name: bytes
+    name: ColumnName
     version: Version
-    value: bytes
+    value: Value
 
     @property
     def size(self) -> int:
@@ -86,8 +93,8 @@ class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class CellPage(msgspec.Struct, frozen=True, array_like=True):
     """Columns in their order, and where to go on; None after the last."""
 
-    cells: tuple[FoundCell, ...]
-    next: bytes | None = None
+    cells: Annotated[tuple[FoundCell, ...], OF_COLUMNS]
+    next: EntryKey | None = None
 
     @property
     def size(self) -> int:
@@ -98,8 +105,8 @@ class CellPage(msgspec.Struct, frozen=True, array_like=True):
 class SuperPage(msgspec.Struct, frozen=True, array_like=True):
     """Super columns by name, each with its first columns."""
 
-    supers: tuple[tuple[bytes, CellPage], ...]
-    next: bytes | None = None
+    supers: Annotated[tuple[tuple[ColumnName, CellPage], ...], OF_COLUMNS]
+    next: EntryKey | None = None
 
     @property
     def size(self) -> int:

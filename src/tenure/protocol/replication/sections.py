@@ -11,12 +11,21 @@ replica and still exist at another, so no part has them, and they change no dige
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from xxhash import xxh3_128_digest
 
 from tenure.protocol.replication.cells import is_hidden, is_live
+from tenure.protocol.replication.message_limits import (
+    OF_ENTRIES,
+    ColumnName,
+    ColumnNames,
+    EntryKey,
+    FamilyName,
+    Kept,
+    Marker,
+)
 from tenure.protocol.replication.pages import Slice
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.versions import version_of
@@ -27,9 +36,9 @@ _ENCODER = msgspec.msgpack.Encoder()
 class SectionQuestion(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """A simple family or a super column, and the columns wanted of it: by name, or as a page."""
 
-    family: str
-    super: bytes | None = None
-    names: tuple[bytes, ...] = ()
+    family: FamilyName
+    super: ColumnName | None = None
+    names: ColumnNames = ()
     part: Slice | None = None
     """The part that is asked for; None stands for the columns of those names."""
     lists_supers: bool = False
@@ -39,11 +48,11 @@ class SectionQuestion(msgspec.Struct, frozen=True, array_like=True, kw_only=True
 class SectionPart(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The part of a section that one replica has."""
 
-    markers: tuple[bytes, bytes, bytes] = (NOTHING, NOTHING, NOTHING)
+    markers: tuple[Marker, Marker, Marker] = (NOTHING, NOTHING, NOTHING)
     """The markers of the row, of the family and of the super column."""
-    cells: tuple[tuple[bytes, bytes], ...] = ()
+    cells: Annotated[tuple[tuple[EntryKey, Kept], ...], OF_ENTRIES] = ()
     """Names and cells that no marker hides, in the order that was asked for."""
-    last: bytes | None = None
+    last: EntryKey | None = None
     """The end of the part, included: a name, or a place in the order of time; None at the very end.
     """
 

@@ -15,13 +15,22 @@ knowing of a seal has all the same what was sealed, and nobody else may say so a
 """
 
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 import msgspec
 
+from tenure.base.numbers import Number
+from tenure.protocol.replication.message_limits import (
+    OF_ENTRIES,
+    EntryKey,
+    FamilyName,
+    Kept,
+    Marker,
+)
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.versions import VERSION_BYTES, version_of
 
-StateEntry = tuple[str, bytes, bytes]
+StateEntry: TypeAlias = tuple[FamilyName, EntryKey, Kept]
 """A family, a key behind the position of its row, and a cell or marker. Places in the order of time
 follow from cells, so they are left out."""
 
@@ -29,17 +38,17 @@ follow from cells, so they are left out."""
 class RowState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The state of a row on a replica: all of it, or some entries."""
 
-    entries: tuple[StateEntry, ...] = ()
+    entries: Annotated[tuple[StateEntry, ...], OF_ENTRIES] = ()
     """Sorted."""
-    marker: bytes = NOTHING
+    marker: Marker = NOTHING
     """The row's own."""
-    newest: bytes = NOTHING
+    newest: Marker = NOTHING
     """The greatest version that the row ever had, there or anywhere that this was merged from."""
-    fence: int = 0
-    journal: int = 0
-    adopted: int = 0
-    attempt: int = 0
-    sealed: int = 0
+    fence: Number = 0
+    journal: Number = 0
+    adopted: Number = 0
+    attempt: Number = 0
+    sealed: Number = 0
     """The sealed horizon of who says so: what is not above it is known to be all."""
     is_whole: bool = False
 

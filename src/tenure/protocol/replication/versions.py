@@ -10,6 +10,8 @@ A version is kept as 16 bytes whose order is that of versions: to compare, nothi
 from struct import Struct
 from typing import NamedTuple
 
+from tenure.base.numbers import Number
+
 VERSION_BYTES = 16
 _PAIR = Struct(">QQ")
 
@@ -17,8 +19,8 @@ _PAIR = Struct(">QQ")
 class Version(NamedTuple):
     """The time of a write, and its lease number, which is 0 if no lease is needed."""
 
-    number: int
-    time: int
+    number: Number
+    time: Number
     """The time in microseconds since 1970."""
 
     def packed(self) -> bytes:

@@ -6,6 +6,12 @@ NODES = 64
 """The most members and waiting nodes. Each topology is sent to all of them as a whole."""
 REMOVED = 10_000
 """The most removed nodes, which are remembered for ever: one a day for 27 years."""
+WEIGHTS = 4_096
+"""The most weights in one request: 64 for each node."""
+RANGES = 1_024
+"""The most ranges of a ring, and in one report: a cluster has some hundreds, and a node looks after
+a few.
+"""
 TABLES = 256
 FAMILIES = 4_096
 """The most families of all tables together."""

@@ -10,8 +10,18 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tenure.base.numbers import JournalId, Number
-from tenure.protocol.topology.records import ClusterId, ClusterName, Node, NodeId, Topology
+from tenure.base.numbers import JournalId, Number, Signed
+from tenure.protocol.topology.limits import RANGES, WEIGHTS
+from tenure.protocol.topology.records import (
+    OF_NODES,
+    ClusterId,
+    ClusterName,
+    Node,
+    NodeId,
+    ReplicaIds,
+    Start,
+    Topology,
+)
 
 DETAIL_CHARACTERS = 1000
 Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=DETAIL_CHARACTERS)]
@@ -32,8 +42,8 @@ class TopologyMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class RangeWeight(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
     """The bytes that one replica has of a part of the ring, and the requests that it gets there."""
 
-    start: bytes
-    end: bytes | None
+    start: Start
+    end: Start | None
     bytes: Number
     requests: float = 0.0
     """The requests a second."""
@@ -44,8 +54,8 @@ class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
     R27).
     """
 
-    start: bytes
-    end: bytes | None
+    start: Start
+    end: Start | None
     compared_seconds: float | None = None
     """How long ago it was compared with all replicas that were up."""
     sealed_seconds: float | None = None
@@ -53,7 +63,7 @@ class RangeTended(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc
     """The rows that were not the same at that time."""
     bytes: Number = 0
     """The bytes that were sent to find them, without the rows themselves."""
-    held_back_by: tuple[NodeId, ...] = ()
+    held_back_by: ReplicaIds = ()
     """Replicas that are down, or did not answer: nothing is sealed without them."""
 
 
@@ -71,16 +81,16 @@ class NodeSeen(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fa
     node: NodeId
     phi: float
     is_convicted: bool = False
-    clock_ahead_us: int = 0
+    clock_ahead_us: Signed = 0
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The upkeep that a node does unasked, for people to see: nothing is decided by it."""
 
-    tended: tuple[RangeTended, ...] = ()
-    hints: tuple[HintsFor, ...] = ()
+    tended: Annotated[tuple[RangeTended, ...], msgspec.Meta(max_length=RANGES)] = ()
+    hints: Annotated[tuple[HintsFor, ...], OF_NODES] = ()
     hints_dropped: Number = 0
-    seen: tuple[NodeSeen, ...] = ()
+    seen: Annotated[tuple[NodeSeen, ...], OF_NODES] = ()
 
 
 class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
@@ -107,7 +117,7 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     to_copy: Number = 0
     counter: Number = 0
     """The counter that promises, changes and lives of the node raise, durably (R26)."""
-    weights: tuple[RangeWeight, ...] = ()
+    weights: Annotated[tuple[RangeWeight, ...], msgspec.Meta(max_length=WEIGHTS)] = ()
     """The weights of the node's parts of the ring, in order; empty if there is nothing new."""
     topology: Topology | None = None
     """The topology that the node has, if a manager has asked for it after a restore."""

@@ -17,9 +17,10 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from tenure.base.keys import Key
 from tenure.base.numbers import Nonce, Number
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.protocol.topology.limits import TOKEN_BYTES
+from tenure.protocol.topology.limits import NODES, RANGES, REMOVED, TABLES, TOKEN_BYTES
 from tenure.protocol.topology.tables import TableRecord, Word
 
 ClusterName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -29,10 +30,17 @@ ClusterId: TypeAlias = Nonce
 """Drawn when the cluster is made, so that one that is made anew is another one."""
 NodeId: TypeAlias = Nonce
 """Drawn by a node at its first start, and kept on its disk: another disk is another node."""
-Position: TypeAlias = bytes
+Position: TypeAlias = Key
 """The place of a row on the ring: see `ring`."""
 Token: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=1, max_length=TOKEN_BYTES)]
 """The place of a node on the ring: the end of its own range, which begins at the token before."""
+
+Start: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=TOKEN_BYTES)]
+"""The start of a range of the ring: a token, or nothing at the very start."""
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=9)]
+"""So many replicas."""
+ReplicaIds: TypeAlias = Annotated[tuple[NodeId, ...], msgspec.Meta(max_length=NODES)]
+OF_NODES = msgspec.Meta(max_length=NODES)
 
 Phase = Literal["settled", "filling", "joint"]
 ChangeKind = Literal["add", "remove", "replace", "move"]
@@ -46,9 +54,9 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
     """How many replicas a range has, and in what they must differ."""
 
     kind: PlacementKind = "rack_unaware"
-    replicas: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
+    replicas: Count = 3
     """The number of replicas, in all data centres together: the paper's N."""
-    datacentres: tuple[tuple[NodeName, Annotated[int, msgspec.Meta(ge=1, le=9)]], ...] = ()
+    datacentres: Annotated[tuple[tuple[NodeName, Count], ...], msgspec.Meta(max_length=9)] = ()
     """The number of replicas in each data centre; sorted, and empty unless it is
     datacentre aware.
     """
@@ -109,10 +117,10 @@ class Removed(msgspec.Struct, frozen=True, array_like=True):
 class ReplicaRange(msgspec.Struct, frozen=True, array_like=True):
     """The replicas from `start` on, up to the start of the next one."""
 
-    start: bytes
-    old: tuple[NodeId, ...]
+    start: Start
+    old: ReplicaIds
     """The first is the node whose own range this is."""
-    new: tuple[NodeId, ...] = ()
+    new: ReplicaIds = ()
     """The replicas as they will be; empty if nothing changes."""
 
 
@@ -172,14 +180,14 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
     placement: Placement
     first_nodes: Number
     """The ring is formed when so many nodes are there."""
-    nodes: tuple[Node, ...] = ()
+    nodes: Annotated[tuple[Node, ...], OF_NODES] = ()
     """Members, sorted by id; with the one that joins, and the one that leaves."""
-    waiting: tuple[Node, ...] = ()
+    waiting: Annotated[tuple[Node, ...], OF_NODES] = ()
     """Nodes that are known, and have not been added."""
-    removed: tuple[Removed, ...] = ()
-    ranges: tuple[ReplicaRange, ...] = ()
+    removed: Annotated[tuple[Removed, ...], msgspec.Meta(max_length=REMOVED)] = ()
+    ranges: Annotated[tuple[ReplicaRange, ...], msgspec.Meta(max_length=RANGES)] = ()
     """Sorted; the first begins at the very start. None before the ring is formed."""
-    tables: dict[Word, TableRecord] = {}
+    tables: Annotated[dict[Word, TableRecord], msgspec.Meta(max_length=TABLES)] = {}
     change: RingChange | None = None
     balance_bytes: Number = 0
     """The bytes that may be copied in a day to even out the load; 0 if nothing moves by itself."""

@@ -4,6 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from tenure.protocol.topology.limits import FAMILIES
+
 RowKind = Literal["ordered", "hashed"]
 Order = Literal["name", "time"]
 Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
@@ -28,7 +30,7 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     kind: RowKind
     keys: Word
     fenced_by: Word
-    families: dict[Word, FamilyRecord]
+    families: Annotated[dict[Word, FamilyRecord], msgspec.Meta(max_length=FAMILIES)]
 
 
 def why_not_same(name: str, kept: TableRecord, declared: TableRecord) -> str | None:

@@ -1,5 +1,19 @@
 """The limits of a server and of a client, so that no peer can make them grow without bound."""
 
+from typing import Final
+
+from tenure.base.keys import KEY_BYTES
+
+VALUE_BYTES: Final = 4 << 20
+"""The most bytes of an object's value: as many as a chunk of hand-off state has, so that both can
+carry the same values.
+"""
+OBJECT_KEY_BYTES: Final = 2 * KEY_BYTES
+"""The most bytes of an object's key: the user's key, after the key that it has in its pool."""
+WRITES_PER_CHUNK: Final = 1_000
+"""The most writes in a chunk of what is known of them. Each takes a few hundred bytes if keys are
+long, so a chunk is sent in milliseconds.
+"""
 OBJECT_LEASES = 1_000_000
 """The object leases of a server: some 200 MB. Those of inactive readers go first (V17)."""
 ITEMS_WHILE_INACTIVE = 1_000

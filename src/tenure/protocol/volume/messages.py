@@ -12,11 +12,12 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tenure.base.keys import Key
 from tenure.base.numbers import Nonce, Number
 from tenure.base.ranges import KeyRange
+from tenure.protocol.volume.limits import LISTED, OBJECT_KEY_BYTES, OBJECT_LEASES, VALUE_BYTES
 
-Value: TypeAlias = bytes
+ObjectKey: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=OBJECT_KEY_BYTES)]
+Value: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=VALUE_BYTES)]
 RefusedWhy = Literal["closed", "quiet", "load failed", "too many", "mute"]
 FetchedKind = Literal["value", "absent", "unchanged"]
 Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=2000)]
@@ -52,7 +53,7 @@ class AsOf(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
 class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
     """An entry that a client asks about, or that the answer declares live."""
 
-    key: Key
+    key: ObjectKey
     number: Number
     count: Number
 
@@ -66,13 +67,13 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
     """One invalidation for one reader: of an object, or of a range that is withdrawn."""
 
     item: Number
-    key: Key
+    key: ObjectKey
     number: Number
     count: Number
     """Entries that are current as of this count, or later, are not meant."""
     withdrawn: bool = False
     """Whether the range from `key` to `end` is withdrawn; otherwise the object is written."""
-    end: Key | None = None
+    end: ObjectKey | None = None
 
     @property
     def version(self) -> tuple[int, int]:
@@ -85,7 +86,8 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True)
         return KeyRange(self.key, self.end)
 
 
-Items: TypeAlias = tuple[Item, ...]
+Items: TypeAlias = Annotated[tuple[Item, ...], msgspec.Meta(max_length=OBJECT_LEASES)]
+Entries: TypeAlias = Annotated[tuple[Listed, ...], msgspec.Meta(max_length=LISTED)]
 
 
 # --- client to server ---------------------------------------------------------------------------
@@ -99,7 +101,7 @@ class Reconnect(VolumeMessage, frozen=True, kw_only=True):
     client: Nonce
     sequence: Number
     history: Nonce
-    listed: tuple[Listed, ...] = ()
+    listed: Entries = ()
     """Suspects of that history, of which the client asks which are current."""
 
 
@@ -111,7 +113,7 @@ class Renew(VolumeMessage, frozen=True, kw_only=True):
     reader: Nonce
     sequence: Number
     history: Nonce
-    listed: tuple[Listed, ...] = ()
+    listed: Entries = ()
 
 
 class Fetch(VolumeMessage, frozen=True, kw_only=True):
@@ -123,7 +125,7 @@ class Fetch(VolumeMessage, frozen=True, kw_only=True):
     epoch: Nonce
     reader: Nonce
     sequence: Number
-    key: Key
+    key: ObjectKey
     as_of: AsOf | None = None
     """The version of the client's entry; None if it has none."""
 
@@ -134,7 +136,7 @@ class Acknowledge(VolumeMessage, frozen=True, kw_only=True):
     client: Nonce
     epoch: Nonce
     reader: Nonce
-    items: tuple[Number, ...]
+    items: Annotated[tuple[Number, ...], msgspec.Meta(max_length=OBJECT_LEASES)]
 
 
 class Write(VolumeMessage, frozen=True, kw_only=True):
@@ -144,7 +146,7 @@ class Write(VolumeMessage, frozen=True, kw_only=True):
     epoch: Nonce
     reader: Nonce
     sequence: Number
-    key: Key
+    key: ObjectKey
     value: Value
 
 
@@ -169,7 +171,7 @@ class Reconnected(VolumeMessage, frozen=True, kw_only=True):
     reader: Nonce
     term_ns: Number
     lease_ns: Number
-    live: tuple[Listed, ...] = ()
+    live: Entries = ()
 
 
 class Renewed(VolumeMessage, frozen=True, kw_only=True):
@@ -180,7 +182,7 @@ class Renewed(VolumeMessage, frozen=True, kw_only=True):
     sequence: Number
     term_ns: Number
     lease_ns: Number
-    live: tuple[Listed, ...] = ()
+    live: Entries = ()
     items: Items = ()
 
 
@@ -190,7 +192,7 @@ class Fetched(VolumeMessage, frozen=True, kw_only=True):
     epoch: Nonce
     reader: Nonce
     sequence: Number
-    key: Key
+    key: ObjectKey
     kind: FetchedKind
     value: Value
     number: Number
@@ -212,7 +214,7 @@ class WriteDone(VolumeMessage, frozen=True, kw_only=True):
     epoch: Nonce
     reader: Nonce
     sequence: Number
-    key: Key
+    key: ObjectKey
     ok: bool
     detail: Detail
     number: Number

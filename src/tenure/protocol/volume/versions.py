@@ -6,23 +6,28 @@ floor stands for all unknown writes, whether they were forgotten or made by anot
 """
 
 from collections.abc import Iterable
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from tenure.base.keys import Key
+from tenure.base.numbers import Number
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.volume.limits import WRITES_PER_CHUNK
+from tenure.protocol.volume.messages import ObjectKey
 
-Version = tuple[int, int]
+Version: TypeAlias = tuple[Number, Number]
 """A lease number, and a count of writes."""
+IN_A_CHUNK: Final = msgspec.Meta(max_length=WRITES_PER_CHUNK)
 NOTHING: Version = (0, 0)
 
 
 class KnownWrites(msgspec.Struct, frozen=True, array_like=True):
     """The floors and the last writes of a range, as they travel with its state."""
 
-    floors: tuple[tuple[KeyRange, Version], ...]
-    writes: tuple[tuple[Key, Version], ...]
+    floors: Annotated[tuple[tuple[KeyRange, Version], ...], IN_A_CHUNK]
+    writes: Annotated[tuple[tuple[ObjectKey, Version], ...], IN_A_CHUNK]
 
 
 class Versions:

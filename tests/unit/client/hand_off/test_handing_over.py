@@ -11,8 +11,8 @@ from tenure import Granted, KeyRange
 from tenure.client.hand_off import application
 from tenure.client.hand_off.handler import Exported, Mark
 from tenure.protocol.lease.leader.moving import AT_ONCE
+from tenure.protocol.lease.limits import CHUNK_BYTES
 from tenure.protocol.lease.owner.transfer import CHUNKS_UNDER_WAY
-from tenure.wire.limits import CHUNK_BYTES
 from tests.unit.client.hand_off.stage import Member, Stage, State, on_stage
 
 pytestmark = pytest.mark.asyncio

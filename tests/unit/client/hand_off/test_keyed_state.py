@@ -17,7 +17,7 @@ from tenure.client.hand_off.keyed_state import AIM_BYTES
 from tenure.client.hand_off.likeness import ENTRY_BYTES
 from tenure.errors import KeyTypeError, UsageError, ValueTypeError
 from tenure.protocol.balance.policy import only
-from tenure.wire.limits import CHUNK_BYTES
+from tenure.protocol.lease.limits import CHUNK_BYTES
 
 WHOLE = KeyRange(b"", None)
 HALF = KeyRange(b"\x80", None)

@@ -23,8 +23,9 @@ from msgspec.structs import replace
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
-from tenure.protocol.balance.load import HIGHEST_RATE, RANGES_PER_REPORT
+from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.picture import Measurement, RangeRate
+from tenure.protocol.lease.limits import RANGES_PER_REPORT
 from tenure.protocol.lease.messages import (
     KeyLoad,
     LeaseRequest,

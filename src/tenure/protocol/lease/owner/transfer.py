@@ -7,15 +7,16 @@ has more than these in memory, and each knows that the other goes on.
 """
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeAlias, TypeVar
+from typing import Annotated, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from tenure.base.instants import SECOND_NS, Instant
-from tenure.base.keys import Key
+from tenure.base.keys import RangeKey
 from tenure.base.machine import Output
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.limits import CHUNK_BYTES
 from tenure.protocol.lease.messages import EndKey, Name, Text
 
 E = TypeVar("E")
@@ -41,7 +42,7 @@ class Offer(PeerMessage, frozen=True, kw_only=True):
 
     pool: Name
     journal: JournalId
-    start: Key
+    start: RangeKey
     end: EndKey
     number: Number
     source: Number
@@ -59,7 +60,7 @@ class Offer(PeerMessage, frozen=True, kw_only=True):
 class Chunk(PeerMessage, frozen=True, kw_only=True):
     """Some of the state, as the application encodes it."""
 
-    data: bytes
+    data: Annotated[bytes, msgspec.Meta(max_length=CHUNK_BYTES)]
     is_urgent: bool = False
     """Whether it is of the last difference: nobody serves the range until it is taken."""
     tells_writes: bool = False
