@@ -140,8 +140,15 @@ class NodeStage:
             found = next((each for each in self.messages if each.receiver in wanted), None)
             if found is None:
                 return
-            self.messages.remove(found)
-            self.nodes[found.receiver].post(node_events.NodeTold(_over_the_wire(found)))
+            self._bring(found)
+
+    def deliver_one(self) -> None:
+        """Bring the message that has been under way the longest."""
+        self._bring(self.messages[0])
+
+    def _bring(self, message: NodeMessage) -> None:
+        self.messages.remove(message)
+        self.nodes[message.receiver].post(node_events.NodeTold(_over_the_wire(message)))
 
     def lose(self, *receivers: int) -> None:
         """Lose what is under way to these nodes."""
