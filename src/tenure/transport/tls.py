@@ -111,8 +111,14 @@ class ServerTls:
 
     def _make(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # A session that is resumed is not asked for its certificate again: whoever had one ticket
+        # would be let in after its authority was withdrawn, or its certificate has expired.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
         _load(context, self._cert, self._key)
         if self._client_ca is not None:
+            # Before TLS 1.3 a server also resumes sessions that it remembers, without a ticket.
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
             with _plain("the authorities in", self._client_ca):
                 context.load_verify_locations(os.fspath(self._client_ca))
             context.verify_mode = ssl.CERT_REQUIRED

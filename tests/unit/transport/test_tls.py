@@ -1,6 +1,7 @@
 """TLS made of files, and credentials: what fits, what is read again, what is never shown."""
 
 import asyncio
+import socket as sockets
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -97,6 +98,35 @@ async def test_with_an_authority_for_clients_a_client_must_have_a_certificate_of
         for cert, key in ((None, None), tuple(stranger.sign("client"))):
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 await serial_shown(port, ClientTls(authority.file, cert, key).context())
+
+
+def resumed(port: int, context: ssl.SSLContext) -> bool:
+    """Whether a second connection, with the session of the first, is let in as the first again."""
+    session, is_resumed = None, False
+    for _ in range(2):
+        raw = sockets.create_connection(("127.0.0.1", port))
+        with context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as it:
+            it.sendall(b"hello\n")
+            assert it.recv(100) == b"hello\n"
+            is_resumed, session = bool(it.session_reused), it.session
+    return is_resumed
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_2])
+async def test_no_session_is_resumed_where_a_certificate_must_be_shown(
+    authority: Authority, version: ssl.TLSVersion
+) -> None:
+    """It would be let in after its authority was withdrawn, or its certificate has expired."""
+    server = ServerTls(*authority.sign("server"), authority.file)
+    client = ClientTls(authority.file, *authority.sign("client")).context()
+    client.maximum_version = version
+    async with echoing(server.context()) as port:
+        if version == ssl.TLSVersion.TLSv1_2:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await asyncio.to_thread(resumed, port, client)
+        else:
+            assert not await asyncio.to_thread(resumed, port, client)
 
 
 @pytest.mark.asyncio
