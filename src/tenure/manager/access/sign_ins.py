@@ -21,7 +21,9 @@ KEY_HEADER = "Tenure-Sign-In"
 SIGN_IN_NS = seconds(12 * 3600)
 """A working day, and some of the evening."""
 MOST_SIGN_INS = 1000
-"""Beyond them the oldest ends: whoever signs in has a token."""
+"""The most in all. Beyond them the oldest of the same role ends, if there is one."""
+SIGN_INS_OF_A_TOKEN = 20
+"""The most of one token: beyond them its own oldest ends, and nobody else's."""
 
 
 class SignIn(NamedTuple):
@@ -41,11 +43,23 @@ class SignIns:
 
     def begin(self, permit: Permit) -> SignIn:
         """Begin one."""
-        if len(self._permits) >= MOST_SIGN_INS:
-            del self._permits[next(iter(self._permits))]
+        self._make_room(permit)
         begun = SignIn(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         self._permits[begun.cookie] = (Instant(self._clock() + SIGN_IN_NS), begun.key, permit)
         return begun
+
+    def _make_room(self, permit: Permit) -> None:
+        """End the oldest that this sign-in costs its place: whoever signs in often, with however
+        many tokens of a role, signs out nobody of another.
+        """
+        own = [cookie for cookie, (_, _, whose) in self._permits.items() if whose == permit]
+        if len(own) >= SIGN_INS_OF_A_TOKEN:
+            self.end(own[0])
+        elif len(self._permits) >= MOST_SIGN_INS:
+            of_role = (
+                at for at, (_, _, whose) in self._permits.items() if whose.role is permit.role
+            )
+            self.end(next(of_role, next(iter(self._permits))))
 
     def permit(self, shown: SignIn) -> Permit | None:
         """The rights of whoever shows both; None if the sign-in has ended, or they are of two."""

@@ -13,6 +13,7 @@ from tenure.manager.access.sign_ins import (
     KEY_HEADER,
     MOST_SIGN_INS,
     SIGN_IN_NS,
+    SIGN_INS_OF_A_TOKEN,
     TLS_COOKIE,
     SignIn,
     SignIns,
@@ -23,6 +24,7 @@ from tests.certificates import Authority
 from tests.unit.manager.serving import Serving, serving
 
 ANN = Permit("ann", AccessRole.VIEWER)
+ADMIN = Permit("root", AccessRole.ADMIN)
 
 
 class TurnedClock:
@@ -45,12 +47,31 @@ def test_a_sign_in_ends_after_a_working_day() -> None:
     assert sign_ins.permit(cookie) is None, "it is forgotten, whatever a clock says then"
 
 
-def test_of_too_many_sign_ins_the_oldest_ends() -> None:
+def test_of_too_many_sign_ins_of_a_token_its_own_oldest_ends() -> None:
     sign_ins = SignIns(TurnedClock())
-    first, second, *_ = cookies = [sign_ins.begin(ANN) for _ in range(MOST_SIGN_INS + 1)]
-    assert len(set(cookies)) == len(cookies)
+    admin = sign_ins.begin(ADMIN)
+    first, *others = [sign_ins.begin(ANN) for _ in range(SIGN_INS_OF_A_TOKEN + 1)]
     assert sign_ins.permit(first) is None
-    assert sign_ins.permit(second) == ANN
+    assert {sign_ins.permit(each) for each in others} == {ANN}
+    for _ in range(2 * MOST_SIGN_INS):
+        sign_ins.begin(ANN)
+    assert sign_ins.permit(admin) == ADMIN
+
+
+def test_of_too_many_sign_ins_in_all_the_oldest_of_the_role_ends() -> None:
+    sign_ins = SignIns(TurnedClock())
+    admin = sign_ins.begin(ADMIN)
+    viewers = [Permit(str(number), AccessRole.VIEWER) for number in range(MOST_SIGN_INS + 1)]
+    first, second, third, *_ = [sign_ins.begin(each) for each in viewers]
+    assert [sign_ins.permit(each) for each in (admin, first, second, third)] == [
+        ADMIN,
+        None,
+        None,
+        viewers[2],
+    ]
+    assert sign_ins.permit(sign_ins.begin(ADMIN)) == ADMIN
+    owner = Permit("bob", AccessRole.OWNER, "rooms")
+    assert sign_ins.permit(sign_ins.begin(owner)) == owner
 
 
 def test_a_sign_in_that_is_ended_counts_no_more_and_the_others_go_on() -> None:
