@@ -31,8 +31,15 @@ M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
 """The messages from managers to this kind of client."""
 
+
+class NeverConnected(str):
+    """The reason why a connection could not be made: so nothing was sent over it."""
+
+    __slots__ = ()
+
+
 Lost: TypeAlias = Callable[[str, str], None]
-"""Called with the manager's URL and the reason."""
+"""Called with the manager's URL and the reason, which is `NeverConnected` if none was ever made."""
 
 WAITING_MESSAGES = 64
 """The most messages that may wait for one connection to a manager. A client has one unanswered

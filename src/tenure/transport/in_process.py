@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, Protocol
 import msgspec
 
 from tenure.errors import RemoteProtocolError
-from tenure.transport.contract import Lost, M, Role
+from tenure.transport.contract import Lost, M, NeverConnected, Role
 from tenure.transport.doors import Listener, ShowsPage
 from tenure.transport.outgoing import older
 from tenure.wire.versions import NEWEST
@@ -172,7 +172,7 @@ class MemoryTransport(Generic[M]):
 
     def _refused(self, manager: str) -> None:
         if self._is_open:
-            self.lost(manager, "connection refused: nothing listens there")
+            self.lost(manager, NeverConnected("connection refused: nothing listens there"))
 
     def arrived(self, connection: _Connection, data: bytes) -> None:
         """Bytes arrived over one of our connections."""

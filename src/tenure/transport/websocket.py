@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from tenure.errors import ConfigurationError, RemoteProtocolError
-from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, Role
+from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, NeverConnected, Role
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing
 from tenure.transport.pool_secret import PoolSecret
@@ -139,13 +139,13 @@ class _Link(Generic[M]):
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
         except (aiohttp.ClientError, OSError, ConfigurationError) as error:
-            return reason(error)
+            return NeverConnected(reason(error))
         async with socket:
             _give_up_unheard(socket)
             try:
                 version = agreed([socket.protocol] if socket.protocol else [])
             except RemoteProtocolError as error:
-                return str(error)
+                return NeverConnected(error)
             return await self._carry(socket, version)
 
     async def _proof(self) -> dict[str, str]:

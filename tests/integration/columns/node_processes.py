@@ -6,7 +6,12 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.node.node_service import NodeSettings
+from tenure.columns.opening import StoreOpening
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Table, by_name
+from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS
 from tests.versions.old import HERE, NEW, Release, environment
 from tests.versions.store_node import SETTINGS
@@ -37,6 +42,13 @@ class NodeProcesses:
     def url(self, *places: int) -> str:
         """Return the URL of the store that these nodes serve."""
         return "columns:" + ",".join(f"http://127.0.0.1:{self.nodes[at].port}" for at in places)
+
+    def opening(self, place: int, table: Table) -> StoreOpening:
+        """An opening of a store that asks this node alone, whatever it is told of others."""
+        url = self.url(place).removeprefix("columns:")
+        backend = ClusterBackend([url], [table], WebSocketTransport(STORE_ROLE))
+        backend._known.learn = lambda *_: None  # type: ignore[method-assign]
+        return StoreOpening(ColumnStore(backend, by_name([table])))
 
     async def start(self, *places: int, release: Release = NEW) -> None:
         """Start all nodes, and wait until they take part."""

@@ -88,7 +88,7 @@ async def test_a_node_whose_datagrams_are_lost_is_left_out_and_gets_what_it_miss
     async with (
         three(tmp_path) as (ring, relay),
         open_store(ring.url(1, 2), MAIL) as store,
-        open_store(ring.url(0), MAIL) as alone,
+        ring.opening(0, MAIL) as alone,
     ):
         await write(store, range(10))
         part(ring, relay, 0, 1, 2)

@@ -61,7 +61,7 @@ async def is_convicted(store: ColumnStore) -> bool:
 async def all_have(ring: NodeProcesses, rows: range) -> None:
     """Each node by itself: so it is asked alone, and at ONE."""
     for place in range(3):
-        async with open_store(ring.url(place), MAIL) as store:
+        async with ring.opening(place, MAIL) as store:
 
             async def has_them(store: ColumnStore = store) -> bool:
                 found = [
@@ -126,7 +126,7 @@ async def test_a_node_that_hears_others_and_reaches_none_gets_what_it_missed(
         for proxy in between:
             proxy.mode = "hold"
         await write(store, range(10, 20))
-        async with open_store(ring.url(0), MAIL) as alone:
+        async with ring.opening(0, MAIL) as alone:
             with pytest.raises(NotEnoughReplicas):
                 await alone.get(MAIL, "row-0", "profile", "name")
         for proxy in between:

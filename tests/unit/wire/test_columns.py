@@ -228,6 +228,7 @@ GOLDEN = {
 }
 
 
+NOTHING = msgspec.msgpack.encode(None)
 NO_SEAL = msgspec.msgpack.encode(b"")
 
 
@@ -253,6 +254,8 @@ def name_of(message: object) -> str:
 
 def written_down(message: object) -> bytes:
     data = bytes.fromhex(GOLDEN[name_of(message)])
+    if isinstance(message, StoreOpened):  # the form before it had a topology
+        return data.replace(b"\x96", b"\x97", 1) + NOTHING
     if isinstance(message, m.NodeMessage):  # the form before there were seals
         return data.replace(b"\x97", b"\x98", 1) + NO_SEAL
     return data
@@ -281,6 +284,11 @@ def test_a_message_without_its_last_fields_is_read() -> None:
     short = msgspec.msgpack.encode(msgspec.msgpack.decode(opening[1:])[:2])
     assert decode_to_store(opening[:1] + short, FIRST_VERSION) == OpenStore(request=1)
     assert listed[0] == "ReadColumn"
+
+
+def test_a_node_of_before_clients_were_told_topologies_is_read() -> None:
+    said = next(each for each in TO_CLIENT if isinstance(each, StoreOpened))
+    assert decode_to_store_client(bytes.fromhex(GOLDEN["StoreOpened"]), FIRST_VERSION) == said
 
 
 @given(st.binary(max_size=300))

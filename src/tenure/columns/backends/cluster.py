@@ -1,9 +1,10 @@
 """The backend on a cluster of our nodes: any node coordinates, and another one if that is down.
 
-A handle keeps a connection to one node, and goes on to the next node when the connection breaks. It
-repeats there every request that was not answered. A write may have been applied by then. A first
-attempt starts again with a later time, as if it had been outrun by itself (R4): with the same time
-it might lie below a write that was acknowledged before it began. A repeat keeps its time.
+A handle asks a replica of the row, or any other node (see `known_nodes`), and goes on to another
+one when the connection breaks. It repeats there every request that was not answered. A write may
+have been applied by then. A first attempt starts again with a later time, as if it had been outrun
+by itself (R4): with the same time it might lie below a write that was acknowledged before it began.
+A repeat keeps its time.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from tenure.columns.backends.known_nodes import KnownNodes, reaches_too_few
 from tenure.columns.requests import (
     ColumnRead,
     PageRead,
@@ -61,7 +63,7 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.topology.tables import TableRecord
-from tenure.transport.contract import Role, Transport
+from tenure.transport.contract import NeverConnected, Role, Transport
 from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_store
 
 Asked: TypeAlias = OpenStore | ClientRequest
@@ -75,12 +77,20 @@ LAG_SECONDS = 3.0
 """How long a node may not know a table of this handle, which another node has made: nodes hear of
 each other's topology within a second or two.
 """
+ELSEWHERE = 2
+"""How many other nodes are asked if one does not reach enough replicas: it may be cut off."""
+RECONNECT_SECONDS = 1.0
+"""How long a handle without a connection waits until it tries another node, asked or not."""
 REQUEST_BITS = 52
 STORE_PATH = "/v1/store"
 WAITING = 4_096
 """The most messages that wait for one connection: a slow node has many requests at once."""
 STORE_ROLE: Role[ToStoreClient] = Role(STORE_PATH, decode_to_store_client, encode_store, WAITING)
 """The name of the protocol that clients speak to nodes, and nodes to each other."""
+
+
+NOT_SENT = Failed(request=0, why="too few replicas", detail="no connection was made")
+"""Stands for an answer to what was not sent."""
 
 
 class _Waiting:
@@ -92,7 +102,7 @@ class _Waiting:
         self.answer: asyncio.Future[ToStoreClient | None] = (
             asyncio.get_running_loop().create_future()
         )
-        """The answer; None if the connection is lost."""
+        """The answer; None if the connection is lost, `NOT_SENT` if there never was one."""
 
 
 class ClusterBackend:
@@ -106,32 +116,29 @@ class ClusterBackend:
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._patience_seconds = patience_seconds
-        self._nodes = list(nodes)
+        self._known = KnownNodes(nodes)
         self._tables = tables
         self._transport = transport
         self._waiting: dict[int, _Waiting] = {}
         self._request = random.getrandbits(REQUEST_BITS)
-        self._node = random.choice(self._nodes)  # noqa: S311 - so that handles spread
         self._try = 0
         """The number of the last try to adopt a row that was not the first."""
-        self._lost: dict[str, str] = {}
-        """The reason why the last connection to each node broke."""
-        self._losses = 0
-        """The number of losses since a node has answered; that was at `_heard_at`."""
-        self._heard_at = 0.0
+        self._reconnects: asyncio.TimerHandle | None = None
+        self._is_open = False
+        self._silent_since: float | None = None
+        """When a connection was lost first since a node has answered."""
 
     # --- opening ---
 
     async def open(self) -> None:
         """See `Backend.open`."""
-        self._heard_at = asyncio.get_running_loop().time()
         self._transport.start(self._on_answer, self._on_lost)
         try:
-            opened = await self._open({table.name: table.record() for table in self._tables})
+            await self._open({table.name: table.record() for table in self._tables})
         except BaseException:
             await self._transport.close()
             raise
-        self._nodes = list(dict.fromkeys((*self._nodes, *opened.addresses)))
+        self._is_open = True
 
     async def _open(self, tables: Mapping[str, TableRecord]) -> StoreOpened:
         answer = await self._ask(OpenStore(request=0, tables=dict(tables)))
@@ -147,6 +154,9 @@ class ClusterBackend:
 
     async def close(self) -> None:
         """See `Backend.close`."""
+        self._is_open = False
+        if self._reconnects is not None:
+            self._reconnects.cancel()
         await self._transport.close()
         for waiting in self._waiting.values():
             waiting.answer.cancel()
@@ -163,24 +173,45 @@ class ClusterBackend:
         return self._try
 
     def _on_answer(self, node: str, answer: ToStoreClient) -> None:
-        self._losses, self._heard_at = 0, asyncio.get_running_loop().time()
+        self._known.on_answer(node)
+        self._silent_since = None
+        if isinstance(answer, StoreOpened):
+            self._known.learn(answer.addresses, answer.topology)
         waiting = self._waiting.get(answer.request)
         if waiting is not None and not waiting.answer.done():
             waiting.answer.set_result(answer)
 
     def _on_lost(self, node: str, why: str) -> None:
-        self._lost[node] = why
-        self._losses += 1
+        self._known.on_lost(node, why)
+        if self._silent_since is None:
+            self._silent_since = asyncio.get_running_loop().time()
         for waiting in self._waiting.values():
             if waiting.node == node and not waiting.answer.done():
-                waiting.answer.set_result(None)
-        if self._node == node:
-            self._go_on(node)
+                waiting.answer.set_result(NOT_SENT if isinstance(why, NeverConnected) else None)
+        if self._is_open and not self._known.is_any_heard and self._reconnects is None:
+            loop = asyncio.get_running_loop()
+            self._reconnects = loop.call_later(RECONNECT_SECONDS, self._reconnect)
 
-    def _go_on(self, node: str) -> None:
-        """Go on to the next node."""
-        at = self._nodes.index(node) if node in self._nodes else 0
-        self._node = self._nodes[(at + 1) % len(self._nodes)]
+    def _reconnect(self) -> None:
+        """Connect to some node: a handle that is connected to none does not learn which nodes there
+        are, and they may all be replaced by others before it is used again.
+        """
+        self._reconnects = None
+        if not self._known.is_any_heard:
+            self._probe(self._known.choose(()))
+
+    def _probe(self, node: str) -> None:
+        self._transport.send(node, OpenStore(request=self._draw(), tables={}))
+
+    def _choose(self, asked: Asked, refusing: Sequence[str]) -> str:
+        """The node to ask."""
+        replicas: list[str] = []
+        if not isinstance(asked, OpenStore | ReadRows):
+            replicas = self._known.replicas(asked.table, asked.key)
+        to_probe = self._known.to_probe(replicas, asyncio.get_running_loop().time())
+        if to_probe is not None:
+            self._probe(to_probe)
+        return self._known.other_than(refusing) or self._known.choose(replicas)
 
     async def _ask(self, asked: Asked) -> ToStoreClient:
         """Return the answer of any node that gives one. Raises Unreachable, Overloaded,
@@ -189,11 +220,25 @@ class ClusterBackend:
         is_overloaded = False
         now = asyncio.get_running_loop().time
         lags_until = now() + LAG_SECONDS
+        refusing: list[str] = []
+        """The nodes that have just answered that they do not reach enough replicas."""
         try:
             async with asyncio.timeout(self._patience_seconds):
                 while True:
                     is_overloaded = False
-                    answer = await self._ask_once(asked)
+                    node = self._choose(asked, refusing)
+                    answer = await self._ask_once(node, asked)
+                    if answer is NOT_SENT:
+                        if self._known.all_are_lost:
+                            await asyncio.sleep(PAUSE_SECONDS)
+                        continue
+                    if reaches_too_few(answer, reads=not isinstance(asked, WriteRow | AdoptRow)):
+                        refusing.append(node)
+                        if len(refusing) <= ELSEWHERE and self._known.other_than(refusing):
+                            continue
+                    else:
+                        self._known.demote(refusing, now())
+                    refusing.clear()
                     if _knows_no_table(answer) and now() < lags_until:
                         await asyncio.sleep(PAUSE_SECONDS)
                         continue
@@ -205,7 +250,7 @@ class ClusterBackend:
                             return await self._outrun_by_itself(asked)
                     elif isinstance(asked, AdoptRow):  # a node would refuse the same try again
                         asked = msgspec.structs.replace(asked, attempt=self._draw_try())
-                    if is_overloaded or self._losses >= len(self._nodes):
+                    if is_overloaded or self._known.all_are_lost:
                         await asyncio.sleep(PAUSE_SECONDS)
         except TimeoutError:
             if is_overloaded:
@@ -222,26 +267,26 @@ class ClusterBackend:
         So the write starts again with a later time, as if replicas had said that it was outrun
         (R4).
         """
-        if self._losses >= len(self._nodes):
+        if self._known.all_are_lost:
             await asyncio.sleep(PAUSE_SECONDS)
             now = asyncio.get_running_loop().time()
-            if now - self._heard_at > self._patience_seconds:
+            since = self._silent_since
+            if since is not None and now - since > self._patience_seconds:
                 raise self._silence(asked)
         return NotWritten(request=asked.request, refused=Outrun(asked.attempt.version))
 
     def _silence(self, asked: Asked) -> TenureError:
-        said = "; ".join(f"{node}: {why}" for node, why in self._lost.items())
+        said = "; ".join(f"{node}: {why}" for node, why in self._known.lost.items())
         if isinstance(asked, WriteRow):
             return WriteUnknown(
                 f"no node has answered for {self._patience_seconds:.0f} s, and some may have the "
-                f"write: repeat it ({said or ', '.join(self._nodes)})"
+                f"write: repeat it ({said or ', '.join(self._known.all)})"
             )
         return Unreachable(
-            f"no node of the store answers ({said or ', '.join(self._nodes)}): do they run?"
+            f"no node of the store answers ({said or ', '.join(self._known.all)}): do they run?"
         )
 
-    async def _ask_once(self, asked: Asked) -> ToStoreClient | None:
-        node = self._node
+    async def _ask_once(self, node: str, asked: Asked) -> ToStoreClient | None:
         request = self._draw()
         asked = msgspec.structs.replace(asked, request=request)
         waiting = self._waiting[request] = _Waiting(asked, node)

@@ -37,7 +37,7 @@ from tenure.errors import ConfigurationError, SchemaError, TenureError
 from tenure.manager.access.tokens import TokenFile
 from tenure.protocol.gossip.gossiper_events import GossiperConfig
 from tenure.protocol.replication.node_events import NodeConfig
-from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
+from tenure.protocol.replication.openings import OpenStore, TableMissing, store_opened
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import Node, NodeId, Topology
 from tenure.protocol.topology.tables import TableRecord
@@ -422,15 +422,7 @@ class NodeService:
         if missing:
             self._begin_making(opening, answer, missing)
         else:
-            answer(
-                StoreOpened(
-                    request=opening.request,
-                    cluster=topology.cluster,
-                    id=topology.id,
-                    addresses=tuple(node.address for node in topology.nodes),
-                    tables=topology.tables,
-                )
-            )
+            answer(store_opened(opening.request, topology))
 
     def _begin_making(
         self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]

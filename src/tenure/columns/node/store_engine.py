@@ -49,7 +49,7 @@ from tenure.protocol.replication.node_events import (
     TopologyKept,
     TopologyLearned,
 )
-from tenure.protocol.replication.openings import OpenStore
+from tenure.protocol.replication.openings import UNASKED, OpenStore, store_opened
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.runtime.clock import Clock, boot_clock
@@ -101,6 +101,8 @@ class StoreEngine:
         self._commits: GroupCommit | None = None
         self._counting: asyncio.Task[None]
         self._connections: dict[int, Connection] = {}
+        self._clients: set[int] = set()
+        """The connections of clients, which are told each topology."""
         self._numbers: dict[Connection, int] = {}
         self._drawn = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -330,6 +332,8 @@ class StoreEngine:
 
     def _on_topology(self, topology: Topology) -> None:
         self._look_who_is_near(topology)
+        for number in list(self._clients):
+            self._answer(number, store_opened(UNASKED, topology))
         self.on_topology(topology)
 
     def _look_who_is_near(self, topology: Topology) -> None:
@@ -356,7 +360,9 @@ class StoreEngine:
 
     def disconnected(self, connection: Connection) -> None:
         """See `Listener`."""
-        self._connections.pop(self._numbers.pop(connection), None)
+        number = self._numbers.pop(connection)
+        self._connections.pop(number, None)
+        self._clients.discard(number)
 
     def received(self, connection: Connection, data: bytes) -> None:
         """See `Listener`."""
@@ -402,6 +408,10 @@ class StoreEngine:
 
     def _ask(self, connection: Connection, message: ToStore) -> None:
         number = self._numbers[connection]
+        is_first = number not in self._clients
+        self._clients.add(number)
+        if is_first and not isinstance(message, OpenStore):
+            self._answer(number, store_opened(UNASKED, self.topology))
         if isinstance(message, OpenStore):
             self.on_opening(message, partial(self._answer, number))
         else:

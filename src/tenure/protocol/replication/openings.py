@@ -8,7 +8,7 @@ from tenure.base.numbers import Number
 from tenure.protocol.replication.message_limits import Detail, TableName
 from tenure.protocol.replication.messages import ToClient
 from tenure.protocol.topology.limits import NODES
-from tenure.protocol.topology.records import Address, ClusterId, ClusterName
+from tenure.protocol.topology.records import Address, ClusterId, ClusterName, Topology
 from tenure.protocol.topology.tables import TableRecord
 
 DECLARED_TABLES = 1_000
@@ -23,7 +23,9 @@ class OpenStore(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=
 
 
 class StoreOpened(ToClient, frozen=True, kw_only=True):
-    """All tables exist, as they are now."""
+    """All tables exist, as they are now. A node also sends this unasked, with the request number 0:
+    to a client that goes on with it, and to all clients when the topology is another.
+    """
 
     cluster: ClusterName
     id: ClusterId
@@ -31,6 +33,8 @@ class StoreOpened(ToClient, frozen=True, kw_only=True):
     """The addresses of the nodes, this one included."""
     tables: Annotated[dict[TableName, TableRecord], msgspec.Meta(max_length=DECLARED_TABLES)]
     """All that there are."""
+    topology: Topology | None = None
+    """The topology by which the node acts; None from a release before clients were told."""
 
 
 class TableMissing(ToClient, frozen=True, kw_only=True):
@@ -38,3 +42,19 @@ class TableMissing(ToClient, frozen=True, kw_only=True):
 
     table: TableName
     detail: Detail
+
+
+UNASKED = 0
+"""The number of no request."""
+
+
+def store_opened(request: int, topology: Topology) -> StoreOpened:
+    """What a node that acts by this topology tells its clients."""
+    return StoreOpened(
+        request=request,
+        cluster=topology.cluster,
+        id=topology.id,
+        addresses=tuple(node.address for node in topology.nodes),
+        tables=topology.tables,
+        topology=topology,
+    )

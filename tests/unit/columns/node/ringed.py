@@ -18,6 +18,7 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name, check_same
 from tenure.errors import SchemaError
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
+from tenure.runtime.private_files import overwrite
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS
@@ -30,7 +31,7 @@ SECRET = b"sixteen bytes or more, of which nobody else has any"
 def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
     """Return the settings of this many nodes in directories of `place`."""
     secret = place / "secret"
-    secret.write_bytes(SECRET)
+    overwrite(secret, SECRET)
     ports = free_ports(count)
     seeds = tuple(f"127.0.0.1:{port}" for port in ports)
     return [
@@ -47,8 +48,12 @@ def settings_of(place: Path, count: int = 3) -> list[NodeSettings]:
     ]
 
 
-def form_ring(nodes: Iterable[NodeSettings], *tables: Table, cluster_id: int = 9) -> Topology:
-    """Have all directories know a topology in which each node has everything."""
+def form_ring(
+    nodes: Iterable[NodeSettings], *tables: Table, cluster_id: int = 9, are_alone: bool = False
+) -> Topology:
+    """Have all directories know a topology in which each node has everything, or each has a part of
+    its own.
+    """
     nodes = list(nodes)
     directories = [NodeDirectory.open(node.data, node.cluster, Random(node.port)) for node in nodes]
     members = [
@@ -67,10 +72,15 @@ def form_ring(nodes: Iterable[NodeSettings], *tables: Table, cluster_id: int = 9
         cluster=CLUSTER,
         id=cluster_id,
         version=5,
-        placement=Placement("rack_unaware", len(members)),
+        placement=Placement("rack_unaware", 1 if are_alone else len(members)),
         first_nodes=len(members),
         nodes=tuple(members),
-        ranges=(ReplicaRange(b"", tuple(node.id for node in members)),),
+        ranges=tuple(
+            ReplicaRange(bytes([256 * place // len(members)]) if place else b"", (node.id,))
+            for place, node in enumerate(members)
+        )
+        if are_alone
+        else (ReplicaRange(b"", tuple(node.id for node in members)),),
         tables={table.name: table.record() for table in tables},
     )
     for each in directories:

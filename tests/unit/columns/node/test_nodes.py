@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
+from tenure.columns.backends.known_nodes import KnownNodes
 from tenure.columns.node.node_service import NodeSettings
 from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.requests import RowMutation
@@ -194,6 +195,7 @@ async def test_a_replica_that_answers_late_is_not_the_nearest_any_more(
                 post(event)
 
         monkeypatch.setattr(late, "post", post_late)
+        monkeypatch.setattr(KnownNodes, "replicas", lambda *_: [])  # one node takes all requests
         async with (
             open_store(url_of(nodes[:1]), MAIL) as store,
             asyncio.timeout(DEADLINE_SECONDS),
@@ -402,3 +404,38 @@ async def test_a_node_that_has_not_heard_of_a_table_yet_is_asked_again(
     monkeypatch.setattr("tenure.columns.backends.cluster.LAG_SECONDS", 0.05)
     with pytest.raises(SchemaError, match="the cluster has no such table: mail"):
         await backend.write(mutation, attempt)
+
+
+class CutOff(Unanswering):
+    """Three nodes, of which some do not reach enough replicas."""
+
+    def __init__(self, *cut: str) -> None:
+        super().__init__()
+        self.cut = cut
+
+    def send(self, node: str, message: msgspec.Struct) -> None:
+        assert isinstance(message, WriteRow)
+        self.writes.append((node, message.attempt))
+        answer: ToStoreClient = RowWritten(request=message.request)
+        if node in self.cut:
+            answer = Failed(request=message.request, why="too few replicas")
+        asyncio.get_running_loop().call_soon(self.deliver, node, answer)
+
+
+async def test_a_node_that_is_cut_off_itself_fails_no_write() -> None:
+    urls = ["http://n1", "http://n2", "http://n3"]
+    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
+    for cut in (urls[:1], urls[:2], urls):
+        transport = CutOff(*cut)
+        backend = ClusterBackend(urls, [MAIL], transport)
+        transport.start(backend._on_answer, backend._on_lost)
+        if cut == urls:
+            with pytest.raises(NotEnoughReplicas, match="nothing was sent"):
+                await backend.write(mutation, Attempt(Version(0, 5)))
+            assert sorted(node for node, _ in transport.writes) == urls
+        else:
+            assert await backend.write(mutation, Attempt(Version(0, 5))) is None
+            transport.writes.clear()
+            assert await backend.write(mutation, Attempt(Version(0, 6))) is None
+            assert [node for node, _ in transport.writes] != cut, "it is not asked again at once"
+            assert len(transport.writes) == 1

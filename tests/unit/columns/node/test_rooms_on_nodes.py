@@ -3,7 +3,9 @@ of a former one are refused, also while a node is away.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -85,17 +87,17 @@ async def test_a_room_goes_on_whatever_ends_first(tmp_path: Path, order: tuple[s
             await room.kill_the_owner()
 
 
-def counted(service: NodeService) -> Counter[type]:
-    """What the node says to nodes, counted as it says it."""
+def counted(services: list[NodeService]) -> Counter[type]:
+    """What nodes say to nodes, counted as they say it."""
     said: Counter[type] = Counter()
-    context = service.store.machine.context
-    tell = context.tell
+    for service in services:
+        context = service.store.machine.context
 
-    def tell_counted(node: int, body: object) -> None:
-        said[type(body)] += 1
-        tell(node, body)  # type: ignore[arg-type]
+        def tell_counted(tell: Callable[[int, object], None], node: int, body: object) -> None:
+            said[type(body)] += 1
+            tell(node, body)
 
-    context.tell = tell_counted  # type: ignore[method-assign]
+        context.tell = partial(tell_counted, context.tell)  # type: ignore[method-assign,arg-type]
     return said
 
 
@@ -103,7 +105,7 @@ async def test_adopting_a_row_takes_two_rounds(tmp_path: Path) -> None:
     nodes = settings_of(tmp_path)
     form_ring(nodes, ROOMS)
     async with running(nodes) as services, open_store(url_of(nodes[:1]), ROOMS) as store:
-        said = counted(services[0])
+        said = counted(services)
         await OwnedRows(store, ROOMS).load(lease(1), "attic")
     # A read at a quorum is one question to each replica: promising, and reading.
     replicas = len(nodes)
@@ -119,7 +121,7 @@ async def test_another_handle_adopts_under_the_same_lease_the_long_way(tmp_path:
     async with running(nodes) as services, open_store(url_of(nodes[:1]), ROOMS) as store:
         attic = await OwnedRows(store, ROOMS).load(lease(1), "attic")
         await attic.insert({"said": {1: b"tea"}})
-        said = counted(services[0])
+        said = counted(services)
         other = await OwnedRows(store, ROOMS).load(lease(1), "attic")
         assert other.get("said", 1).value == b"tea"
         await other.insert({"said": {2: b"milk"}})
