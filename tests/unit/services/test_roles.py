@@ -13,6 +13,7 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.services.catalogue import service_type
 from tenure.services.operations import operations_of
+from tests.roles_table import may_ask
 from tests.unit.services.stage import ServiceStage, on_service_stage
 
 pytestmark = pytest.mark.asyncio
@@ -24,8 +25,6 @@ UPGRADE = {
     "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
 }
-MAY_USE = {"owner", "lookup", "admin"}
-"""Of the pool of the service, where the role has one."""
 
 
 class Way(NamedTuple):
@@ -34,16 +33,16 @@ class Way(NamedTuple):
     is_socket: bool = False
 
     @property
-    def readers(self) -> set[str]:
-        """Who may ask it."""
-        return MAY_USE | {"viewer"} if self.method == "GET" and not self.is_socket else MAY_USE
+    def row(self) -> str:
+        """The row in SECURITY.md that it belongs to."""
+        return "WebSocket" if self.is_socket else "read" if self.method == "GET" else "change"
 
 
 def tokens_in(file: Path, pool: str) -> tuple[TokenFile, dict[str, str]]:
     """A file with a token of each role, and of an owner of another pool; and what each shows."""
     tokens, shown = TokenFile(file), {"nobody": "", "stranger": "Bearer tenure_00000000_x"}
     roles = [(str(each), each, pool if each.is_of_a_pool else "") for each in AccessRole]
-    for who, role, of in [*roles, ("other", AccessRole.OWNER, "elsewhere")]:
+    for who, role, of in [*roles, ("other owner", AccessRole.OWNER, "elsewhere")]:
         made = new_token(role, of)
         tokens.add(made.entry)
         shown[who] = f"Bearer {made.text}"
@@ -66,12 +65,14 @@ async def test_each_role_asks_what_it_may_and_nothing_else(tmp_path: Path, name:
     gate = ServiceGate(name, LOOPBACK, tokens)
     async with on_service_stage(name, check=gate) as stage:
         assert service_type(name) is type(stage.service)
+        table = may_ask("service")
         for way in ways_of(stage):
             for who, token in shown.items():
                 status = await asked(stage, way, token)
-                expected = 401 if who in ("nobody", "stranger") else 403
-                assert (status == expected) == (who not in way.readers), (way, who, status)
-                assert who in way.readers or status == expected, (way, who, status)
+                refused = 401 if who in ("nobody", "stranger") else 403
+                assert (status == refused) == (who not in table[way.row]), (way, who, status)
+                assert status not in {401, 403} - {refused}, (way, who, status)
+        assert {way.row for way in ways_of(stage)} | {"WebSocket"} == set(table)
 
 
 async def asked(stage: ServiceStage, way: Way, token: str) -> int:

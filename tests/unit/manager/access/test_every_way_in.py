@@ -17,17 +17,14 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.sign_ins import COOKIE, KEY_HEADER
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.wire.versions import SUBPROTOCOLS
+from tests.roles_table import may_ask
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
 OWNER, LOOKUP, VIEWER, ADMIN, NODE, STORE = AccessRole
 OPEN = {"/healthz", "/readyz"}
 """They say whether the process is up, to everybody."""
-SOCKETS = {
-    "/v1/owner": (OWNER, ADMIN),
-    "/v1/lookup": (OWNER, LOOKUP, ADMIN),
-    "/v1/node": (NODE, ADMIN),
-}
+SOCKETS = ("/v1/owner", "/v1/lookup", "/v1/node")
 UPGRADE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
@@ -150,34 +147,51 @@ async def test_a_page_of_another_site_gets_nothing_whatever_it_shows(tmp_path: P
                 assert (await found.ask(way, **token, **headers))[0] == 403, (way, headers)
 
 
-def may(role: AccessRole, way: Way) -> bool:
-    """SECURITY.md, once more: what each role may ask at worst."""
+def row(way: Way) -> str:
+    """The row in SECURITY.md that a way belongs to."""
     if way.path in SOCKETS:
-        return role in SOCKETS[way.path]
-    if way.is_open or way.path in ("/", "/v1/sign-in") or role is ADMIN:
-        return True
-    is_cluster = way.canonical.startswith("/v1/clusters/{cluster}")
-    if role is NODE:
-        is_table = way.canonical == "/v1/clusters/{cluster}/tables"
-        return is_cluster and (way.method in ("GET", "HEAD") or is_table)
+        of = {"/v1/node": "nodes"}.get(way.path, f"{way.path[4:]}s, each in its own pool")
+        return f"WebSocket of {of}"
+    if way.is_open:
+        is_page = way.path != "/v1/sign-in"
+        return "`/healthz`, `/readyz`, pages of the dashboard" if is_page else "sign in"
+    if way.path in ("/", "/v1/sign-in"):
+        return "see what it is signed in as, sign out, the index"
     if way.method not in ("GET", "HEAD"):
-        return False
-    is_of_pool = way.canonical.startswith("/v1/pools/{pool}/")
-    return role is VIEWER or (role in (OWNER, LOOKUP) and is_of_pool)
+        is_table = way.canonical == "/v1/clusters/{cluster}/tables"
+        return "make a table of a cluster" if is_table else "change anything else"
+    if "{pool}" in way.canonical:
+        return "read a pool"
+    if "{cluster}" in way.canonical:
+        return "read a cluster of the store"
+    return "read anything else: status, metrics, events, all pools"
 
 
-@pytest.mark.parametrize("role", AccessRole)
+@pytest.mark.parametrize("role", [*AccessRole, "other owner"])
 async def test_each_role_gets_as_far_as_its_row_says_and_no_further(
-    tmp_path: Path, role: AccessRole
+    tmp_path: Path, role: str
 ) -> None:
+    table = may_ask("manager")
     async with port(tmp_path) as found:
         allowed = 0
         for way in found.ways:
-            status = (await found.ask(way, Authorization=found.shown[role]))[0]
+            token = found.shown[role.removesuffix(" owner")]
+            status = (await found.ask(way, Authorization=token))[0]
             assert status != 401, way
-            assert (status != 403) == may(role, way), (way, status)
+            assert (status != 403) == (role in table[row(way)]), (way, status)
             allowed += status != 403
         assert 3 < allowed <= len(found.ways)
+        assert {row(way) for way in found.ways} == set(table), "each row is of something"
+
+
+async def test_nobody_gets_as_far_as_the_first_rows(tmp_path: Path) -> None:
+    table = may_ask("manager")
+    async with port(tmp_path) as found:
+        for way in found.ways:
+            assert way.is_open == ("nobody" in table[row(way)])
+            status = (await found.ask(way))[0]
+            if way.path != "/v1/sign-in":  # which refuses a token that is none
+                assert (status == 401) == (not way.is_open), way
 
 
 async def test_an_owner_of_another_pool_gets_nothing_of_this_one(tmp_path: Path) -> None:
