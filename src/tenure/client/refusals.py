@@ -20,6 +20,7 @@ from tenure.errors import (
     NotOwner,
     OutcomeUnknown,
     Overloaded,
+    StoreAway,
     TurnTooLong,
 )
 
@@ -63,6 +64,8 @@ def refusal(error: BaseException) -> HttpAnswer | None:
             return HttpAnswer(503, _not_begun(error.retry_after), "too many wait for the key")
         case NoOwner():
             return HttpAnswer(503, _not_begun(1.0), "no owner of the key took the request")
+        case StoreAway():
+            return HttpAnswer(503, _not_begun(1.0), "the store of the key cannot be asked")
         case Overloaded():
             return HttpAnswer(503, _not_begun(1.0), "the owner of the key is overloaded")
         case Fenced():

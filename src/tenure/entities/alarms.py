@@ -18,7 +18,7 @@ from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
 from tenure.entities.stores import EntityStore
 from tenure.entities.turns import EntityHost
-from tenure.errors import Busy, LeaseLost, NotOwner, StoreFailed
+from tenure.errors import Busy, LeaseLost, NotOwner, StoreAway
 from tenure.protocol.entity.envelope import SetAlarm
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.runtime.agenda import LATER, Agenda
@@ -54,8 +54,7 @@ class Alarms:
         while True:
             try:
                 self._arm(await store.due_within(ranges))
-            except StoreFailed as error:
-                logger.warning("the alarms of %s are not known yet: %s", self.host.pool, error)
+            except StoreAway:  # the store has said so
                 await asyncio.sleep(LATER)
             else:
                 return
@@ -70,7 +69,7 @@ class Alarms:
         except (NotOwner, LeaseLost):
             if self.owner.check(key) is not None:  # the key was about to move, but did not
                 self.agenda.later(key)  # otherwise the next owner finds the alarm
-        except Busy:
+        except (Busy, StoreAway):
             self.agenda.later(key)
         except Exception:
             logger.exception("the alarm of %s %.100r could not be handled", self.host.pool, key)

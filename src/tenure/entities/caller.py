@@ -18,7 +18,7 @@ from tenure.entities.entity_turn import CURRENT, EntityTurn
 from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
 from tenure.entities.turns import EntityHost
-from tenure.errors import LeaseLost, NotOwner, OutcomeUnknown, UsageError
+from tenure.errors import Busy, LeaseLost, NotOwner, OutcomeUnknown, StoreAway, UsageError
 from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, cycle
 from tenure.routing.router import pursued
 from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
@@ -119,7 +119,15 @@ class Caller:
         step = trying.begin(find(call.key) if came is None else self._owner.address)
         if came is not None:
             step = trying.after(came, now, find(call.key))
-        return await pursued(self._lookup, call.key, trying, step, partial(self._attempt, call))
+        attempt = partial(self._attempt, call)
+        try:
+            return await pursued(self._lookup, call.key, trying, step, attempt)
+        except (Busy, StoreAway) as error:
+            if not trying.is_in_doubt:
+                raise
+            raise OutcomeUnknown(  # the last attempt was not begun; an earlier one may have been
+                f"{wanted} may have been carried out, or not, and could not be repeated: {error}"
+            ) from error
 
     @property
     def seconds(self) -> float:

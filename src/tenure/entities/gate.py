@@ -46,7 +46,8 @@ class EntityGate:
 
     async def load(self, key: str | int, lease: Lease) -> Envelope:
         """What is kept of the key, unbroken up to `lease`. Raises LeaseLost if the store has seen a
-        newer lease, and StoreFailed.
+        newer lease, StoreAway if the store cannot be asked, and StoreFailed if what it has cannot
+        be read.
         """
         if self.store is None:
             return self.envelopes.counting(key, lease)
@@ -54,6 +55,18 @@ class EntityGate:
             return await self.store.load(key, lease)
         except Fenced as error:
             raise self.envelopes.guards.lease_lost(key, lease) from error
+
+    @property
+    def is_in_question(self) -> bool:
+        """Whether the store failed the last time: who begins a turn then looks whether it answers,
+        so that a call that could not be kept is not begun.
+        """
+        return self.store is not None and self.store.is_away
+
+    async def look(self) -> None:
+        """Look whether the store answers. Raises StoreAway."""
+        if self.store is not None:
+            await self.store.look()
 
     def keep(self, turn: EntityTurn, answer: bytes | None) -> Coroutine[Any, Any, None]:
         """Keep what the turn has changed, with its answer if it has ended; let out what waits for

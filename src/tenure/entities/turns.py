@@ -22,7 +22,15 @@ from tenure.entities.live_entity import LiveEntity
 from tenure.entities.methods import NOTHING, CallHere, EntityMethod
 from tenure.entities.settings import EntitySettings
 from tenure.entities.sockets import TURNS, resumed
-from tenure.errors import Busy, EntityError, NotOwner, StoreFailed, TurnTooLong
+from tenure.errors import (
+    Busy,
+    EntityError,
+    NotOwner,
+    OutcomeUnknown,
+    StoreAway,
+    StoreFailed,
+    TurnTooLong,
+)
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
 from tenure.protocol.entity.messages import RESUME
@@ -132,6 +140,8 @@ class EntityHost:
             try:
                 if not live.is_active(lease):
                     await self._activate(live, guard, lease)
+                elif self.gate.is_in_question:
+                    await self.gate.look()
                 kept = live.envelope.answer_to(call.id) if call.id and not is_first else None
                 if kept is not None and kept.data is not None:
                     answer = kept.data
@@ -183,6 +193,8 @@ class EntityHost:
             )
         if isinstance(error, asyncio.CancelledError) and not limit.was_cancelled:
             return EntityError(f"{what} has awaited something that was cancelled")
+        if isinstance(error, StoreAway):  # of another entity: the call itself was begun
+            return OutcomeUnknown(f"{what} was begun, and has raised StoreAway: {error}")
         if isinstance(error, NotOwner):  # of another pool: the call itself was begun
             return EntityError(f"{what} has raised NotOwner: {error}")
         return None

@@ -11,6 +11,7 @@ nobody uses the key any longer, so that a store does not grow by keys that were 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -20,7 +21,7 @@ import msgspec
 from tenure.base.keys import PoolKind, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
-from tenure.errors import ConfigurationError, Fenced, StoreFailed
+from tenure.errors import ConfigurationError, Fenced, StoreAway, StoreFailed
 from tenure.fencing.database import BlockingDriver
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ SAVE = (
 )
 FORGET = "DELETE FROM tenure_entity WHERE key = ? AND number = ? AND step = ?"
 DUE = "SELECT key, alarm FROM tenure_entity WHERE alarm IS NOT NULL AND place >= ?"
+logger = logging.getLogger("tenure.entities")
 _encode = msgspec.msgpack.Encoder().encode
 _key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
 
@@ -57,6 +59,10 @@ class FencedRows:
         self._kind = kind
         self._place = key_function(kind)
         self._thread = ThreadPoolExecutor(1, "tenure store")
+        self.is_away = False
+        """Whether the store failed the last time."""
+        self._is_told = False
+        """Whether the log says that it is away."""
 
     async def _do(self, what: Callable[[BlockingDriver], T]) -> T:
         """Do it in one transaction. Raises StoreFailed if the database fails."""
@@ -64,15 +70,47 @@ class FencedRows:
         def work() -> T:
             try:
                 with self._database.transaction() as driver:
-                    return what(driver)
+                    done = what(driver)
             except self._database.errors as error:
                 self._database.drop()
+                self.is_away = True
                 raise StoreFailed(
                     f"the store of {self._pool!r}, {self._database.name}, failed, and may have "
                     f"kept the last change or not: {error}"
                 ) from error
+            self._answers()
+            return done
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def _ask(self, what: Callable[[BlockingDriver], T]) -> T:
+        """As `_do`, for what keeps no change. Raises StoreAway if the database fails."""
+        try:
+            return await self._do(what)
+        except StoreFailed as error:
+            why = error.__cause__ or error
+            if not self._is_told:
+                logger.warning(
+                    "the store of %r, %s, cannot be asked, so calls are refused and alarms wait; "
+                    "nothing of them is begun, and they go on when it answers: %s",
+                    self._pool,
+                    self._database.name,
+                    why,
+                )
+            self._is_told = True
+            raise StoreAway(
+                f"the store of {self._pool!r}, {self._database.name}, cannot be asked, so nothing "
+                f"was begun: {why}"
+            ) from why
+
+    def _answers(self) -> None:
+        if self._is_told:
+            logger.warning("the store of %r, %s, answers again", self._pool, self._database.name)
+        self.is_away = self._is_told = False
+
+    async def look(self) -> None:
+        """Look whether the store answers. Raises StoreAway."""
+        await self._ask(lambda driver: driver.first(HISTORY, ()))
 
     async def open(self) -> None:
         """Create what is missing. Raises ConfigurationError if the store belongs to another
@@ -105,7 +143,7 @@ class FencedRows:
 
     async def load_row(self, key: Key, lease: Lease) -> tuple[int, bytes]:
         """Return the step of the key's row, and what is kept there; from here on no older lease can
-        change it. Raises Fenced if `lease` itself is older, and StoreFailed.
+        change it. Raises Fenced if `lease` itself is older, and StoreAway.
         """
         name, place = _encode(key), self._place(key)
 
@@ -125,7 +163,7 @@ class FencedRows:
             step, data = row
             return step, bytes(data)
 
-        return await self._do(load)
+        return await self._ask(load)
 
     async def save_row(
         self, key: Key, lease: Lease, step: int, data: bytes, due: float | None
@@ -168,7 +206,7 @@ class FencedRows:
             driver.first("UPDATE tenure_entity SET number = 0", ())
 
     async def due_within(self, ranges: Iterable[KeyRange]) -> list[tuple[Key, float]]:
-        """The keys with something due, and when."""
+        """The keys with something due, and when. Raises StoreAway."""
         asked = list(ranges)
 
         def find(driver: BlockingDriver) -> list[tuple[bytes, float]]:
@@ -180,7 +218,7 @@ class FencedRows:
                     found += driver.rows(DUE + " AND place < ?", (each.start, each.end))
             return found
 
-        return [(_key.decode(bytes(key)), at) for key, at in await self._do(find)]
+        return [(_key.decode(bytes(key)), at) for key, at in await self._ask(find)]
 
     async def close(self) -> None:
         """Close it."""

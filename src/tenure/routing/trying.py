@@ -160,6 +160,11 @@ class Trying:
         """Whether an attempt may have carried it out."""
         self._why = "the lookup found no owner of it"
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether an attempt may have carried it out."""
+        return self._in_doubt
+
     def begin(self, found: str | None) -> Step:
         """The first step; `found` is where the lookup has the key."""
         return self._wait(None) if found is None else self._send(found)

@@ -8,12 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tenure import ConfigurationError, Entity, Fenced, StoreFailed, ValueTypeError
+from tenure import (
+    ConfigurationError,
+    Entity,
+    Fenced,
+    OutcomeUnknown,
+    StoreAway,
+    StoreFailed,
+    ValueTypeError,
+    refusal,
+)
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
 from tenure.entities.stores import EntityStore, store_for
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope, SetAlarm
+from tenure.protocol.entity.key_line import EntityCall
+from tenure.routing.trying import InDoubt
 from tests.unit.entities.stage import Counter, on_stage
 
 pytestmark = pytest.mark.asyncio
@@ -154,6 +165,83 @@ async def test_a_store_that_is_full_is_told_and_nothing_is_half_kept(tmp_path: P
         other.execute("DROP TRIGGER full")
         other.close()
         assert await stage.done(counters["a"].add(1)) == 2
+
+
+class Refuses(sqlite3.OperationalError):
+    """As a database does to which nobody can connect."""
+
+
+def refuse(store: EntityStore, patched: pytest.MonkeyPatch) -> None:
+    def connect() -> object:
+        raise Refuses("connection refused")
+
+    store._database.drop()
+    patched.setattr(store._database, "_connect", connect)
+
+
+async def test_while_a_store_refuses_the_connection_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients may send all of it again. The log says when it begins, and when it ends."""
+    async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        (counters,) = stage.members
+        assert await stage.done(counters["a"].add(1)) == 1
+        store = counters.station.host.gate.store
+        assert store is not None
+        with monkeypatch.context() as patched:
+            refuse(store, patched)
+            with pytest.raises(StoreFailed):  # it was under way, and may have acted elsewhere
+                await stage.done(counters["a"].add(1))
+            for key in ("a", "b", "c", "a"):
+                with pytest.raises(StoreAway, match="nothing was begun: connection") as raised:
+                    await stage.done(counters[key].add(1))
+                answer = refusal(raised.value)
+                assert answer is not None
+                assert (answer.status, answer.headers["Tenure-Outcome"]) == (503, "not-begun")
+            with pytest.raises(StoreAway):
+                await stage.done(counters["b"].value())
+        assert [await stage.done(counters[key].add(1)) for key in "abc"] == [2, 1, 1]
+    said = [each for each in caplog.messages if each.startswith("the store of")]
+    assert len(said) == 2, said
+    assert "cannot be asked, so calls are refused and alarms wait" in said[0]
+    assert "answers again" in said[1]
+
+
+async def test_an_entity_that_is_at_work_begins_nothing_while_its_store_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state is here, and could be changed; but it could not be kept."""
+    async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        (counters,) = stage.members
+        for key in "ab":
+            await stage.done(counters[key].add(1))
+        store = counters.station.host.gate.store
+        assert store is not None
+        with monkeypatch.context() as patched:
+            refuse(store, patched)
+            with pytest.raises(StoreFailed):
+                await stage.done(counters["a"].add(1))
+            with pytest.raises(StoreAway):
+                await stage.done(counters["b"].add(1))
+        assert [await stage.done(counters[key].add(1)) for key in "ab"] == [2, 2]
+
+
+async def test_what_an_earlier_attempt_may_have_done_is_not_called_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        (counters,) = stage.members
+        await stage.done(counters["a"].add(1))
+        caller, attempts = counters.station.caller, [InDoubt("the connection broke")]
+
+        async def attempt(*_: object) -> InDoubt:
+            if attempts:
+                return attempts.pop()
+            raise StoreAway("the store cannot be asked")
+
+        monkeypatch.setattr(caller, "_attempt", attempt)
+        with pytest.raises(OutcomeUnknown, match="could not be repeated: the store cannot"):
+            await stage.done(caller._ask(EntityCall("a", b"i", "add", b""), None))
 
 
 async def test_what_may_be_stored_or_not_is_read_again(
