@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -119,8 +120,9 @@ def judge(place: Path, seed: int, trouble: Trouble, *, has_second: bool) -> int:
     print(f"trouble: {dict(trouble.counts)}")
     print(f"{sum(verdict.counts.values())} operations: {dict(verdict.counts)}")
     print(f"longest outages: {_outages(place)} s")
-    print(f"first judge: {len(verdict.complaints)} complaints, {took:.0f} s")
-    for complaint in verdict.complaints[:SHOWN]:
+    kinds = Counter(complaint.promise for complaint in verdict.complaints)
+    print(f"first judge: {len(verdict.complaints)} complaints {dict(kinds)}, {took:.0f} s")
+    for complaint in sorted(verdict.complaints, key=lambda each: each.promise)[-SHOWN:]:
         print(f"\n{complaint}, with seed {seed}")
         print("\n".join(_story(complaint, trouble)))
     return int(bool(verdict.complaints) | _second(files, has_second=has_second) | _open(verdict))
