@@ -11,7 +11,7 @@ import msgspec
 
 from tenure.protocol.replication.cells import value_in
 from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import PAGE_BYTES
+from tenure.protocol.replication.limits import PAGE_BYTES, PAGE_COLUMNS
 from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.replication.parts import place_in_time
@@ -34,12 +34,17 @@ def page(
 ) -> Flow[CellPage]:
     """Columns in the family's order: in as many rounds as it takes to have so many, or so many
     bytes.
+
+    In the order of time a column that is rewritten between two rounds would be in neither, or in
+    both. So instead of a second round the page begins anew, and asks for more in the first one, as
+    long as that reaches further.
     """
     cells: list[FoundCell] = []
-    after, is_by_time = part.after, shape.order == "time"
+    after, wanted, reached = part.after, part.first, b""
+    begins_anew = is_by_time = shape.order == "time"
     size = 0
     while True:
-        rest = msgspec.structs.replace(part, first=part.first - len(cells), after=after)
+        rest = msgspec.structs.replace(part, first=wanted - len(cells), after=after)
         [found] = yield [SectionQuestion(family=shape.name, super=super_column, part=rest)]
         if found.unconfirmed:
             found = yield from _confirmed(shape.name, super_column, rest, found)
@@ -51,7 +56,13 @@ def page(
                 return CellPage(tuple(cells), place)
         if found.last is None:
             return CellPage(tuple(cells))
-        after = found.last
+        begins_anew = begins_anew and wanted < PAGE_COLUMNS and found.last != reached
+        if begins_anew:
+            wanted, reached = min(2 * wanted, PAGE_COLUMNS), found.last
+            cells.clear()
+            size = 0
+        else:
+            after = found.last
 
 
 def _confirmed(
