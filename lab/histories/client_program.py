@@ -58,7 +58,8 @@ class Clients:
 
     async def _client(self, name: str) -> None:
         random = Random(f"{self._said['seed']} {name}")
-        does = ClientOperations(name, random, self._said["began_ns"], self._note)
+        said = self._said
+        does = ClientOperations(name, random, said["began_ns"], self._note, said["kinds"])
         while not self._is_over.is_set():
             url = await asyncio.to_thread(Path(self._said["url"]).read_text)
             try:

@@ -9,7 +9,7 @@ a few times, while others do the same.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -41,6 +41,8 @@ TABLE = Table(
 )
 OWNED = Table("owned", fenced_by="owners", names=Family(columns=str))
 COLUMNS = tuple((family, name) for family in ("names", "more") for name in "ab")
+KINDS = {"hot": 12, "even": 3, "set": 3, "owned": 2}
+"""The kinds of rows, and how many of twenty operations are of each."""
 KEY_SECONDS = 8.0
 """How long a key is in use."""
 OWNED_KEYS = "owned-"
@@ -66,9 +68,15 @@ class ClientOperations:
     """See above. `note` is given each operation when it has ended."""
 
     def __init__(
-        self, name: str, random: Random, began_ns: int, note: Callable[[AnyRecord], None]
+        self,
+        name: str,
+        random: Random,
+        began_ns: int,
+        note: Callable[[AnyRecord], None],
+        kinds: Sequence[str] = tuple(KINDS),
     ) -> None:
         self._name = name
+        self._kinds = kinds
         self._random = random
         self._began_ns = began_ns
         self._note = note
@@ -82,16 +90,17 @@ class ClientOperations:
     async def one(self, store: ColumnStore) -> None:
         """Do one operation. Raises nothing that the store may raise."""
         number = int((time.monotonic_ns() - self._began_ns) / 1e9 / KEY_SECONDS)
-        drawn = self._random.random()
+        [kind] = self._random.choices(self._kinds, [KINDS[kind] for kind in self._kinds])
         try:
-            if drawn < 0.6:
-                await self._hot(store, f"hot-{number}")
-            elif drawn < 0.75:
-                await self._even(store, f"even-{number}-{self._random.randrange(2)}")
-            elif drawn < 0.9:
-                await self._set(store, f"set-{number}")
-            else:
-                await self._owned(store, f"{OWNED_KEYS}{number}")
+            match kind:
+                case "hot":
+                    await self._hot(store, f"hot-{number}")
+                case "even":
+                    await self._even(store, f"even-{number}-{self._random.randrange(2)}")
+                case "set":
+                    await self._set(store, f"set-{number}")
+                case _:
+                    await self._owned(store, f"{OWNED_KEYS}{number}")
         except TenureError:
             self._has_failed(time.monotonic_ns())
         else:

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 from lab.histories.hosts import Hosts, hosts
+from lab.histories.operations_of_clients import KINDS
 from lab.histories.program import command
 from lab.histories.ring import CLOCKS_APART, Ring
 from lab.histories.trouble import CLIENTS, Trouble
@@ -27,7 +28,7 @@ ENDS_SECONDS = 15.0
 SHOWN = 5
 
 
-async def record(place: Path, seed: int, seconds: float, operations: int, on: Hosts) -> Trouble:
+async def record(place: Path, seed: int, asked: Namespace, on: Hosts) -> Trouble:
     """Record a run into files of `place`."""
     random = Random(seed)
     ring = Ring(place, on, random)
@@ -44,14 +45,15 @@ async def record(place: Path, seed: int, seconds: float, operations: int, on: Ho
                 "url": str(ring.url),
                 "began_ns": time.monotonic_ns(),
                 "clients": EACH,
-                "operations": operations // PROCESSES or -1,
+                "operations": asked.operations // PROCESSES or -1,
+                "kinds": [kind for kind in KINDS if kind not in asked.without],
                 "ends_seconds": ENDS_SECONDS,
                 "clock_seconds": random.choice((0.0, CLOCKS_APART, -CLOCKS_APART)),
             }
             clients.append(
                 await _client(place, on.command(CLIENTS, command("client_program", **said)))
             )
-        await _until_over(trouble, clients, seconds)
+        await _until_over(trouble, clients, asked.seconds)
     finally:
         for client in clients:
             if client.returncode is None:
@@ -97,6 +99,9 @@ def main(arguments: Sequence[str]) -> int:
         "--seed", type=int, help="what goes wrong is drawn from it; drawn by default"
     )
     parser.add_argument("--place", type=Path, default=Path("build/histories"))
+    parser.add_argument(
+        "--without", action="append", default=[], choices=KINDS, help="no rows of this kind"
+    )
     parser.add_argument("--one-judge", action="store_true", help="do without Porcupine, and Go")
     asked = parser.parse_args(arguments)
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
@@ -107,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"seed {seed}, {asked.seconds:.0f} s, in {place}", flush=True)
         for lack in on.lacks:
             print(f"without {lack}")
-        trouble = asyncio.run(record(place, seed, asked.seconds, asked.operations, on))
+        trouble = asyncio.run(record(place, seed, asked, on))
     return judge(place, seed, trouble, has_second=not asked.one_judge)
 
 
