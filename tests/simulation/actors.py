@@ -129,6 +129,7 @@ class ManagerActor(Actor):
     def __init__(self, stage: "Stage", slot: str, rate: int, machine: Manager) -> None:
         super().__init__(stage, slot, rate, machine)
         self.machine = machine
+        self.others: tuple[str, ...] = ()
         self.gave_up: str | None = None
         self.replies: dict[int, Answer] = {}
 
@@ -148,6 +149,8 @@ class ManagerActor(Actor):
                 self.replies[ticket] = answer
             case manager_events.MakePlan(work=work):
                 self.post(manager_events.PlanMade(work, work.carry_out()))
+            case manager_events.LookAround():
+                self.stage.look_across(self, action)
             case manager_events.GiveUp(why=why):
                 self.gave_up = why
                 self.kill()

@@ -12,7 +12,6 @@ checks the promises against what everybody believes at that very instant, and ra
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 from tenure.base.instants import FAR_FUTURE, in_seconds, seconds
 from tenure.base.keys import Key, PoolKind
@@ -20,6 +19,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader.events import LookAround
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.lookup.events import LookupConfig
@@ -40,7 +40,6 @@ from tenure.protocol.lease.records import (
     AnyRecord,
     Changed,
     JournalAction,
-    JournalEvent,
     Left,
     State,
 )
@@ -48,16 +47,21 @@ from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.timing import DEFAULT, Timing
 from tenure.protocol.log.journal import Seat
-from tenure.sim.journal import LeaseContents, failure_of, waited_out
+from tenure.sim.journal import LeaseContents, waited_out
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.beliefs import added
 from tenure.sim.lease.hosts import as_process
-from tenure.wire.lease import encode
-from tenure.wire.versions import NEWEST
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
+from tests.simulation.flight import (
+    Call,
+    Hold,
+    InFlight,
+    Letter,
+    LookAcross,
+    Parcel,
+)
 from tests.simulation.transfers import Step, Transfers
 
-JOURNAL = "journal"
 REQUESTS, RESPONSES = (LeaseRequest, ShortRequest), (LeaseResponse, ShortResponse)
 """The messages with the whole list of leases, and the short ones."""
 STEPS_WITHOUT_TIME = 5_000
@@ -66,121 +70,6 @@ STEPS_WITHOUT_TIME = 5_000
 
 class BrokenPromise(AssertionError):
     """One of the protocol's promises does not hold."""
-
-
-# --- what is in flight ----------------------------------------------------------------------------
-
-
-class InFlight:
-    """A letter or a journal call: on its way until it is delivered, or for ever."""
-
-    def __init__(self, stage: "Stage", sender: "Actor", receiver: str, what: object) -> None:
-        self.stage = stage
-        self.sender = sender
-        self.receiver = receiver
-        self.what = what
-        self.due = stage.now + stage.latency_of(sender.slot) + stage.latency_of(receiver)
-
-    def arrive(self) -> None:
-        raise NotImplementedError
-
-    def deliver(self) -> None:
-        """Let it arrive now, once more if it did before, and everything take its course."""
-        self.arrive()
-        self.stage.settle()
-
-
-class Letter(InFlight):
-    """A message. To a manager's address, or to one life of a client."""
-
-    def __init__(
-        self, stage: "Stage", sender: "Actor", receiver: str, what: AnyMessage, to: "Actor | None"
-    ) -> None:
-        super().__init__(stage, sender, receiver, what)
-        self.message = what
-        self.to = to
-
-    def arrive(self) -> None:
-        """It is read by that client, or by whichever manager is at the address by now."""
-        to = self.to or self.stage.managers.get(self.receiver)
-        if to is not None:
-            to.receive(self.sender, encode(self.message, NEWEST))
-
-
-class Call(InFlight):
-    """A manager's call to the journal: it takes effect first, and is answered then."""
-
-    def __init__(self, stage: "Stage", sender: "Actor", what: JournalAction) -> None:
-        super().__init__(stage, sender, JOURNAL, what)
-        self.action = what
-        self.event: JournalEvent | None = None
-
-    def arrive(self) -> None:
-        self.take_effect()
-        self.answer()
-
-    def take_effect(self) -> None:
-        self.event = self.stage.journal.carry_out(self.action)
-
-    def answer(self) -> None:
-        if self.event is not None:
-            self.sender.post(self.event)
-
-    def fail(self) -> None:
-        """Give no answer: the caller cannot know whether the call took effect."""
-        failure = failure_of(self.action, "no answer came")
-        if failure is not None:
-            self.sender.post(failure)
-        self.stage.settle()
-
-
-class Parcel(InFlight):
-    """A step of a hand-off, or the word that it has come."""
-
-    def __init__(self, stage: "Stage", source: "OwnerActor", receiver: str, what: Step) -> None:
-        super().__init__(stage, source, receiver, what)
-        self.source = source
-        self.step = what
-
-    def arrive(self) -> None:
-        self.stage.transfers.arrive(self.source, self.step)
-
-
-class Hold:
-    """A rule by which what is in flight is kept back until the test says so."""
-
-    def __init__(
-        self, stage: "Stage", kinds: tuple[type, ...], sender: str | None, receiver: str | None
-    ) -> None:
-        self.stage = stage
-        self.kinds = kinds
-        self.sender = sender
-        self.receiver = receiver
-        self.caught: list[Any] = []
-
-    def wants(self, item: InFlight) -> bool:
-        return (
-            (not self.kinds or isinstance(item.what, self.kinds))
-            and self.sender in (None, item.sender.slot)
-            and self.receiver in (None, item.receiver)
-        )
-
-    @property
-    def last(self) -> Any:  # noqa: ANN401 - what is caught is known to who holds it
-        """The last that was caught: a Letter or a Call."""
-        assert self.caught, "nothing of that kind was sent"
-        return self.caught[-1]
-
-    def end(self) -> None:
-        """Hold nothing more back; what was caught stays with the test."""
-        self.stage.holds.remove(self)
-
-    def end_and_deliver(self) -> None:
-        """Hold nothing more back, and deliver what was caught, in order."""
-        self.end()
-        for item in self.caught:
-            item.arrive()
-        self.stage.settle()
 
 
 # --- the stage ------------------------------------------------------------------------------------
@@ -207,6 +96,10 @@ class Stage:
         self.preferences: list[tuple[KeyRange, tuple[str, ...]]] = [(WHOLE, ())]
         self.hosts = Hosts(Random(7))
         self.latency_ns: dict[str, int] = {}
+        self.journals: dict[str, LeaseContents] = {}
+        """The journals of managers that do not have the common one."""
+        self.may_have_two_owners = False
+        """Whether the story goes on where S1 is broken: it counts for itself."""
         self.holds: list[Hold] = []
         self.transfers = Transfers(self)
         self.sent: list[InFlight] = []
@@ -241,10 +134,20 @@ class Stage:
             history.apply(record)
         self.journal = LeaseContents(self.random, State(), self._on_commit)
         self.journal.seat, self.journal.state = restored(
-            history, copy.seat, self.random.randbytes(SECRET_BYTES)
+            history, copy.seat, self.random.randbytes(SECRET_BYTES), journal=copy.journal
         )
         self.journal.state_lsn = copy.lsn
         self.committed = LeaseHistory(self.journal.state, copy.lsn)
+
+    def journal_of(self, manager: str) -> LeaseContents:
+        """The journal of the manager at that address."""
+        return self.journals.get(manager, self.journal)
+
+    def begin_beside(self, manager: str, *, waits: bool = False) -> LeaseContents:
+        """Another journal for one manager: somebody forgot to name the common one."""
+        fresh = LeaseContents(self.random, State()) if waits else waited_out(self.random)
+        self.journals[manager] = fresh
+        return fresh
 
     # --- who is on it ---
 
@@ -257,6 +160,8 @@ class Stage:
         compact_after: int = 1_000,
         first_start: bool = False,
         create_pools: bool = True,
+        others: Sequence[str] = (),
+        realm: str = "",
     ) -> ManagerActor:
         """A manager at the address `slot`; another life of it, if there was one."""
         config = ManagerConfig(
@@ -265,9 +170,12 @@ class Stage:
             compact_after=compact_after,
             first_start=first_start,
             create_pools=create_pools,
+            others=bool(others),
+            realm=realm,
         )
         machine = Manager(config, Random(self.random.random()), self._policy_of)
         actor = self.managers[slot] = ManagerActor(self, slot, rate, machine)
+        actor.others = tuple(others)
         self.settle()
         return actor
 
@@ -281,12 +189,14 @@ class Stage:
         on_host: HostProcess | None = None,
         hand_off: bool = False,
         watchdog: float | None = None,
+        managers: Sequence[str] = "",
+        realm: str = "",
     ) -> OwnerActor:
         """Return an owner, by default called as its place; its process is on a host, if it knows
         that. An owner that can `hand_off` takes state there.
         """
         config = OwnerConfig(
-            managers=self.manager_slots,
+            managers=tuple(managers) or self.manager_slots,
             pool=pool,
             name=name or slot,
             address=f"http://{slot}",
@@ -294,6 +204,7 @@ class Stage:
             process=None if on_host is None else as_process(on_host),
             hand_off=slot if hand_off else None,
             watchdog_ns=None if watchdog is None else seconds(watchdog),
+            realm=realm,
         )
         machine = OwnerMachine(config, Random(self.random.random()))
         actor = OwnerActor(self, slot, rate, machine, on_host)
@@ -352,6 +263,10 @@ class Stage:
         is_forth = isinstance(step, owner_events.HandOver | owner_events.SendLast)
         receiver = step.order.address if is_forth else source.slot
         self.put_in_flight(Parcel(self, source, receiver, step))
+
+    def look_across(self, sender: ManagerActor, look: LookAround) -> None:
+        for other in sender.others:
+            self.put_in_flight(LookAcross(self, sender, other, look))
 
     def call_journal(self, sender: Actor, action: JournalAction) -> None:
         self.put_in_flight(Call(self, sender, action))
@@ -445,7 +360,8 @@ class Stage:
         """
         for lease in owner.believed:
             for other in self.owners:
-                if other is not owner and _overlap(other.believed, lease.range):
+                is_twice = other is not owner and _overlap(other.believed, lease.range)
+                if is_twice and not self.may_have_two_owners:
                     raise BrokenPromise(f"S1: {owner.slot} and {other.slot} hold {lease.range}")
         if owner.holdings.journal != self.journal.journal:
             return
@@ -468,6 +384,8 @@ class Stage:
     def _check_not_early(self, entry: Entry) -> None:
         for piece, right in self.committed.tables[POOL].within(entry.range):
             for owner in self.owners:
+                if owner.holdings.journal != self.journal.journal:
+                    continue
                 had_it = right.owner == owner.holdings.incarnation != entry.owner
                 if had_it and _overlap(owner.believed, piece):
                     left = owner.seconds_left

@@ -8,7 +8,8 @@ from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.messages import LeaseResponse, Standby
 from tenure.protocol.log.journal import Append, Load
 from tests.simulation.actors import ManagerActor, OwnerActor
-from tests.simulation.stage import JOURNAL, REQUESTS, Stage
+from tests.simulation.flight import JOURNAL
+from tests.simulation.stage import REQUESTS, Stage
 from tests.simulation.stories import KEY, ends_badly, one_owner
 
 # --- 9: takeover before catching up ---------------------------------------------------------------

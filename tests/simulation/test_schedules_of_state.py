@@ -13,7 +13,8 @@ from tenure.protocol.lease.owner.events import CopiedAhead, HandedOver, HandOver
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Append
 from tests.simulation.actors import LookupActor, ManagerActor, OwnerActor
-from tests.simulation.stage import RESPONSES, Hold, Stage
+from tests.simulation.flight import Hold
+from tests.simulation.stage import RESPONSES, Stage
 from tests.simulation.stories import HIGH, KEY, LOW, ends_badly
 
 STEPS = (HandOver, CopiedAhead, SendLast, HandedOver)

@@ -22,6 +22,7 @@ from tenure.protocol.lease.reports import (
     VolumeReport,
     WaitingWrite,
 )
+from tenure.protocol.lease.rivalry import Predecessor, Rival, Rivalry, Succession
 from tenure.protocol.lease.table_columns import TableColumns
 from tenure.protocol.topology.history import ClusterState, TopologySet
 from tenure.testing.contracts.records import A_TOPOLOGY
@@ -46,6 +47,9 @@ STEERING = records.Steering(
     policy="ring",
 )
 
+A_RIVAL = Rival(manager="http://b:7400", journal=7, succeeds=(Succession(8, b"proof"),))
+A_RIVALRY = Rivalry(journal=7, manager="http://b:7400", pool="rooms", granted=False)
+
 ADDED: dict[str, object] = {
     "Changes.cause": "3.17",
     "LeaseResponse.cause": "3.17",
@@ -56,6 +60,22 @@ ADDED: dict[str, object] = {
     ),
     "SyncResponse.hold_ns": 13_000_000_000,
     "Changes.receipt": b"sealed",
+    "Hello.rival": A_RIVAL,
+    "Introduction.granted": False,
+    "Introduction.over": (7, 8),
+    "Introduction.realm": "shop",
+    "Introduction.succeeds": A_RIVAL.succeeds,
+    "LeaseRequest.rival": A_RIVAL,
+    "PromiseLowered.over": 7,
+    "PromiseLowered.realm": "shop",
+    "PromiseLowered.rivalry": A_RIVALRY,
+    "PromiseLowered.waits": True,
+    "State.over": (7, 8),
+    "State.predecessors": (Predecessor(7, b"secret"),),
+    "State.realm": "shop",
+    "State.rivalries": (A_RIVALRY,),
+    "Sync.rival": A_RIVAL,
+    "SyncResponse.realm": "shop",
     "LeaseRequest.letting_go": (messages.Held(start=b"a", end=b"b", number=0),),
     "LeaseRequest.receipt": b"sealed",
     "LeaseResponse.receipt": b"sealed",

@@ -59,6 +59,16 @@ TOPICS = {
             "Show the state of the managers and of their journal.",
             "--manager http://10.0.1.1:7400 --manager http://10.0.1.2:7400",
         ),
+        "doctor": Command(
+            "doctor:doctor",
+            "Check the managers, and say what is wrong with them.",
+            "--manager http://10.0.1.1:7400 --manager http://10.0.1.2:7400",
+        ),
+        "resolve": Command(
+            "resolve:resolve",
+            "Decide which of two journals with living leaders goes on.",
+            "--keep http://10.0.1.1:7400",
+        ),
         "restore": Command(
             "restore:restore",
             "Go on from an old copy of a journal, as a new one.",

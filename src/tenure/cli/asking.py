@@ -165,6 +165,15 @@ def get(url: str, target: str, timeout_seconds: float) -> HttpReply:
     return _checked(reply)
 
 
+def post(url: str, target: str, body: object) -> HttpReply:
+    """POST `body` to this very manager. Raises TenureError as `ask` does."""
+    try:
+        reply = _ask_one(url, target, body)
+    except (OSError, http.client.HTTPException) as error:
+        raise NoManager(f"{url}: {why_not(error)}") from error
+    return _checked(reply)
+
+
 def _ask_one(
     url: str,
     target: str,

@@ -45,7 +45,9 @@ class ManagerOptions:
     known_as: Annotated[tuple[str, ...] | None, Parameter(negative="")] = None
     "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
     others: Annotated[tuple[str, ...] | None, Parameter(negative="")] = None
-    "The URL of another manager of the journal, to be shown with this one. Can be repeated."
+    "The URL of another manager of the journal: the leader asks it whether it leads. Repeatable."
+    realm: str | None = None
+    "The name of these managers, kept in the journal: clients that know it follow no others."
     tls_cert: Path | None = None
     "A file with the certificate to show, in PEM; replaced while it runs, it is read again."
     tls_key: Path | None = None

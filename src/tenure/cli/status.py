@@ -151,6 +151,8 @@ def _row(asked: AskedManager) -> tuple[object, ...]:
 def _grants(answer: StatusAnswer) -> str:
     if answer.role != "leading":
         return NONE
+    if answer.is_over or answer.rivals:
+        return "nothing"
     seconds = answer.grants_in_seconds
     return f"begin in {seconds:.0f} s" if seconds else "ranges"
 
@@ -165,6 +167,7 @@ def _show_rest(overview: Overview) -> None:
         say("no manager leads")
     rows: list[tuple[str, object]] = [("leader", overview.leader or NONE)]
     rows += [("journal", url) for url in dict.fromkeys(each.journal for each in answers)]
+    rows += [row for each in answers for row in _rival_rows(each)]
     rows += _journal_rows(first.journal_health)
     rows += [(f"pool {pool} is not balanced", why) for pool, why in first.troubles.items()]
     for version, count in first.connections_by_protocol.items():
@@ -172,6 +175,18 @@ def _show_rest(overview: Overview) -> None:
     rows += _tier_rows(overview)
     rows += [(f"event: {what}", count) for what, count in first.events.items()]
     show(("what", "value"), rows, empty="")
+
+
+def _rival_rows(answer: StatusAnswer) -> Iterator[tuple[str, object]]:
+    if answer.realm:
+        yield "realm", answer.realm
+    if answer.is_over:
+        yield "journal is over", f"{answer.url} answers nobody; start it on the one that goes on"
+    for rival in answer.rivals:
+        stopped = "grants and renews" if rival.granted else "grants"
+        where = f" in the pool {rival.pool}" if rival.pool else ""
+        what = f"{rival.manager} leads another, {rival.journal}, so {answer.url} {stopped} nothing"
+        yield "TWO JOURNALS", f"{what}{where}; decide with tenure resolve --keep URL"
 
 
 def _tier_rows(overview: Overview) -> Iterator[tuple[str, object]]:

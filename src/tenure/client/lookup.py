@@ -13,7 +13,7 @@ from tenure.client.callbacks import check_callback
 from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
 from tenure.client.lookup_engine import WHAT, CachesFollower, LookupEngine
-from tenure.client.managers import find_managers
+from tenure.client.managers import find_managers, find_realm
 from tenure.client.owner import ENTER_SECONDS, OnRanges
 from tenure.client.routes import RouteBoard
 from tenure.client.watching import KeyChange, Watch
@@ -34,6 +34,7 @@ class Lookup(Enterable[LookupEngine]):
     `managers` are URLs, in a sequence or separated by commas; or "@FILE", a file with one on each
     line, which is read again whenever the lookup looks for a leader. Without this argument, the
     environment gives the URLs, in TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
+    With `realm`, by default that in TENURE_REALM, managers of another realm are not followed.
 
     `on_loss` is called with ranges whose state is gone, when `find` already says where they are
     served now; see `tenure docs reference/client`.
@@ -51,6 +52,7 @@ class Lookup(Enterable[LookupEngine]):
         on_loss: OnRanges | None = None,
         enter_timeout: float = ENTER_SECONDS,
         credentials: Credentials | None = None,
+        realm: str | None = None,
         _environment: Environment | None = None,
     ) -> None:
         environment = _environment or environment_here(credentials)
@@ -60,7 +62,7 @@ class Lookup(Enterable[LookupEngine]):
         self._pool = checked_name("pool", pool)
         known = find_managers(managers, environment.managers)
         board = self._board = RouteBoard()
-        config = LookupConfig(managers=known.urls, pool=self._pool)
+        config = LookupConfig(managers=known.urls, pool=self._pool, realm=find_realm(realm))
         seconds = checked_seconds("enter_timeout", enter_timeout)
 
         def make() -> LookupEngine:

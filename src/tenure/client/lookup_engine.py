@@ -222,8 +222,9 @@ class LookupEngine:
             case SyncRefusal(detail=detail):
                 self._no_pool = detail
                 self.shell.servers.note(server, detail)
-            case SyncResponse(proof=proof):
+            case SyncResponse(proof=proof, realm=realm):
                 self._secret.told(proof)
+                self._managers.check_realm(server, realm, self.config.realm)
             case _:
                 pass
         self.shell.driver.post(ManagerSaid(server, message))

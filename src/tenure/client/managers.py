@@ -13,10 +13,13 @@ from tenure.client.servers import Servers
 from tenure.client.shell import Shell
 from tenure.errors import ConfigurationError, NoManager
 from tenure.protocol.lease.client_events import ManagersNamed
+from tenure.protocol.lease.other_leaders import is_of_realm, wrong_realm
+from tenure.protocol.lease.rivalry import check_realm
 
 VARIABLE = "TENURE_MANAGERS"
 FILE_VARIABLE = "TENURE_MANAGERS_FILE"
 FILE_SIGN = "@"
+REALM_VARIABLE = "TENURE_REALM"
 
 
 class Managers(NamedTuple):
@@ -90,6 +93,14 @@ def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
     return urls
 
 
+def find_realm(realm: str | None) -> str:
+    """The realm of the managers: the given one, or that of the environment; empty for none.
+
+    Raises ConfigurationError if it cannot be one.
+    """
+    return check_realm(os.environ.get(REALM_VARIABLE, "") if realm is None else realm)
+
+
 class KnownManagers:
     """The managers that one client asks."""
 
@@ -117,6 +128,13 @@ class KnownManagers:
         where = f"{leader} leads" if leader else "it knows of no leader"
         unknown = "" if leader is None or leader in self.servers else ", which is not in the list"
         self.servers.note(manager, f"stands by; {where}{unknown}")
+
+    def check_realm(self, manager: str, theirs: str, ours: str) -> bool:
+        """Whether a manager is of the client's realm, as far as either has one."""
+        is_ours = is_of_realm(theirs, ours)
+        if not is_ours:
+            self.servers.note(manager, wrong_realm(theirs, ours))
+        return is_ours
 
     def none_helped(self, timeout_seconds: float) -> NoManager:
         """The error if no manager answered usefully in time."""

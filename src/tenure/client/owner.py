@@ -40,7 +40,7 @@ from tenure.client.hand_off.several_states import one_handler
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
-from tenure.client.managers import find_managers
+from tenure.client.managers import find_managers, find_realm
 from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
@@ -68,6 +68,7 @@ class Owner(Enterable[OwnerEngine]):
     `managers` are URLs, in a sequence or separated by commas; or "@FILE", a file with one on each
     line, which is read again whenever the owner looks for a leader. Without this argument, the
     environment gives the URLs, in TENURE_MANAGERS, or names the file, in TENURE_MANAGERS_FILE.
+    With `realm`, by default that in TENURE_REALM, managers of another realm are not followed.
 
     `kind` is the kind that the pool has, or is created with if this is its first owner. `name` is
     drawn for each process unless you give one; only one process has a name at a time. `capacity` is
@@ -128,6 +129,7 @@ class Owner(Enterable[OwnerEngine]):
         credentials: Credentials | None = None,
         leave_on: Sequence[Signals] = (),
         probe: Probe | None = None,
+        realm: str | None = None,
         _environment: Environment | None = None,
     ) -> None:
         environment = _environment or environment_here(credentials)
@@ -144,6 +146,7 @@ class Owner(Enterable[OwnerEngine]):
             capacity=checked_capacity(capacity),
             labels=checked_labels(labels),
             watchdog_ns=_checked_watchdog(watchdog),
+            realm=find_realm(realm),
         )
         board = self._board = Board(config.kind or "hashed", environment.clock, config.pool)
         find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
@@ -159,7 +162,7 @@ class Owner(Enterable[OwnerEngine]):
             changed: dict[str, Any] = {"process": environment.own_process()}
             if name is None and os.getpid() != made_in:  # a copy in each child has one of its own
                 changed["name"] = drawn_name(where, environment.random())
-            engine = OwnerEngine(
+            return OwnerEngine(
                 msgspec.structs.replace(config, **changed),
                 known,
                 board,
@@ -168,9 +171,7 @@ class Owner(Enterable[OwnerEngine]):
                 find,
                 environment,
                 longest,
-            )
-            engine.serve_with(volume, takes)
-            return engine
+            ).serving(volume, takes)
 
         super().__init__(WHAT, board, make)
         self._life: asyncio.Task[None] | None = None

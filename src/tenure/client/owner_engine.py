@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
-from typing import TypeAlias, assert_never
+from typing import Self, TypeAlias, assert_never
 
 import msgspec
 
@@ -148,7 +148,7 @@ class OwnerEngine:
         self.machine = OwnerMachine(config, self._random)
         return self.machine
 
-    def serve_with(self, volume: GivesReadsOf | None, takes: Takes | None) -> None:
+    def serving(self, volume: GivesReadsOf | None, takes: Takes | None) -> Self:
         """Let caches read what it owns, and hand over its state. Before it starts."""
         if volume is not None:
             kind, address = self.config.kind or "hashed", self.config.address
@@ -157,6 +157,7 @@ class OwnerEngine:
             )
         if takes is not None:
             self.hand_off_with(*takes)
+        return self
 
     # --- actions ---
 
@@ -339,8 +340,9 @@ class OwnerEngine:
         match message:
             case Standby(leader=leader):
                 self._managers.stands_by(server, leader)
-            case Introduction():
-                self.shell.servers.note(server, "leads, but has not numbered this owner yet")
+            case Introduction(realm=realm):
+                if self._managers.check_realm(server, realm, self.config.realm):
+                    self.shell.servers.note(server, "leads, but has not numbered this owner yet")
             case LeaseResponse(renew_ns=renew_ns):
                 self._meter.every_ns = renew_ns
                 self._environment.secret.told(message.proof)

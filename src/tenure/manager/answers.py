@@ -3,6 +3,8 @@
 All other answers are the manager machine's, encoded as they are (`tenure.protocol.lease.answers`).
 """
 
+from typing import Annotated, TypeAlias
+
 import msgspec
 
 from tenure.protocol.lease.leader.view import ManagerRole
@@ -16,6 +18,29 @@ class JournalAnswer(msgspec.Struct, frozen=True):
     members: tuple[MemberHealth, ...] = ()
     alarms: tuple[str, ...] = ()
     error: str = ""
+
+
+HexId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
+"""The identity of a journal."""
+HexBytes: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z", max_length=128)]
+
+
+class RivalAnswer(msgspec.Struct, frozen=True):
+    """A living leader of another journal, of which a leader has learned (P25)."""
+
+    journal: HexId
+    manager: str
+    pool: str = ""
+    """The pool that is stopped, on the word of one of its owners; empty if all are."""
+    granted: bool = True
+    """Whether it may have granted anything: then nothing is renewed here, either."""
+
+
+class SuccessionAnswer(msgspec.Struct, frozen=True):
+    """A journal that this one was restored from, and the proof of that."""
+
+    journal: HexId
+    proof: HexBytes
 
 
 class StatusAnswer(msgspec.Struct, frozen=True):
@@ -50,6 +75,20 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """How many lookups are connected."""
     lookup_lag: int = 0
     """How many records the one furthest behind had not seen when it last asked."""
+    journal_id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{0,16}\Z")] = ""
+    """The identity of the journal in which it leads; empty if it does not lead."""
+    realm: str = ""
+    """The name of the fleet of managers; empty if it has none."""
+    granted: bool = True
+    """Whether that journal may have granted anything."""
+    is_over: bool = False
+    """Whether an operator has declared that journal over: the manager answers no client."""
+    rivals: tuple[RivalAnswer, ...] = ()
+    """The living leaders of other journals that it knows. It grants nothing beside them."""
+    over: tuple[HexId, ...] = ()
+    """The journals that an operator has declared over."""
+    succeeds: tuple[SuccessionAnswer, ...] = ()
+    """The journals that it was restored from."""
 
 
 class SeenManager(msgspec.Struct, frozen=True):
@@ -61,6 +100,8 @@ class SeenManager(msgspec.Struct, frozen=True):
     proven: bool = False
     leadership: int = 0
     lsn: int = 0
+    journal_id: str = ""
+    """The identity of the journal in which it leads; empty if it does not lead."""
     error: str = ""
     """The reason why it did not answer."""
 

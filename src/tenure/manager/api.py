@@ -4,20 +4,17 @@ Only the leader answers questions that need the table; a standby says who leads,
 (421 is an owner's answer: only an owner may say that a request for a key was misdirected.)
 """
 
-import importlib.metadata
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from tenure.base.instants import in_seconds
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager.access.gate import wants_page
-from tenure.manager.answers import StatusAnswer
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import (
@@ -30,12 +27,14 @@ from tenure.manager.http_errors import (
 )
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
+from tenure.manager.status import VERSION, status_of
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
 from tenure.manager.tier_metrics import ReadCluster
 from tenure.protocol.lease.answers import (
     Answer,
     CommandFailed,
     Impossible,
+    JournalDecided,
     Location,
     NotLeading,
     Owners,
@@ -52,6 +51,7 @@ from tenure.protocol.lease.leader.events import (
     Locate,
     Question,
     ReadTable,
+    Resolve,
 )
 from tenure.protocol.lease.steering_events import Steer
 from tenure.protocol.topology.answers import (
@@ -62,15 +62,22 @@ from tenure.protocol.topology.answers import (
 )
 from tenure.protocol.topology.questions import ListClusters, ReadRing, ReadUpkeep
 from tenure.transport.peers import Peers
-from tenure.wire.versions import NEWEST, OLDEST
-
-VERSION = importlib.metadata.version("tenure")
 
 A = TypeVar("A", bound=Answer)
+JournalInHex: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-7][0-9a-f]{15}\Z")]
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-OPENAPI_PATH = "/v1/openapi.json"
+OPENAPI_PATH, RESOLVE_PATH = "/v1/openapi.json", "/v1/resolve"
+
+
+class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /v1/resolve."""
+
+    over: JournalInHex
+    """The journal that is over, in hexadecimal."""
+    confirmed_stopped: bool = False
+    dry_run: bool = False
 
 
 class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,11 +111,12 @@ class Api:
         }
         for path, handler in paths.items():
             router.add_get(with_any_pool(path), handler)
+        router.add_post(RESOLVE_PATH, self.resolve)
         router.add_post("/v1/pools", self.create_pool)
         router.add_delete(with_any_pool("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
-        others = OPENAPI_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
+        others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
         self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *others])
 
     # --- the manager itself ---
@@ -134,32 +142,8 @@ class Api:
 
     async def status(self, request: web.Request) -> web.Response:
         """The state of the manager, as it sees itself."""
-        engine, view = self.engine, self.engine.view
-        return as_json(
-            StatusAnswer(
-                url=view.url,
-                version=VERSION,
-                role=view.role,
-                proven=view.is_proven,
-                leader=view.leader,
-                leadership=view.leadership,
-                lsn=view.lsn,
-                grants_in_seconds=round(in_seconds(view.grants_in_ns), 3),
-                preset=view.preset,
-                journal=self.journal_url,
-                connections=len(self.peers),
-                events=dict(sorted(engine.observer.counters.items())),
-                beat=view.beat,
-                journal_health=await journal_answer(engine.journal),
-                protocols=tuple(range(OLDEST, NEWEST + 1)),
-                connections_by_protocol={
-                    str(version): count for version, count in sorted(self.peers.versions().items())
-                },
-                troubles=dict(view.troubles),
-                lookups=engine.metrics.lookups,
-                lookup_lag=engine.metrics.lookup_lag(view.lsn),
-            )
-        )
+        health = await journal_answer(self.engine.journal)
+        return as_json(status_of(self.engine, self.peers, self.journal_url, health))
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Numbers for Prometheus."""
@@ -187,6 +171,14 @@ class Api:
             upkeep = await self.engine.ask(ReadUpkeep(cluster=each.name))
             if isinstance(ring, RingRead) and isinstance(upkeep, UpkeepRead):
                 yield ReadCluster(ring, upkeep)
+
+    async def resolve(self, request: web.Request) -> web.Response:
+        """Take the operator's decision that a journal is over, where two have living leaders."""
+        check_is_json(request)
+        way_out = 'the body is {"over": JOURNAL, "confirmed_stopped": false, "dry_run": false}'
+        body = decoded_body(await request.read(), Decision, way_out)
+        command = Resolve(int(body.over, 16), body.confirmed_stopped, body.dry_run)
+        return as_json(await self.ask(command, JournalDecided))
 
     # --- pools ---
 

@@ -15,6 +15,7 @@ import msgspec
 from tenure.errors import ConfigurationError
 from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.leader.events import CreatePool
+from tenure.protocol.lease.rivalry import check_realm
 from tenure.protocol.lease.timing import DEFAULT, PRESETS, Timing, preset
 
 DEFAULT_HOST = "127.0.0.1"
@@ -45,7 +46,11 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Other host names that clients use. A manager without tokens answers to no others, because a
     page in a browser could be of one."""
     others: tuple[str, ...] = ()
-    """URLs of the other managers of the journal, to be shown with this one."""
+    """URLs of the other managers of the journal, to be shown with this one. The leader asks them
+    whether any leads another journal."""
+    realm: str = ""
+    """The name of the fleet of managers, kept in its journal: clients that know it follow no other.
+    """
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners."""
     tls_cert: Path | None = None
@@ -80,6 +85,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
             check_url("the advertised URL", self.advertise)
         for url in self.others:
             check_url("one of the other managers", url)
+        check_realm(self.realm)
         names = [pool.pool for pool in self.pools]
         for name in names:
             if names.count(name) > 1:

@@ -37,6 +37,7 @@ SETTINGS: dict[str, type] = {
     "insecure": bool,
     "known_as": list,
     "others": list,
+    "realm": str,
     "tls_cert": str,
     "tls_key": str,
     "tls_client_ca": str,

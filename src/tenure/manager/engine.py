@@ -14,11 +14,11 @@ the leadership: see `Manager.handle` and `LeaderBroke`.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from random import Random, SystemRandom
 from typing import Protocol
 
-from tenure.base.instants import in_seconds
+from tenure.base.instants import Instant, in_seconds
 from tenure.base.noted import Noted
 from tenure.errors import JournalWentBack, LocalProtocolError
 from tenure.journals import Journal, perform
@@ -31,9 +31,12 @@ from tenure.protocol.lease.answers import Answer, Connection, NotLeading
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
     GiveUp,
+    LookAround,
     MakePlan,
     ManagerAction,
     ManagerEvent,
+    OtherSeen,
+    OthersSeen,
     PlanMade,
     Question,
     QuestionAsked,
@@ -113,6 +116,9 @@ class ManagerEngine:
         """Something happened."""
         self._loop = asyncio.get_running_loop()
         self._planner = PlanningThread(self._post_from_thread) if plans_beside else None
+        self.look: Callable[[], Awaitable[tuple[OtherSeen, ...]]] | None = None
+        """Asks the other managers; None where there are none to ask."""
+        self._looking: set[asyncio.Task[None]] = set()
         self._under_way: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._tables = WholeTables()
@@ -134,6 +140,8 @@ class ManagerEngine:
     def kill(self) -> None:
         """Go at once. What the journal was asked, it may still do."""
         self._driver.stop()
+        for task in self._looking:
+            task.cancel()
         if self._planner is not None:
             self._planner.stop()
         for answer in self._answers.values():
@@ -176,6 +184,8 @@ class ManagerEngine:
                     waiting.set_result(answer)
             case MakePlan(work=work):
                 self._ask_policy(work)
+            case LookAround(asked_at=asked_at):
+                self._begin(self._look_around(asked_at), self._looking)
             case Noted():
                 self.observer.note(action)
             case GiveUp(why=why):
@@ -210,9 +220,16 @@ class ManagerEngine:
         call_in(self._loop, self.post, made)
 
     def _ask_journal(self, action: JournalAction) -> None:
-        task = asyncio.create_task(self._carry_out(action))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._begin(self._carry_out(action), self._under_way)
+
+    def _begin(self, work: Coroutine[None, None, None], under_way: set[asyncio.Task[None]]) -> None:
+        task = asyncio.create_task(work)
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+
+    async def _look_around(self, asked_at: Instant) -> None:
+        seen = await self.look() if self.look is not None else ()
+        self.post(OthersSeen(asked_at, seen))
 
     async def _carry_out(self, action: JournalAction) -> None:
         began = self.clock()

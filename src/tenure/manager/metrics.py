@@ -128,6 +128,11 @@ class ManagerMetrics:
             "How long until ranges can be granted.",
             in_seconds(view.grants_in_ns),
         )
+        yield gauge(
+            "tenure_rivals",
+            "Living leaders of other journals: nothing is granted until an operator decides.",
+            len(view.rivals.rivals),
+        )
         versions = ((str(v), n) for v, n in sorted(peers.versions().items()))
         yield gauges(
             "tenure_connections",

@@ -24,3 +24,4 @@ class ServiceKind(NotedKind):
     UNTOLD = "more was refused than is told", Level.WARNING
     TOKEN_GONE = "disconnected: its token is no longer valid", Level.WARNING
     POOL_REFUSED = "pool from the configuration refused", Level.ERROR
+    UNWATCHED = "another manager cannot be asked whether it leads", Level.WARNING, True

@@ -15,9 +15,10 @@ import msgspec
 from aiohttp import web
 
 from tenure.manager.answers import ManagersAnswer, Problem, StatusAnswer
-from tenure.manager.api import OPENAPI_PATH, VERSION, NewPool
+from tenure.manager.api import OPENAPI_PATH, RESOLVE_PATH, Decision, NewPool
 from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
+from tenure.manager.status import VERSION
 from tenure.manager.steering_api import KEY_FORMS
 from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease import answers as of_pools
@@ -102,6 +103,13 @@ def _of_the_manager() -> Iterator[ApiOperation]:
         ApiOperation("get", OPENAPI_PATH, "This document.", {200: dict[str, Any]}),
         ApiOperation("get", "/v1/status", "How the manager is.", {200: StatusAnswer}),
         ApiOperation("get", "/v1/managers", "How all managers are.", {200: ManagersAnswer}),
+        ApiOperation(
+            "post",
+            RESOLVE_PATH,
+            "Decide which of two journals is over.",
+            {200: of_pools.JournalDecided},
+            body=Decision,
+        ),
         ApiOperation("get", sign_in, "As what the page is here.", {200: SignInAnswer}),
         ApiOperation(
             "post", sign_in, "Sign the page in by a token.", {200: SignInAnswer}, body=ShownToken

@@ -51,7 +51,8 @@ class OtherManagers:
                 self._seen = await self._ask_all()
                 self._kept_until = Instant(self._engine.clock() + KEPT_NS)
         view = self._engine.view
-        this = SeenManager(view.url, view.role, view.is_proven, view.leadership, view.lsn)
+        journal = f"{view.journal:016x}" if view.journal else ""
+        this = SeenManager(view.url, view.role, view.is_proven, view.leadership, view.lsn, journal)
         return as_json(ManagersAnswer((this, *self._seen)))
 
     async def _ask_all(self) -> tuple[SeenManager, ...]:
@@ -74,6 +75,16 @@ def _decoded(body: bytes) -> StatusAnswer:
 
 
 async def _asked(session: aiohttp.ClientSession, url: str, credentials: Credentials) -> SeenManager:
+    said = await ask_status(session, url, credentials)
+    if isinstance(said, str):
+        return SeenManager(url, error=said)
+    return SeenManager(url, said.role, said.proven, said.leadership, said.lsn, said.journal_id)
+
+
+async def ask_status(
+    session: aiohttp.ClientSession, url: str, credentials: Credentials
+) -> StatusAnswer | str:
+    """The answer of another manager about itself, or why there is none."""
     try:
         async with session.get(
             f"{url}/v1/status",
@@ -82,16 +93,15 @@ async def _asked(session: aiohttp.ClientSession, url: str, credentials: Credenti
             allow_redirects=False,  # a token is for whom it is meant
         ) as response:
             if response.status in (401, 403):
-                return SeenManager(url, error=WANTS_TOKEN)
-            said = _decoded(await response.content.read(STATUS_BYTES))
+                return WANTS_TOKEN
+            return _decoded(await response.content.read(STATUS_BYTES))
     except TimeoutError:
-        return SeenManager(url, error=f"it does not answer within {ASKED.total:g} s")
+        return "it does not answer in time"
     except ConfigurationError as error:
-        return SeenManager(url, error=str(error))
+        return str(error)
     except MALFORMED:
-        return SeenManager(url, error="what answers there is not a manager")
+        return "what answers there is not a manager"
     except (aiohttp.ClientError, OSError) as error:
         number = error.errno if isinstance(error, OSError) else None
         why = os.strerror(number) if number else str(error) or type(error).__name__
-        return SeenManager(url, error=f"it does not answer: {why}")
-    return SeenManager(url, said.role, said.proven, said.leadership, said.lsn)
+        return f"it does not answer: {why}"

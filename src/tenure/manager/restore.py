@@ -45,7 +45,9 @@ class RestoredCopy(msgspec.Struct, frozen=True):
     def beginning(self) -> Beginning[State]:
         """The beginning of the new history, under an identity that is drawn anew each time."""
         secret = token_bytes(SECRET_BYTES)
-        seat, state = restored(self.history, self.seat, secret, self.above, self.clusters)
+        seat, state = restored(
+            self.history, self.seat, secret, self.above, self.clusters, self.journal
+        )
         return Beginning(draw_identity(), seat, state)
 
 

@@ -28,6 +28,7 @@ from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import Listening, listen
 from tenure.manager.noted import ServiceKind
 from tenure.manager.peer_socket import SILENT_NS
+from tenure.manager.rival_watch import RivalWatch
 from tenure.manager.server import Server
 from tenure.manager.strangers import StrangerNotes
 from tenure.observe.events import Observer
@@ -106,6 +107,7 @@ class ManagerService:
         config = self._config(listening)
         peers = Peers()
         self._engine = ManagerEngine(config, journal, self.observer, peers)
+        self._engine.look = RivalWatch(self.settings.others, config.timing, self.observer).look
         self.observer.subscribe(self._on_noted)
         api = Api(self._engine, peers, self.journal_url)
         server = Server(
@@ -158,6 +160,8 @@ class ManagerService:
             timing=settings.timing,
             create_pools=listening.is_loopback if allowed is None else allowed,
             first_start=settings.first_start,
+            others=bool(settings.others),
+            realm=settings.realm,
             keeps_clusters=self._given_journal is not None or self.journal_url != "memory",
         )
 

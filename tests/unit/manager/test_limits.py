@@ -17,7 +17,7 @@ from tenure.manager.limits import ManagerLimits
 from tenure.manager.noted import ServiceKind
 from tenure.manager.strangers import MOST_TOLD, MOST_TOLD_OF_A_PEER, WINDOW_NS, StrangerNotes
 from tenure.observe.events import Observer
-from tenure.protocol.lease.leader import leader
+from tenure.protocol.lease.leader import leader, pool_commands
 from tenure.protocol.lease.messages import Held, Hello, LeaseRequest, Sync
 from tenure.transport import bounded_port
 from tenure.transport.rate_bound import (
@@ -144,12 +144,13 @@ async def test_messages_on_one_connection_are_bounded() -> None:
 async def test_pools_are_bounded_and_those_that_are_there_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(leader, "POOLS_PER_MANAGER", 1)
+    for module in (leader, pool_commands):
+        monkeypatch.setattr(module, "POOLS_PER_MANAGER", 1)
     async with serving() as manager:
         first = {"name": "rooms", "kind": "hashed"}
         assert (await manager.post("/v1/pools", first))[0] == 201
         status, problem = await manager.post("/v1/pools", {"name": "more", "kind": "hashed"})
-        assert (status, problem["error"]) == (409, leader.FULL)
+        assert (status, problem["error"]) == (409, pool_commands.FULL)
         url = manager.service.url
         with pytest.raises(TenureError, match="no manager keeps more"):
             async with Owner(url, pool="third", address="http://a", enter_timeout=3.0):

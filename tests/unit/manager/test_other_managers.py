@@ -19,6 +19,8 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.manager.config import ManagerSettings
 from tenure.manager.other_managers import WANTS_TOKEN
+from tenure.manager.rival_watch import RivalWatch
+from tenure.protocol.lease.leader.events import OtherSeen
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import serving
 from tests.unit.manager.test_api import ready
@@ -40,6 +42,11 @@ async def answering(status: int, body: object) -> AsyncIterator[tuple[str, list[
     app.router.add_get("/{any:.*}", answer)
     async with TestServer(app) as server:
         yield str(server.make_url("")).rstrip("/"), shown
+
+
+async def asks_nobody(_: RivalWatch) -> tuple[OtherSeen, ...]:
+    """Stands for a leader that does not ask the others for itself."""
+    return ()
 
 
 async def test_a_standby_and_the_leader_see_each_other() -> None:
@@ -65,7 +72,10 @@ async def test_a_standby_and_the_leader_see_each_other() -> None:
         assert [each["error"] for each in told["managers"]] == ["", ""]
 
 
-async def test_who_does_not_say_is_shown_with_the_reason() -> None:
+async def test_who_does_not_say_is_shown_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RivalWatch, "look", asks_nobody)
     with socket.create_server(("127.0.0.1", 0)) as bound:
         nobody = f"http://127.0.0.1:{bound.getsockname()[1]}"
     async with (
@@ -86,7 +96,10 @@ async def test_who_does_not_say_is_shown_with_the_reason() -> None:
         assert len(asked) == 1, "where it is sent to was not asked"
 
 
-async def test_however_many_ask_the_others_are_asked_once_a_second() -> None:
+async def test_however_many_ask_the_others_are_asked_once_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RivalWatch, "look", asks_nobody)
     async with (
         answering(200, {}) as (other, asked),
         serving(others=(other,)) as manager,

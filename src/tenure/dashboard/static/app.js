@@ -232,6 +232,10 @@ function showStatus(status) {
     "Preset": status.preset, "Connections": status.connections, "Lookups": status.lookups,
     "Lookup lag": `${status.lookup_lag} records`,
     "Grants in": status.grants_in_seconds ? `${status.grants_in_seconds} s` : "",
+    "Realm": status.realm,
+    "Two journals": status.is_over ? "this one is over: the manager answers nobody"
+      : status.rivals.map((rival) => `${rival.manager} leads another, ${rival.journal}: nothing is `
+        + "granted here until you decide with tenure resolve --keep URL").join("; "),
     "Trouble": Object.entries(status.troubles).map(([pool, why]) => `${pool}: ${why}`).join("; "),
   };
   const lines = Object.entries(shown).filter(([, value]) => value !== "");

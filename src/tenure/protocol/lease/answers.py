@@ -200,6 +200,20 @@ class Flow(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class JournalDecided(msgspec.Struct, frozen=True, kw_only=True):
+    """A journal is over; with `dry_run`, it would be."""
+
+    over: str
+    """The journal, in hexadecimal."""
+    is_own: bool
+    """Whether it is the journal of the leader that answers, which is silent from here on."""
+    changed: bool
+    """False if it was so already."""
+    dry_run: bool
+    waits_seconds: float = 0.0
+    """How long until ranges are granted: what was promised under the other journal runs out."""
+
+
 class Steered(msgspec.Struct, frozen=True, kw_only=True):
     """The command was carried out; with `dry_run`, what it would do."""
 
@@ -303,6 +317,7 @@ Answer: TypeAlias = (
     Told
     | PoolMade
     | PoolDeleted
+    | JournalDecided
     | Steered
     | NotLeading
     | Impossible

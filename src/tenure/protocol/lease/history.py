@@ -16,6 +16,7 @@ from tenure.protocol.lease.records import (
     TookOver,
     WaitedOut,
 )
+from tenure.protocol.lease.rivalry import OVER_KEPT, RIVALS_KEPT, Rivalry
 from tenure.protocol.lease.table import FIRST_NUMBER, Counters, LeaseTable
 from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
 
@@ -36,6 +37,12 @@ class LeaseHistory:
         """The secret with which receipts are sealed; empty if no leader has drawn one."""
         self.older = state.older
         """Another journal, whose history clients have brought; 0 for none."""
+        self.rivalries = state.rivalries
+        """The rivals that no operator has decided about yet (P25)."""
+        self.over = state.over
+        """The journals that an operator has declared over."""
+        self.predecessors = state.predecessors
+        self.realm = state.realm
         self.first = Counters(state.next_number, state.next_incarnation)
         """The first numbers of a pool that is not known here: higher than any that was
         forgotten.
@@ -68,10 +75,24 @@ class LeaseHistory:
             case PromiseLowered(promise_ns=promise_ns, older=older):
                 self.promise_ns = promise_ns
                 self.older = older or self.older
+                self.realm = record.realm or self.realm
+                self._apply_rivalry(record)
             case WaitedOut():
                 self.waited_out = True
             case TopologySet() | ClusterDeleted():
                 self.clusters.apply(record)
+
+    def _apply_rivalry(self, record: PromiseLowered) -> None:
+        said, over = record.rivalry, record.over
+        if said is not None:
+            others = (each for each in self.rivalries if _names(each) != _names(said))
+            self.rivalries = (*others, said)[-RIVALS_KEPT:]
+        if over:
+            self.rivalries = tuple(each for each in self.rivalries if each.journal != over)
+            kept = (each for each in self.over if each != over)
+            self.over = (*kept, over)[-OVER_KEPT:]
+        if record.waits:
+            self.waited_out = False
 
     def _first_of(self, pool: str) -> Counters:
         former = self.tables.get(pool)
@@ -114,6 +135,10 @@ class LeaseHistory:
             next_incarnation=self.first.incarnation,
             clusters=self.clusters.state(),
             versions_passed=self.clusters.passed,
+            rivalries=self.rivalries,
+            over=self.over,
+            predecessors=self.predecessors,
+            realm=self.realm,
         )
 
     def invariants(self) -> None:
@@ -121,3 +146,7 @@ class LeaseHistory:
         for table in self.tables.values():
             table.invariants()
         self.clusters.invariants()
+
+
+def _names(rivalry: Rivalry) -> tuple[int, str]:
+    return rivalry.journal, rivalry.pool

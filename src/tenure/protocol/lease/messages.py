@@ -25,6 +25,7 @@ from tenure.protocol.lease import limits
 from tenure.protocol.lease.causes import Cause
 from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.reports import TierReport
+from tenure.protocol.lease.rivalry import JournalsOver, Realm, Rival, Successions
 from tenure.protocol.lease.table_columns import TableColumns
 
 Name: TypeAlias = Annotated[
@@ -191,6 +192,7 @@ class Hello(Message, frozen=True, kw_only=True):
     """The receipt of the last answer that its owner took: a leader on an old copy learns from it,
     as its leadership may be one that the owner does not follow.
     """
+    rival: Rival | None = None
 
 
 class Join(Message, frozen=True, kw_only=True):
@@ -275,6 +277,7 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     nothing.
     """
     proves: bool = False
+    rival: Rival | None = None
 
 
 class ShortRequest(Message, frozen=True, kw_only=True):
@@ -331,6 +334,11 @@ class Introduction(Message, frozen=True, kw_only=True):
     owner_nonce: Nonce = 0
     sequence: Number = 0
     """The number of the request that it answers, with the owner's nonce."""
+    realm: Realm = ""
+    granted: bool = True
+    succeeds: Successions = ()
+    """The journals that the leader's goes on from, with the proofs."""
+    over: JournalsOver = ()
 
 
 class LeaseResponse(Message, frozen=True, kw_only=True):
@@ -440,6 +448,7 @@ class Sync(Message, frozen=True, kw_only=True):
     reads_columns: bool = False
     """Whether the lookup can be told a whole table as columns."""
     proves: bool = False
+    rival: Rival | None = None
 
 
 class SyncResponse(Message, frozen=True, kw_only=True):
@@ -463,6 +472,7 @@ class SyncResponse(Message, frozen=True, kw_only=True):
     columns: TableColumns | None = None
     """The whole table, in the place of `entries`, for a lookup that has said that it reads it."""
     proof: PortProof | None = None
+    realm: Realm = ""
 
 
 class SyncRefusal(Message, frozen=True, kw_only=True):

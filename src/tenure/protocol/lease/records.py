@@ -18,6 +18,14 @@ from tenure.protocol.lease.messages import (
     Name,
     Process,
 )
+from tenure.protocol.lease.rivalry import (
+    PREDECESSORS_KEPT,
+    RIVALS_KEPT,
+    JournalsOver,
+    Predecessor,
+    Realm,
+    Rivalry,
+)
 from tenure.protocol.log.journal import LogAction, LogEvent
 from tenure.protocol.topology.history import AnyClusterRecord, ClusterState
 
@@ -52,6 +60,14 @@ class PromiseLowered(Record, frozen=True, kw_only=True):
     older: JournalId = 0
     """Another journal that a client has the history of: there were managers before this journal,
     whatever the operator says (P22). 0 where this record says nothing of that."""
+    rivalry: Rivalry | None = None
+    """A rival that the leader has learned of (P25)."""
+    over: JournalId = 0
+    """A journal that an operator has declared over: a rival's, or this one."""
+    waits: bool = False
+    """Whether what its leaders have promised must run out before anything is granted."""
+    realm: Realm = ""
+    """The name of the fleet of managers; empty where this record says nothing of that."""
 
 
 class WaitedOut(Record, frozen=True, kw_only=True):
@@ -214,6 +230,13 @@ class State(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     clusters: tuple[ClusterState, ...] = ()
     versions_passed: Number = 0
     """The difference between versions of topologies and LSNs."""
+    rivalries: Annotated[tuple[Rivalry, ...], msgspec.Meta(max_length=RIVALS_KEPT)] = ()
+    over: JournalsOver = ()
+    predecessors: Annotated[
+        tuple[Predecessor, ...], msgspec.Meta(max_length=PREDECESSORS_KEPT)
+    ] = ()
+    """The journals that this one was restored from, the last one last."""
+    realm: Realm = ""
 
 
 JournalAction: TypeAlias = LogAction[AnyRecord, State]

@@ -23,6 +23,7 @@ from tenure.base.instants import Instant
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.records import PoolState, State
+from tenure.protocol.lease.rivalry import PREDECESSORS_KEPT, Predecessor
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.log.journal import Seat
@@ -65,6 +66,7 @@ def restored(
     secret: bytes,
     above: int = 0,
     clusters: Mapping[ClusterName, LostCluster] = MappingProxyType({}),
+    journal: int = 0,
 ) -> tuple[Seat, State]:
     """The beginning of the new history: an empty seat, and the snapshot at the copy's LSN.
 
@@ -75,9 +77,15 @@ def restored(
     Its `secret`, drawn anew, is there before anybody leads on it. Were it drawn at the first
     takeover, a copy from before that one would lead to another secret, and no leader on the copy
     could open the receipts that show it to be old.
+
+    `journal` is the copy's identity. With the copy's secret the new history remembers it, and can
+    prove to its managers, if any still lives, that it goes on from there (P25).
     """
     leadership = max(history.leadership, seat.leadership) + LEADERSHIPS_PASSED
     pools = tuple(_restored(history.tables[pool], above) for pool in sorted(history.tables))
+    predecessors = history.predecessors
+    if journal and history.secret:
+        predecessors = (*predecessors, Predecessor(journal, history.secret))[-PREDECESSORS_KEPT:]
     return Seat(leadership), State(
         leadership=leadership,
         promise_ns=history.promise_ns,
@@ -88,6 +96,8 @@ def restored(
         next_incarnation=history.first.incarnation + INCARNATIONS_PASSED,
         clusters=history.clusters.restored(clusters),
         versions_passed=history.clusters.passed_by(clusters),
+        predecessors=predecessors,
+        realm=history.realm,
     )
 
 

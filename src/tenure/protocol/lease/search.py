@@ -13,6 +13,7 @@ once an answer has come, the next message waits for twice the time that it took.
 from random import Random
 
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
+from tenure.base.ranges import in_words
 
 FIRST_PAUSE_NS = 100 * MILLISECOND_NS
 """A new leader of the default preset answers about 2 s after a crash: asked 5 times until then."""
@@ -124,6 +125,12 @@ class Silence:
         """The word to tell now, and not again before a manager has answered."""
         self.speaks_at, self._has_spoken = FAR_FUTURE, True
         return self.why(now)
+
+    def warning(self, now: Instant, held: int, ends_at: Instant) -> str:
+        """The word while there is still time to do something about it."""
+        left = in_seconds(ends_at - now)
+        ends = f"it loses {in_words(held)} in {left:.1f} s" if held else "it holds nothing"
+        return f"is not renewed: {self.speak(now)}, and {ends}"
 
     def why(self, now: Instant) -> str:
         """The reason, for the log."""

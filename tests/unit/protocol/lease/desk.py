@@ -76,7 +76,6 @@ class Desk:
         if state is None:
             self.context.write(WaitedOut())
             self.context.write(PoolCreated(pool="p", kind=kind, split_points=split_points))
-            self.context.may_grant = True
         self.policy = policy
         self.pool = Pool(self.context, self.context.history.tables["p"], policy)
         self.records: list[AnyRecord] = []

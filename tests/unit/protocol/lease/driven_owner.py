@@ -87,7 +87,7 @@ def introduction(driven: Driven, leadership: int = 1, journal: int = JOURNAL) ->
         journal=journal,
         leadership=leadership,
         manager_nonce=MANAGER_NONCE,
-        token=driven.machine.token,
+        token=driven.machine.who_leads.token,
     )
 
 

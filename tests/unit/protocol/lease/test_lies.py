@@ -66,7 +66,7 @@ def lie_to_owner(lies: Lies, owner: OwnerMachine) -> ToOwner:
         case 1:
             return Standby(leader=None)
         case 2:
-            token = lies.near(owner.token)
+            token = lies.near(owner.who_leads.token)
             return Introduction(
                 journal=lies.near(5),
                 leadership=seal[2],

@@ -15,6 +15,8 @@ from tenure.protocol.lease.answers import Answer, Connection
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
+    GiveUp,
+    LookAround,
     MakePlan,
     ManagerAction,
     TellClient,
@@ -75,6 +77,8 @@ class LeaderContext:
         leadership: LeaderProof,
         plans_at_once: int = PLANS_AT_ONCE,
         fragments: int = FRAGMENTS,
+        *,
+        others: bool = False,
     ) -> None:
         self.seal = seal
         self.timing = timing
@@ -86,7 +90,10 @@ class LeaderContext:
         self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
             Mandate(seal.journal, seal.leadership), history.lsn
         )
-        self.may_grant = history.waited_out
+        self.others = others
+        """Whether there are other managers to ask in which journal they lead."""
+        self.is_withheld = False
+        """Whether nothing may be granted, since another journal may have a living leader (P25)."""
         self.inherited_until = Instant(0)
         self.took_over_at = Instant(0)
         self.repeat_at = FAR_FUTURE
@@ -100,6 +107,11 @@ class LeaderContext:
         self.cause = ""
         """The cause of the story that is being told: decisions made now follow from it."""
         self._stories = 0
+
+    @property
+    def may_grant(self) -> bool:
+        """Whether ranges may be granted (P22, P25)."""
+        return self.history.waited_out and not self.is_withheld
 
     # --- causes ---
 
@@ -185,6 +197,14 @@ class LeaderContext:
         """Ask a policy beside the machine; this waits for nothing."""
         self.calls.on_asked(now, work)
         self._actions.append(MakePlan(work))
+
+    def look_around(self, now: Instant) -> None:
+        """Ask the other managers; this waits for nothing."""
+        self._actions.append(LookAround(now))
+
+    def give_up(self, why: str) -> None:
+        """End the process."""
+        self._actions.append(GiveUp(why))
 
     def secret_of(self, order: HandOff, source: int) -> int:
         """The secret of an order to `source`; empty if the journal has no secret."""

@@ -4,12 +4,15 @@ from typing import TypeAlias
 
 import msgspec
 
+from tenure.base.instants import Instant
 from tenure.base.keys import Key, PoolKind
 from tenure.base.noted import Noted
+from tenure.base.numbers import JournalId
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import Answer, Connection
 from tenure.protocol.lease.messages import FromManager, Standby, ToManager
 from tenure.protocol.lease.records import JournalAction, JournalEvent
+from tenure.protocol.lease.rivalry import Successions
 from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan, SteeringCommand
 from tenure.protocol.topology.messages import NodeRequest, ToNode
 from tenure.protocol.topology.questions import ClusterQuestion
@@ -88,9 +91,21 @@ class Locate(msgspec.Struct, frozen=True):
     key: Key
 
 
+class Resolve(msgspec.Struct, frozen=True):
+    """The operator's decision between two journals with living leaders: one of them is over.
+
+    Where it is this leader's own, the leader falls silent for good.
+    """
+
+    over: JournalId
+    confirmed_stopped: bool = False
+    """The operator's word that every manager of it has stopped."""
+    dry_run: bool = False
+
+
 Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ExplainKey
 Question: TypeAlias = (
-    CreatePool | DeletePool | SteeringCommand | ReadPlan | Reading | ClusterQuestion
+    CreatePool | DeletePool | Resolve | SteeringCommand | ReadPlan | Reading | ClusterQuestion
 )
 
 
@@ -108,7 +123,32 @@ class PlanMade(msgspec.Struct, frozen=True):
     made: Planned | PlanningFailed
 
 
-FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | PlanMade
+class OtherSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of one of the other managers about itself."""
+
+    manager: str
+    journal: JournalId = 0
+    """The journal in which it leads; 0 if it does not lead."""
+    realm: str = ""
+    granted: bool = True
+    """Whether that journal may have granted anything."""
+    is_over: bool = False
+    """Whether an operator has declared that journal over: it is silent."""
+    rivals: tuple[JournalId, ...] = ()
+    """The journals whose leaders it knows as rivals, and for which it has stopped granting."""
+    over: tuple[JournalId, ...] = ()
+    """The journals that an operator has declared over, as it knows."""
+    succeeds: Successions = ()
+
+
+class OthersSeen(msgspec.Struct, frozen=True):
+    """The outcome of a LookAround: the managers that answered."""
+
+    asked_at: Instant
+    seen: tuple[OtherSeen, ...]
+
+
+FromOutside: TypeAlias = ClientSaid | NodeSaid | ClientLost | QuestionAsked | PlanMade | OthersSeen
 """Messages and questions of others, and the results of actions."""
 
 
@@ -162,6 +202,12 @@ class MakePlan(msgspec.Struct, frozen=True):
     work: Planning
 
 
+class LookAround(msgspec.Struct, frozen=True):
+    """Ask the other managers whether they lead, and in which journal; answered by OthersSeen."""
+
+    asked_at: Instant
+
+
 class GiveUp(msgspec.Struct, frozen=True):
     """The journal contradicts what others have seen of it: end the process, safely and loudly
     (P22).
@@ -176,6 +222,7 @@ ManagerAction: TypeAlias = (
     | TellNodes
     | AnswerQuestion
     | MakePlan
+    | LookAround
     | Noted
     | GiveUp
     | JournalAction

@@ -84,8 +84,15 @@ class FirstStart:
             return False
         self._listens_until, self.grants_at = now, FAR_FUTURE
         self._context.write(WaitedOut())
-        self._context.may_grant = True
         return True
+
+    def wait_longest(self, now: Instant) -> None:
+        """Grant nothing before what another journal's managers may have promised until now has run
+        out, if this one is waiting or has been told to wait.
+        """
+        if not self._context.history.waited_out:
+            self._listens_until = now
+            self.grants_at = Instant(now + self._context.timing.longest_hold_ns)
 
 
 def _who(message: Hello | LeaseRequest | ShortRequest | Sync) -> str:

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
-from tenure.base.names import shown, wrong_with_name
+from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.names import wrong_with_name
 from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.lease.answers import (
@@ -19,6 +19,7 @@ from tenure.protocol.lease.answers import (
     CommandFailed,
     Connection,
     Impossible,
+    JournalDecided,
     NotLeading,
     PoolDeleted,
     PoolMade,
@@ -34,25 +35,35 @@ from tenure.protocol.lease.leader.events import (
     CreatePool,
     DeletePool,
     FromOutside,
+    OthersSeen,
     PlanMade,
     Question,
     QuestionAsked,
+    Resolve,
 )
 from tenure.protocol.lease.leader.explaining import read_plan
 from tenure.protocol.lease.leader.first_start import FirstStart
+from tenure.protocol.lease.leader.introductions import introduction
 from tenure.protocol.lease.leader.noted import LeaderKind, place_of
 from tenure.protocol.lease.leader.policies import PolicyMaker
 from tenure.protocol.lease.leader.pool import MAX_RETRY_NS, Pool
+from tenure.protocol.lease.leader.pool_commands import (
+    FULL,
+    instead_of_creating,
+    record_for,
+    why_not_deleted,
+    wrong_name,
+)
 from tenure.protocol.lease.leader.receipts import Receipt
+from tenure.protocol.lease.leader.rivals import Rivals
 from tenure.protocol.lease.leader.steering import planning_to_steer, steer
 from tenure.protocol.lease.leader.witnesses import Witnesses
-from tenure.protocol.lease.limits import POOLS_PER_MANAGER, wrong_with_points
+from tenure.protocol.lease.limits import POOLS_PER_MANAGER
 from tenure.protocol.lease.messages import (
     TEXT_CHARACTERS,
     Attested,
     Entry,
     Hello,
-    Introduction,
     Join,
     LeaseRequest,
     ShortRequest,
@@ -73,10 +84,6 @@ from tenure.protocol.topology.messages import NodeRequest
 from tenure.protocol.topology.questions import ClusterCommand, ClusterQuestion
 
 R = TypeVar("R")
-FULL = (
-    f"there are {POOLS_PER_MANAGER} pools, and no manager keeps more; delete one with "
-    "`tenure pool delete`"
-)
 
 
 class Leader:
@@ -115,6 +122,7 @@ class Leader:
         context.inherited_until = Instant(now + inherited_ns)
         context.took_over_at = now
         self.first_start = FirstStart(now, context, is_said=first_start)
+        self.rivals = Rivals(now, context, self.first_start)
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
             self._lower_at = context.inherited_until
@@ -136,8 +144,10 @@ class Leader:
     def on_message(self, now: Instant, connection: Connection, message: ToManager) -> None:
         """Answer a client."""
         self.context.cause = ""
-        if not self.context.may_grant:
+        if not self.context.history.waited_out:
             self.first_start.hear(now, message)
+        if isinstance(message, Hello | Sync) and message.rival is not None:
+            self.rivals.hear_of(now, message.rival)
         match message:
             case ShortRequest() | LeaseRequest() | Join():
                 self._on_request(now, connection, message)
@@ -161,6 +171,10 @@ class Leader:
             self._introduce(connection, message)
             return
         pool = self.pools.get(message.pool)
+        if isinstance(message, LeaseRequest) and message.rival and pool and pool.knows(message):
+            self.rivals.on_told(now, message.pool, message.rival)
+        if self.rivals.stops(message.pool):
+            return  # what its owner holds may have been granted twice, and has to run out (P25)
         if isinstance(message, ShortRequest):
             if pool is None or not pool.on_short_request(now, connection, message):
                 self._introduce(connection, message)  # it asks again, in full
@@ -195,7 +209,7 @@ class Leader:
         return self._create(PoolCreated(pool=message.pool, kind=message.kind))
 
     def _no_pool(self, pool: str) -> str:
-        return _wrong_name(pool) or (
+        return wrong_name(pool) or (
             # Without the names of those that exist: a client may read of its own pool only.
             f"{questions.no_pool(self.pools, pool).why} (`tenure pool list` shows those that "
             f"exist). Create it with `tenure pool create {pool} --kind hashed`, or start the "
@@ -219,10 +233,7 @@ class Leader:
     def _introduce(
         self, connection: Connection, message: Hello | Join | LeaseRequest | ShortRequest
     ) -> None:
-        seal = self.context.seal
-        answer = Introduction(
-            journal=seal.journal, leadership=seal.leadership, manager_nonce=seal.nonce
-        )
+        answer = introduction(self.context)
         if isinstance(message, Hello):
             answer = replace(answer, token=message.token)
         else:
@@ -281,6 +292,8 @@ class Leader:
             self.context.reply(asked.ticket, self._create_asked(question))
         elif isinstance(question, DeletePool):
             self._reply_by(asked, lambda: self._delete_asked(now, question))
+        elif isinstance(question, Resolve):
+            self._reply_by(asked, lambda: self._resolve(now, question))
         elif isinstance(question, Steer | ReadPlan):
             self._ask_policy(now, asked, question)
         elif isinstance(question, ClusterQuestion):
@@ -376,46 +389,19 @@ class Leader:
             self.context.reply(asked.ticket, answer)
 
     def _create_asked(self, question: CreatePool) -> PoolMade | Impossible:
-        wanted = PoolCreated(
-            pool=question.pool, kind=question.kind, split_points=question.split_points
-        )
-        pool = self.pools.get(question.pool)
-        if pool is None:
-            why = _wrong_name(question.pool) or wrong_with_points(question.split_points)
-            if len(self.pools) >= POOLS_PER_MANAGER:
-                why = why or FULL
-            if why is not None:
-                return Impossible(why)
-            self._create(wanted)
-            return PoolMade(question.pool, question.kind, created=True)
-        table = pool.table
-        if PoolCreated(pool=table.pool, kind=table.kind, split_points=table.split_points) == wanted:
-            return PoolMade(question.pool, question.kind, created=False)
-        return Impossible(
-            f"the pool {question.pool!r} exists already, {table.kind} and with "
-            f"{len(table.split_points)} split points; choose another name"
-        )
+        answer = instead_of_creating(self.pools, question)
+        if answer is None:
+            self._create(record_for(question))
+            answer = PoolMade(question.pool, question.kind, created=True)
+        return answer
 
     def _delete_asked(self, now: Instant, question: DeletePool) -> PoolDeleted | Impossible:
         name = question.pool
         pool = self.pools.get(name)
         if pool is None:
             return questions.no_pool(self.pools, name)
-        if pool.sessions:
-            sessions = pool.sessions.values()
-            last = in_seconds(max(session.hold_until for session in sessions) - now)
-            first = shown(min(session.name for session in sessions))
-            more = f" and {len(sessions) - 1} more" if len(sessions) > 1 else ""
-            return Impossible(
-                f"the pool {name!r} has owners: {first}{more}; what is known of those that are "
-                f"gone ends in {max(last, 0.0):.1f} s at most"
-            )
-        quiet_ns = pool.quiets.longest_ns(now)
-        if quiet_ns:
-            return Impossible(
-                f"caches may still hit what owners of the pool {name!r} let them read that died; "
-                f"that ends in {in_seconds(quiet_ns):.1f} s"
-            )
+        if why_not := why_not_deleted(now, name, pool):
+            return why_not
         if not question.dry_run:
             self._lay_anew(name, deleted=True)
             del self.pools[name]
@@ -426,6 +412,11 @@ class Leader:
             self.context.note(LeaderKind.POOL_DELETED, name)
         return PoolDeleted(name, question.dry_run)
 
+    def _resolve(self, now: Instant, question: Resolve) -> JournalDecided | Impossible:
+        answer = self.rivals.resolve(now, question)
+        self._offer_if(begins=self.rivals.advance(now))
+        return answer
+
     # --- time ---
 
     def advance(self, now: Instant) -> None:
@@ -435,9 +426,8 @@ class Leader:
             self.context.cause = ""
             why_not = self.context.calls.why_not(work.pool)
             self._on_plan(now, work, PlanningFailed(why_not, hangs=True))
-        if self.first_start.advance(now):
-            for pool in self.pools.values():
-                pool.offer_all()
+        begins = self.rivals.advance(now)
+        self._offer_if(begins=self.first_start.advance(now) or begins)
         if now >= self._lower_at:
             self._lower_at = FAR_FUTURE
             self.context.write(PromiseLowered(promise_ns=self.promise_ns))
@@ -449,6 +439,16 @@ class Leader:
         if self.clusters.led:  # a manager that leads no cluster has no upkeep for any
             self.clusters.advance(now)
 
+    def on_seen(self, now: Instant, event: OthersSeen) -> None:
+        """The other managers have answered."""
+        self.context.cause = ""
+        self._offer_if(begins=self.rivals.on_seen(now, event.asked_at, event.seen))
+
+    def _offer_if(self, *, begins: bool) -> None:
+        """Offer everything where granting begins."""
+        for pool in self.pools.values() if begins and self.context.may_grant else ():
+            pool.offer_all()
+
     @property
     def wake_at(self) -> Instant:
         """When the next thing is due."""
@@ -456,6 +456,7 @@ class Leader:
             self.context.repeat_at,
             self.context.calls.gives_up_at,
             self.first_start.grants_at,
+            self.rivals.wake_at,
             self._lower_at,
             self.witnesses.wake_at,
             self.clusters.wake_at if self.clusters.led else FAR_FUTURE,
@@ -473,7 +474,7 @@ class Leader:
     @property
     def grants_at(self) -> Instant:
         """When ranges may be granted; far in the past, or 0, if they may be granted now."""
-        return Instant(0) if self.context.may_grant else self.first_start.grants_at
+        return Instant(0) if self.context.history.waited_out else self.first_start.grants_at
 
     def invariants(self) -> None:
         """The invariants of all parts hold."""
@@ -483,11 +484,6 @@ class Leader:
             pool.invariants()
 
 
-def _wrong_name(pool: str) -> str | None:
-    why = wrong_with_name(pool)
-    return why and f"{shown(pool)} cannot be a pool's name: {why}"
-
-
 def _changes(question: Question) -> bool:
-    is_command = isinstance(question, CreatePool | DeletePool | Steer | ClusterCommand)
+    is_command = isinstance(question, CreatePool | DeletePool | Resolve | Steer | ClusterCommand)
     return is_command and not getattr(question, "dry_run", False)

@@ -26,6 +26,7 @@ from tenure.protocol.lease.leader.events import (
     ManagerAction,
     ManagerEvent,
     NodeSaid,
+    OthersSeen,
     PlanMade,
     QuestionAsked,
     StopRequested,
@@ -36,9 +37,14 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.noted import place_of
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
-from tenure.protocol.lease.leader.view import JournalPast, ManagerRole, ManagerView
+from tenure.protocol.lease.leader.view import (
+    NO_RIVALS,
+    JournalPast,
+    ManagerRole,
+    ManagerView,
+)
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
-from tenure.protocol.lease.records import AnyRecord, State
+from tenure.protocol.lease.records import AnyRecord, PromiseLowered, State
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.follower import Follower
 from tenure.protocol.log.journal import (
@@ -72,6 +78,14 @@ GONE_BACK = GiveUp(
 )
 
 
+def wrong_realm(ours: str, journals: str) -> str:
+    """The reason why a manager of one realm does not lead in the journal of another."""
+    return (
+        f"the journal is of the realm {journals!r}, and this manager was started with --realm "
+        f"{ours}: name the journal of its own realm, or leave --realm out"
+    )
+
+
 def told_of_failure(event: ManagerEvent, error: Exception) -> LeaderBroke | None:
     """The event for a machine that raised at `event`; None if the process must end.
 
@@ -100,6 +114,10 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many entries may be joinable with a neighbour before any is renumbered."""
     keeps_clusters: bool = True
     """Whether the journal outlives the manager, so that clusters can be kept in it."""
+    others: bool = False
+    """Whether there are other managers to ask whether they lead, and in which journal (P25)."""
+    realm: str = ""
+    """The name of the fleet of managers, kept in its journal; empty for whatever that says."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: then the
     leader of a new journal need not wait until old promises are over (P22). A restored journal is
@@ -174,6 +192,9 @@ class Manager:
             case PlanMade():
                 if self.leader:
                     self.leader.on_plan_made(now, event)
+            case OthersSeen():
+                if self.leader and self.leadership.is_proven:
+                    self.leader.on_seen(now, event)
             case StopRequested():
                 self._actions.extend(self.leadership.resign())
                 self._step_down(LogKind.RESIGNED)
@@ -205,10 +226,8 @@ class Manager:
 
     def _on_received(self, now: Instant, connection: Connection, message: ToManager) -> None:
         self._connections[connection] = None
-        if self.leader is None:
-            known = self.leadership.leader
-            leader = None if known == self.config.url else known
-            self._actions.append(TellClient(connection, Standby(leader=leader)))
+        if self.leader is None or self.leader.rivals.is_over:
+            self._actions.append(TellClient(connection, self._standby()))
             if isinstance(message, Hello | Sync):
                 self._unanswered[connection] = message
         elif not self.leadership.is_proven:
@@ -224,12 +243,14 @@ class Manager:
 
     def _on_node(self, now: Instant, connection: Connection, message: NodeRequest) -> None:
         self._connections[connection] = None
-        if self.leader is None:
-            known = self.leadership.leader
-            leader = None if known == self.config.url else known
-            self._actions.append(TellNodes((connection,), Standby(leader=leader)))
+        if self.leader is None or self.leader.rivals.is_over:
+            self._actions.append(TellNodes((connection,), self._standby()))
         elif self.leadership.is_proven:
             self.leader.on_node(now, connection, message)
+
+    def _standby(self) -> Standby:
+        known = self.leadership.leader
+        return Standby(leader=None if known == self.config.url else known)
 
     def _on_asked(self, now: Instant, asked: QuestionAsked) -> None:
         if self.leader and self.leadership.is_proven:
@@ -297,6 +318,10 @@ class Manager:
         nonce = self.random.randrange(1, NONCE_LIMIT)  # for this leadership alone (P2)
         seal = Seal(event.journal, event.leadership, nonce)
         secret = history.secret or self.random.randbytes(SECRET_BYTES)
+        realm = self.config.realm
+        if realm and history.realm not in ("", realm):
+            self._actions.append(GiveUp(wrong_realm(realm, history.realm)))
+            return
         self.leader = Leader(
             now,
             LeaderContext(
@@ -306,6 +331,7 @@ class Manager:
                 self.leadership,
                 self._plans_at_once,
                 self.config.fragments,
+                others=self.config.others,
             ),
             secret,
             self.config.url,
@@ -314,6 +340,9 @@ class Manager:
             make_policy=self.make_policy,
             keeps_clusters=self.config.keeps_clusters,
         )
+        if realm and not history.realm:
+            named = PromiseLowered(promise_ns=history.promise_ns, realm=realm)
+            self.leader.context.write(named)
         self._note(LogKind.LEADING, f"leadership {event.leadership}, LSN {history.lsn}")
         unanswered, self._unanswered = self._unanswered, {}
         for connection, message in unanswered.items():
@@ -392,6 +421,7 @@ class Manager:
             pools={name: pool.table.kind for name, pool in leader.pools.items()} if leader else {},
             troubles=leader.troubles if leader else {},
             journal=leader.context.seal.journal if leader else 0,
+            rivals=leader.rivals.view() if leader else NO_RIVALS,
             history=leader.context.history if leader else None,
         )
 

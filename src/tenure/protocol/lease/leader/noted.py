@@ -11,6 +11,10 @@ class LeaderKind(NotedKind):
     """All kinds of a leader's notes."""
 
     NOT_FIRST = "not the first start", Level.WARNING
+    RIVAL = "another journal has a living leader", Level.ERROR, True
+    TOLD_OF_RIVAL = "is told of another journal's leader", Level.ERROR, True
+    RIVAL_STAYS = "a journal that is over has a living leader", Level.ERROR, True
+    RESOLVED = "resolved", Level.WARNING
     POOL_CREATED = "pool created", Level.INFO
     POOL_DELETED = "pool deleted", Level.INFO
     JOINED = "owner joined", Level.INFO

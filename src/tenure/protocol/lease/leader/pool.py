@@ -122,6 +122,11 @@ class Pool:
         given = self.table.held_by(session.incarnation)
         self._answer(now, connection, session, message, given)
 
+    def knows(self, message: LeaseRequest) -> bool:
+        """Whether the request is of an owner that was numbered, and not of a stranger."""
+        session = self.sessions.get(message.incarnation)
+        return session is not None and session.owner_nonce == message.owner_nonce
+
     def on_short_request(self, now: Instant, connection: Connection, message: ShortRequest) -> bool:
         """Take a short request as one that lists what the table gives, if its fingerprint says so.
         Otherwise do nothing and return False: the owner is asked for the full list, and that is
@@ -300,7 +305,10 @@ class Pool:
     ) -> MayHold:
         if giving is None:
             giving = RangeMap(value=False)
-        kept = self.moving.kept(now, session, self.planner.plan, giving, is_told=is_told)
+        # Beside a rival nothing is granted, so nothing is moved either (P25).
+        has_rival = bool(self.context.history.rivalries)
+        plan = RangeMap(session.incarnation) if has_rival else self.planner.plan
+        kept = self.moving.kept(now, session, plan, giving, is_told=is_told)
         recalled = sum(lease.mark == "recalled" for lease in kept.leases)
         if recalled:
             self.context.note(

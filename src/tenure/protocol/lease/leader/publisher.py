@@ -80,6 +80,7 @@ class Publisher:
             hold_ns=timing.hold_ns,
             columns=columns,
             proof=self.proofs.synced(connection, proves=message.proves),
+            realm=self.context.history.realm,
         )
         self.context.send(connection, response)
 

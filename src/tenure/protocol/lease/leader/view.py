@@ -7,11 +7,30 @@ import msgspec
 
 from tenure.base.keys import PoolKind
 from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.rivalry import Rivalry, Succession
 
 JournalPast = Literal["unknown", "restored", "another journal"]
 """What the manager knows of the time before its journal. A restored journal goes on from an old
 copy; "another journal" means that clients have brought the history of another one."""
 ManagerRole = Literal["leading", "taking over", "standing by", "stopped"]
+
+
+class RivalsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a leader knows of leaders of other journals, and what it tells them of itself (P25)."""
+
+    realm: str = ""
+    granted: bool = True
+    """Whether its journal may have granted anything; False only if all that it knows of its rivals
+    is durable, so that it will grant nothing beside them."""
+    is_over: bool = False
+    """Whether an operator has declared its journal over: it answers no client."""
+    rivals: tuple[Rivalry, ...] = ()
+    """The rivals that no operator has decided about."""
+    over: tuple[int, ...] = ()
+    succeeds: tuple[Succession, ...] = ()
+
+
+NO_RIVALS = RivalsView()
 
 
 class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +64,7 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """The reasons why some pools are not planned by their policies, by pool."""
     journal: int
     """The identity of the journal in which it leads; 0 if it does not lead."""
+    rivals: RivalsView
     history: LeaseHistory | None
     """Everything that it has decided, if it leads: to be read, and nothing else."""
 

@@ -21,6 +21,8 @@ class LookupConfig(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     reads_columns: bool = True
     """False for a lookup from before there were columns."""
+    realm: str = ""
+    """The realm of its managers; empty if it follows those of any."""
 
 
 class LookupView(msgspec.Struct, frozen=True, kw_only=True):

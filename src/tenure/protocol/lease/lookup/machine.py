@@ -12,8 +12,6 @@ again.
 """
 
 from collections.abc import Iterable
-from itertools import pairwise
-from operator import attrgetter
 from random import Random
 from typing import NamedTuple, assert_never
 
@@ -27,6 +25,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange, in_words
 from tenure.base.standing import KeyStanding
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, ManagersNamed, TellManager
+from tenure.protocol.lease.lookup.entries import is_whole, said_last
 from tenure.protocol.lease.lookup.events import (
     AnyRoutingTable,
     ColumnTable,
@@ -49,6 +48,14 @@ from tenure.protocol.lease.messages import (
     SyncResponse,
     ToLookup,
 )
+from tenure.protocol.lease.other_leaders import (
+    AROUND,
+    OtherLeaders,
+    is_of_realm,
+    two_leaders,
+    wrong_realm,
+)
+from tenure.protocol.lease.rivalry import Rival
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Patience, Search
 from tenure.protocol.lease.table import NOBODY, entries_of
 from tenure.protocol.lease.table_columns import TableColumns
@@ -109,6 +116,11 @@ class LookupMachine:
         self._unanswered_since: Instant | None = None
         self._patience = Patience()
         self._sync_at = FAR_FUTURE
+        self.others = OtherLeaders()
+        self._met_by = 0
+        """The sync whose answer told of the journal."""
+        self._alone = 0
+        """How many syncs went to the leader alone since all managers were asked."""
         self._actions: list[LookupAction] = []
         self.search.start(Instant(0))
 
@@ -170,7 +182,9 @@ class LookupMachine:
             self.search.start(now)
         else:
             assert self.manager is not None
-            self._sync(now, (self.manager,))
+            self._alone += 1
+            looks = bool(self.others) or self._alone >= AROUND
+            self._sync(now, self.config.managers if looks else (self.manager,))
 
     def _sync(self, now: Instant, managers: Iterable[str]) -> None:
         self.sequence += 1
@@ -189,11 +203,22 @@ class LookupMachine:
             receipt=self._receipt,
             reads_columns=self.config.reads_columns,
             proves=True,
+            rival=self.others.rival,
         )
         for manager in managers:
-            self._actions.append(TellManager(manager, message))
+            told = self._without_itself(manager, message) if self.others else message
+            self._actions.append(TellManager(manager, told))
+
+    def _without_itself(self, manager: str, message: Sync) -> Sync:
+        """Tell the leader of another journal of ours."""
+        rival = message.rival
+        if rival is None or rival.manager != manager or self.manager is None:
+            return message
+        ours = Rival(manager=self.manager, journal=self.journal)
+        return msgspec.structs.replace(message, rival=ours)
 
     def _ask_all(self, now: Instant) -> None:
+        self._alone = 0
         self._sync(now, self.config.managers)
         # A slow search must not cost contact; once contact is lost, a hasty one would hear nothing.
         longest_ns = self.sync_ns // 2 if self.in_contact else LONGEST_PAUSE_NS
@@ -213,9 +238,10 @@ class LookupMachine:
             case Changes():
                 self._on_changes(now, manager, message)
             case SyncRefusal():
-                if (message.nonce, message.sequence) == (self.nonce, self.sequence):
+                is_newest = (message.nonce, message.sequence) == (self.nonce, self.sequence)
+                if is_newest and (manager == self.manager or not self.in_contact):
                     self._note(LookupKind.REFUSED_NO_POOL, f"is refused: {message.detail}")
-                    if self.in_contact and manager == self.manager and self._sent_at is not None:
+                    if self.in_contact and self._sent_at is not None:
                         self._find_nothing("the pool is gone")
             case Standby():
                 if manager == self.manager:
@@ -225,6 +251,14 @@ class LookupMachine:
         """Take the answer to the newest sync; go back neither in leadership nor in LSN (P15)."""
         if (message.nonce, message.sequence) != (self.nonce, self.sequence):
             self._note(LookupKind.OLD_ANSWER)
+            return
+        if not is_of_realm(message.realm, self.config.realm):
+            why_not = wrong_realm(message.realm, self.config.realm)
+            self._note(LookupKind.WRONG_REALM, f"does not follow {manager}: {why_not}")
+            return
+        if self._is_rival(manager, message):
+            rival = Rival(manager=manager, journal=message.journal)
+            self.others.hear(now, rival, granted=True)
             return
         if self._sent_at is None or not self._is_forward(message):
             self._note(LookupKind.GOING_BACK)
@@ -245,6 +279,12 @@ class LookupMachine:
         if was_another:  # once `find` knows the new places, as with any other loss
             self._signal_loss([WHOLE], "another journal")
 
+    def _is_rival(self, manager: str, message: SyncResponse) -> bool:
+        """Whether another leads another journal, while our leader answers (P25)."""
+        differs = self.manager != manager and message.journal not in (self.journal, NO_JOURNAL)
+        is_later = message.sequence > self._met_by  # it did not end before ours began
+        return differs and is_later and self.in_contact and not self.search.is_on
+
     def _is_forward(self, message: SyncResponse) -> bool:
         if message.journal == NO_JOURNAL:
             return False
@@ -254,6 +294,9 @@ class LookupMachine:
 
     def _answered(self, now: Instant, manager: str, message: SyncResponse) -> None:
         assert self._sent_at is not None
+        for rival in self.others.answered(self._sent_at) if manager == self.manager else ():
+            self._note(LookupKind.TWO_LEADERS, two_leaders(manager, self.journal, rival))
+        self.others.advance(now)
         self.manager = manager
         self.kind = message.kind
         self.sync_ns = max(message.sync_ns, SHORTEST_SYNC_NS)
@@ -272,6 +315,8 @@ class LookupMachine:
     def _meet_journal(self, message: SyncResponse) -> None:
         """Meet another history: nothing known under the old one can be compared with it (P22)."""
         self.journal = message.journal
+        self.others.forget_all()
+        self._met_by = message.sequence
         self.leadership = 0
         self.lsn = 0
         self.owners = {}
@@ -316,7 +361,7 @@ class LookupMachine:
                 self._take_columns(message, columns)
                 return
             entries = entries_of(columns)
-        if snapshot and not self._has_known and _is_whole(entries):
+        if snapshot and not self._has_known and is_whole(entries):
             self._take_first(message)
             return
         lost: list[KeyRange] = []
@@ -436,38 +481,3 @@ class LookupMachine:
     def invariants(self) -> None:
         """A lookup in contact has a manager and a journal."""
         assert not self.in_contact or (self.manager and self.journal)
-
-
-def _is_whole(entries: tuple[Entry, ...]) -> bool:
-    """Whether the entries cover every key, each beginning where the last ends, as a whole table
-    does.
-    """
-    position: Key | None = WHOLE.start
-    for entry in entries:
-        if entry.start != position:
-            return False
-        position = entry.end
-    return position is None
-
-
-def said_last(entries: tuple[Entry, ...], *, overlapping: bool) -> Iterable[tuple[KeyRange, Entry]]:
-    """The entries that hold after all of `entries` were laid one over another.
-
-    A change that one entry brought and another took back need not be told: the last `since` tells
-    all that was lost. A push may also begin with changes that are known already. Taken one by one,
-    these would put the past in the table's place, and the present would seem to be a loss.
-    """
-    if not overlapping or not _overlap(entries):
-        return [(entry.range, entry) for entry in entries]
-    laid: RangeMap[Entry | None] = RangeMap(None)
-    for entry in entries:
-        laid.assign(entry.range, entry)
-    return [(piece, entry) for piece, entry in laid if entry is not None]
-
-
-def _overlap(entries: tuple[Entry, ...]) -> bool:
-    """Whether any two entries are about the same key."""
-    in_order = sorted(entries, key=attrgetter("start"))
-    return any(
-        before.end is None or before.end > after.start for before, after in pairwise(in_order)
-    )

@@ -17,3 +17,5 @@ class LookupKind(NotedKind):
     LATE_ANSWER = "answered too late", Level.DEBUG
     GAP = "gap in changes", Level.DEBUG
     REFUSED_NO_POOL = "refused: no_pool", Level.WARNING, True
+    TWO_LEADERS = "two journals have living leaders", Level.ERROR, True
+    WRONG_REALM = "another realm", Level.ERROR, True

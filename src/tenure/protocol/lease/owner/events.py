@@ -22,6 +22,7 @@ from tenure.protocol.lease.messages import (
     ToOwner,
 )
 from tenure.protocol.lease.owner.transfer import Offer
+from tenure.protocol.lease.rivalry import Rival
 
 Phase = Literal["joining", "joined", "draining", "closing", "closed"]
 
@@ -45,10 +46,19 @@ class OwnerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The longest volume lease that it gives to caches; 0 if it gives none (V11)."""
     cache: str | None = None
     """The address at which the owner takes caches."""
+    realm: str = ""
+    """The realm of its managers; empty if it follows those of any."""
 
-    def hello(self, token: int, journal: int, receipt: bytes) -> Hello:
+    def hello(self, token: int, journal: int, receipt: bytes, rival: Rival | None = None) -> Hello:
         """The question who leads, of an owner that has met that journal's history."""
-        return Hello(pool=self.pool, token=token, journal=journal, name=self.name, receipt=receipt)
+        return Hello(
+            pool=self.pool,
+            token=token,
+            journal=journal,
+            name=self.name,
+            receipt=receipt,
+            rival=rival,
+        )
 
     def join(self, owner_nonce: int, manager_nonce: int, sequence: int) -> Join:
         """The question to be numbered as an incarnation."""

@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, in_seconds
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.base.ranges import in_words
@@ -21,12 +21,12 @@ from tenure.protocol.lease.messages import (
     LeaseResponse,
     Poke,
     Refusal,
-    ShortRequest,
     ShortResponse,
     Standby,
     ToManager,
     ToOwner,
 )
+from tenure.protocol.lease.other_leaders import is_of_realm, rival_of, two_leaders, wrong_realm
 from tenure.protocol.lease.owner import events
 from tenure.protocol.lease.owner.belief import NO_NUMBER
 from tenure.protocol.lease.owner.events import (
@@ -38,20 +38,19 @@ from tenure.protocol.lease.owner.events import (
 )
 from tenure.protocol.lease.owner.noted import REFUSED, News, OwnerKind
 from tenure.protocol.lease.owner.possession import Possession
-from tenure.protocol.lease.owner.requests import Request, request_in_full
+from tenure.protocol.lease.owner.requests import (
+    ANSWERS_A_RENEWAL,
+    FIRST_RENEW_NS,
+    LONGEST_PAUSE_NS,
+    SHORTEST_PAUSE_NS,
+    Request,
+    ShownSeal,
+    message_of,
+)
+from tenure.protocol.lease.owner.who_leads import WhoLeads
 from tenure.protocol.lease.owner.witness import look, testify
 from tenure.protocol.lease.search import HOLDERS_PAUSE_NS, Patience, Search, Silence
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS as LONGEST_SEARCH_PAUSE_NS
-
-NONCE_LIMIT = 1 << 63
-FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
-"""The time between renewals until a manager tells it: the default preset's figure."""
-ANSWERS_A_RENEWAL = 3
-"""How often a request is repeated, with a new number, before another leader is looked for."""
-SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
-"""The shortest pause between requests that only time calls for, whatever a manager says."""
-LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
-"""The longest pause after a refusal: a name may become free when its owner leaves."""
 
 
 class OwnerMachine:
@@ -62,15 +61,13 @@ class OwnerMachine:
         self.random = random
         self.phase: Phase = "joining"
         self.search = Search(random)
-        self.token = 0
-        self._token_until = Instant(0)
-        """The time until which an answer with this token may come to the question who leads."""
+        self.who_leads = WhoLeads(random)
+        self.others = self.who_leads.others
         # The manager that it speaks to.
         self.manager: str | None = None
         self.manager_nonce = 0
         self.leadership = 0
-        # Its identity to managers.
-        self.owner_nonce = self.draw_nonce()
+        self.owner_nonce = self.who_leads.draw_nonce()
         self.sequence = 0
         # Its questions.
         self.request: Request | None = None
@@ -147,6 +144,8 @@ class OwnerMachine:
             self._ask_or_search(now)
         if now >= self.search.at:
             self._ask_who_leads(now)
+        if self.who_leads.is_due(now) and not self.search.is_on:
+            self._say_hello(now)
 
     def _output(self, now: Instant) -> Output[OwnerAction]:
         self._actions += self.possession.decide(now, may_take=self.phase == "joined")
@@ -156,7 +155,7 @@ class OwnerMachine:
             wake_at = min(wake_at, self.silence.speaks_at)
             if now <= self.silence.hangs_at:
                 ask_at = self._ask_at if self.manager else FAR_FUTURE
-                wake_at = min(wake_at, ask_at, self.search.at)
+                wake_at = min(wake_at, ask_at, self.search.at, self.who_leads.wake_at)
         actions, self._actions = self._actions, []
         return Output(actions, max(wake_at, now))
 
@@ -181,10 +180,6 @@ class OwnerMachine:
         """Whether it is on its way out."""
         return self.phase in ("draining", "closing")
 
-    def draw_nonce(self) -> int:
-        """A nonce for one incarnation."""
-        return self.random.randrange(1, NONCE_LIMIT)
-
     # --- asking ---
 
     def _ask_or_search(self, now: Instant) -> None:
@@ -205,6 +200,7 @@ class OwnerMachine:
             bool(self._fingerprint)
             and self.phase == "joined"
             and not copies
+            and not self.others
             and self.belief.has_only(self._fingerprint, self.owner_nonce, self.manager_nonce)
         )
         renewing = self.belief.leases if is_short else None
@@ -217,26 +213,19 @@ class OwnerMachine:
         self._actions.append(TellManager(self.manager, self._message(self.request)))
 
     def _message(self, request: Request) -> ToManager:
+        nonces = self.owner_nonce, self.manager_nonce
         if self.belief.incarnation == NO_NUMBER:
-            return self.config.join(self.owner_nonce, self.manager_nonce, self.sequence)
-        short = ShortRequest(
-            pool=self.config.pool,
-            incarnation=self.belief.incarnation,
-            owner_nonce=self.owner_nonce,
-            manager_nonce=self.manager_nonce,
-            sequence=self.sequence,
-            journal=self.belief.journal,
-            leadership=self.leadership,
-            fingerprint=self._fingerprint,
-            receipt=self._receipt,
-        )
-        if request.renewing is not None:
-            return short
+            return self.config.join(*nonces, self.sequence)
         # Said while it still lists something, so that it is given nothing more; but not with an
         # empty list before its callbacks are done: then it would be gone.
         leaving = request.is_last or (self.is_leaving and self.possession.has_anything)
-        held, letting_go = self.belief.held(), self.belief.letting_go()
-        return request_in_full(short, held, request.copies, letting_go, leaving=leaving)
+        return message_of(
+            request,
+            self.belief,
+            ShownSeal(self.config.pool, nonces, self.leadership, self._fingerprint, self._receipt),
+            self.others.rival,
+            leaving=leaving,
+        )
 
     def _ask_soon(self, now: Instant) -> None:
         """Ask now, or as soon as the request under way is answered: one at a time (P1)."""
@@ -254,21 +243,26 @@ class OwnerMachine:
                 self._ask_who_leads(now)
 
     def _ask_who_leads(self, now: Instant) -> None:
-        if now >= self._token_until:
-            self.token = self.draw_nonce()
-            self._token_until = Instant(now + self._patience.needed_ns)
-        hello = self.config.hello(self.token, self.belief.journal, self._receipt)
-        for manager in self.config.managers:
-            self._actions.append(TellManager(manager, hello))
+        self._say_hello(now)
         # A search must not cost a short term. The answer to an earlier question is heard, too.
         holders_ns = min(self.renew_ns // 2, HOLDERS_PAUSE_NS)
         longest_ns = holders_ns if self.belief.held() else LONGEST_SEARCH_PAUSE_NS
         self.search.asked(now, longest_ns)
 
+    def _say_hello(self, now: Instant) -> None:
+        shown = self.belief.journal, self._receipt, self._patience.needed_ns
+        self._actions.extend(self.who_leads.ask(now, self.config, *shown))
+
     def _on_introduction(self, now: Instant, manager: str, message: Introduction) -> None:
         """Take whoever leads for our manager, and ask it with its present nonce."""
+        if not is_of_realm(message.realm, self.config.realm):
+            why_not = wrong_realm(message.realm, self.config.realm)
+            self._note(OwnerKind.WRONG_REALM, f"does not follow {manager}: {why_not}")
+            return
         if not self._is_present(manager, message):
             self._note(OwnerKind.OLD_INTRODUCTION)
+            if self.who_leads.hear(now, manager, message):
+                self._ask_soon(now)  # ours may have ended since
             return
         if message.journal != self.belief.journal:
             self._meet_journal(message.journal)
@@ -280,6 +274,7 @@ class OwnerMachine:
         elif self.is_another_leader(message):
             self._note(OwnerKind.ANOTHER_LEADER, f"does not follow {manager}")
             return
+        self.who_leads.follow(rival_of(manager, message), message.over)
         self.search.found()
         self._patience.heard()
         self.manager = manager
@@ -289,10 +284,8 @@ class OwnerMachine:
         self._ask(now)
 
     def is_another_leader(self, message: Introduction) -> bool:
-        """Whether another leads under the number of the leader that this incarnation knows.
-
-        In one history a leadership has one leader, with one nonce: this one leads on an old copy,
-        and the receipt in the question that it has answered was not from it: it gives up (P22).
+        """Whether another leads under the number of the leader that this incarnation knows: on an
+        old copy, since in one history a leadership has one leader. The receipt tells it so (P22).
         """
         is_numbered = self.belief.incarnation != NO_NUMBER
         is_same = message.leadership == self.leadership
@@ -301,26 +294,23 @@ class OwnerMachine:
     def _is_present(self, manager: str, message: Introduction) -> bool:
         """Whether it answers what was asked last, and not something long ago."""
         if message.token:
-            is_later = message.leadership > self.leadership
-            return message.token == self.token and (self.search.is_on or is_later)
+            is_ours = message.journal == self.belief.journal
+            is_news = self.search.is_on or (is_ours and message.leadership > self.leadership)
+            return is_news and message.token == self.who_leads.token
         request = self.request
-        return (
-            request is not None
-            and message.owner_nonce == self.owner_nonce
-            and message.sequence == request.sequence
-            and manager == request.manager
-        )
+        return request is not None and request.met(manager, message, self.owner_nonce)
 
     def _meet_journal(self, journal: int) -> None:
         """Another history: what was held under the old one has no meaning in it (P22)."""
         self._become_nobody(OwnerKind.ANOTHER_JOURNAL, "the manager has another journal")
         self.belief.begin_anew(journal)
+        self.others.forget_all()
         self.leadership = 0
 
     def _become_nobody(self, kind: OwnerKind, why: str) -> None:
         """Drop everything and join anew, as a new incarnation."""
         self._drop_all(kind, why)
-        self.owner_nonce = self.draw_nonce()
+        self.owner_nonce = self.who_leads.draw_nonce()
         self.belief.incarnation = NO_NUMBER
         self.request = None
         if self.is_leaving:
@@ -337,7 +327,7 @@ class OwnerMachine:
             case Poke():
                 if manager == self.manager:
                     self._actions.extend(self.news.of(message))
-                    if not self.possession.waits_for_application:
+                    if not (self.possession.waits_for_application or self.others):
                         self._ask_soon(now)
             case Standby():
                 if manager == self.manager:
@@ -347,12 +337,11 @@ class OwnerMachine:
             case LeaseResponse():
                 self._on_response(now, message)
             case ShortResponse():
-                asked = self.request
-                if asked is None or asked.renewing is None:
+                if self.request is None or self.request.renewing is None:
                     self._note(OwnerKind.OLD_ANSWER)
                     return
-                reads_ns, told = self.belief.reads_ns, self._fingerprint
-                self._on_response(now, asked.answered_in_full(message, reads_ns, told))
+                told = self.belief.reads_ns, self._fingerprint
+                self._on_response(now, self.request.answered_in_full(message, *told))
             case Refusal():
                 self._on_refusal(now, message)
             case Attest():
@@ -369,7 +358,7 @@ class OwnerMachine:
         )
 
     def _leads_us(self, manager: str, message: Attest) -> bool:
-        return manager == self.manager and message.manager_nonce == self.manager_nonce
+        return (manager, message.manager_nonce) == (self.manager, self.manager_nonce)
 
     def _is_from_our_leader(self, message: LeaseResponse | Refusal) -> bool:
         return message.journal == self.belief.journal and message.leadership == self.leadership
@@ -387,6 +376,11 @@ class OwnerMachine:
         expires_at = Instant(request.sent_at + message.term_ns)
         is_leaving = self.is_leaving
         self._answered(now, message.renew_ns, request.sent_at)
+        for rival in self.others.answered(request.sent_at):
+            two = two_leaders(request.manager, self.belief.journal, rival)
+            self._note(OwnerKind.TWO_LEADERS, two)
+        if self.others.may_have_granted:  # what two may have granted has to run out
+            expires_at = min(expires_at, self.belief.expires_at)
         self._receipt, self._fingerprint = message.receipt, message.fingerprint
         if self.belief.incarnation == NO_NUMBER:
             self.belief.incarnation = message.incarnation
@@ -408,6 +402,7 @@ class OwnerMachine:
             expires_at,
             is_leaving=is_leaving,
             gives_up=self.phase == "closing",
+            has_rival=bool(self.others),
         )
         self._actions.extend(actions)
         self._ask_again = self._ask_again or asks
@@ -425,6 +420,7 @@ class OwnerMachine:
         self.search.found()
         self.renew_ns = max(renew_ns, SHORTEST_PAUSE_NS)
         self._ask_at = max(Instant(sent_at + renew_ns), now)
+        self.who_leads.has_leader(now, self.config, self.renew_ns)
 
     def _on_refusal(self, now: Instant, message: Refusal) -> None:
         seal = message.owner_nonce, message.manager_nonce
@@ -471,12 +467,13 @@ class OwnerMachine:
         self._actions.append(events.Closed())
 
     def _warn(self, now: Instant) -> None:
-        held, left = len(self.belief.leases), in_seconds(self.belief.expires_at - now)
-        ends = f"it loses {in_words(held)} in {left:.1f} s" if held else "it holds nothing"
-        self._note(OwnerKind.UNHEARD, f"is not renewed: {self.silence.speak(now)}, and {ends}")
+        held, ends_at = len(self.belief.leases), self.belief.expires_at
+        self._note(OwnerKind.UNHEARD, self.silence.warning(now, held, ends_at))
 
     def _lapse(self, now: Instant) -> None:
-        self._drop_all(OwnerKind.LAPSED, f"its term has run out, because {self.silence.speak(now)}")
+        is_twice = self.others.may_have_granted
+        why = "two leaders may have granted it" if is_twice else self.silence.speak(now)
+        self._drop_all(OwnerKind.LAPSED, f"its term has run out, because {why}")
         if self.phase != "closed":
             self._ask_soon(now)  # unlisted ranges are free, and may be granted to this owner anew
 

@@ -21,6 +21,8 @@ class OwnerKind(NotedKind):
     LAPSED = "lapsed", Level.WARNING
     PAST = "past", Level.WARNING
     ANOTHER_JOURNAL = "another journal", Level.WARNING
+    TWO_LEADERS = "two journals have living leaders", Level.ERROR, True
+    WRONG_REALM = "another realm", Level.ERROR, True
     ANOTHER_LEADER = "another leader under the same leadership", Level.DEBUG
     LOWER_LEADERSHIP = "lower leadership", Level.DEBUG
     OLD_INTRODUCTION = "old introduction", Level.DEBUG

@@ -85,12 +85,13 @@ class Possession:
         *,
         is_leaving: bool,
         gives_up: bool,
+        has_rival: bool = False,
     ) -> tuple[list[OwnerAction], bool]:
         """Believe what is listed from here on, until the term ends, and do what is ordered; and
         whether to ask again at once. `asked` are the copies that the request listed.
 
         An owner that leaves takes nothing new, and back only what it is handing over; who gives up
-        takes nothing and hands nothing over.
+        takes nothing and hands nothing over. Beside a rival of its leader it takes nothing (P25).
         """
         granted = tuple(lease for lease in answer.leases if lease.mark == "granted")
         self.waits_for_application = not all(map(self._is_clear_for, granted))
@@ -98,10 +99,10 @@ class Possession:
             lease
             for lease in answer.leases
             if lease.mark != "granted"
-            or (not gives_up and self._may_take(lease, is_leaving=is_leaving))
+            or (not (gives_up or has_rival) and self._may_take(lease, is_leaving=is_leaving))
         )
         # What is not taken is not listed next, and free again.
-        asks = len(leases) < len(answer.leases) and not self.waits_for_application
+        asks = len(leases) < len(answer.leases) and not (self.waits_for_application or has_rival)
         actions: list[OwnerAction] = []
         if granted:
             actions += self.copies.give_way(granted)

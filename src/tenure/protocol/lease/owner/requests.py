@@ -2,16 +2,27 @@
 
 from typing import NamedTuple
 
-from tenure.base.instants import Instant
+from tenure.base.instants import MILLISECOND_NS, Instant
 from tenure.protocol.lease.messages import (
     Copy,
-    Held,
+    Introduction,
     Leased,
     LeaseRequest,
     LeaseResponse,
     ShortRequest,
     ShortResponse,
 )
+from tenure.protocol.lease.owner.belief import Belief
+from tenure.protocol.lease.rivalry import Rival
+
+FIRST_RENEW_NS = 3_000 * MILLISECOND_NS
+"""The time between renewals until a manager tells it: the default preset's figure."""
+ANSWERS_A_RENEWAL = 3
+"""How often a request is repeated, with a new number, before another leader is looked for."""
+SHORTEST_PAUSE_NS = 100 * MILLISECOND_NS
+"""The shortest pause between requests that only time calls for, whatever a manager says."""
+LONGEST_PAUSE_NS = 1_000 * MILLISECOND_NS
+"""The longest pause after a refusal: a name may become free when its owner leaves."""
 
 
 class Request(NamedTuple):
@@ -26,6 +37,11 @@ class Request(NamedTuple):
     """The copies whose fate its answer tells."""
     renewing: tuple[Leased, ...] | None
     """All that a short request said is held, and its answer renews; None where it was not short."""
+
+    def met(self, manager: str, message: Introduction, owner_nonce: int) -> bool:
+        """Whether the manager answers it by introducing itself: it leads under another nonce."""
+        is_answer = message.owner_nonce == owner_nonce and message.sequence == self.sequence
+        return is_answer and manager == self.manager
 
     def answered_in_full(
         self, short: ShortResponse, reads_ns: int, fingerprint: bytes
@@ -48,28 +64,56 @@ class Request(NamedTuple):
         )
 
 
-def request_in_full(
-    short: ShortRequest,
-    held: tuple[Held, ...],
-    copies: tuple[Copy, ...],
-    letting_go: tuple[Held, ...],
+class ShownSeal(NamedTuple):
+    """What an owner shows its leader with every request."""
+
+    pool: str
+    nonces: tuple[int, int]
+    """Its own, and the leader's."""
+    leadership: int
+    fingerprint: bytes
+    receipt: bytes
+
+
+def message_of(
+    request: Request,
+    belief: Belief,
+    shown: ShownSeal,
+    rival: Rival | None,
     *,
     leaving: bool,
-) -> LeaseRequest:
-    """The same request with all that its owner lists, where that is not what a fingerprint says."""
+) -> ShortRequest | LeaseRequest:
+    """The request as a message: a short one, or all that its owner lists if that is not what a
+    fingerprint says.
+    """
+    owner_nonce, manager_nonce = shown.nonces
+    short = ShortRequest(
+        pool=shown.pool,
+        incarnation=belief.incarnation,
+        owner_nonce=owner_nonce,
+        manager_nonce=manager_nonce,
+        sequence=request.sequence,
+        journal=belief.journal,
+        leadership=shown.leadership,
+        fingerprint=shown.fingerprint,
+        receipt=shown.receipt,
+    )
+    if request.renewing is not None:
+        return short
     return LeaseRequest(
-        pool=short.pool,
-        incarnation=short.incarnation,
-        owner_nonce=short.owner_nonce,
-        manager_nonce=short.manager_nonce,
-        sequence=short.sequence,
-        journal=short.journal,
-        leadership=short.leadership,
-        held=held,
+        pool=shown.pool,
+        incarnation=belief.incarnation,
+        owner_nonce=owner_nonce,
+        manager_nonce=manager_nonce,
+        sequence=request.sequence,
+        journal=belief.journal,
+        leadership=shown.leadership,
+        held=belief.held(),
         leaving=leaving,
-        copies=copies,
-        receipt=short.receipt,
-        letting_go=letting_go,
+        copies=request.copies,
+        receipt=shown.receipt,
+        letting_go=belief.letting_go(),
         knows_former=True,
         proves=True,
+        rival=rival,
     )

@@ -385,14 +385,14 @@ def test_a_broken_connection_is_not_poked_and_proves_nothing() -> None:
 
 
 def test_nothing_is_granted_while_nothing_may_be() -> None:
-    """P22."""
+    """P22, P25."""
     desk = Desk(EVERYTHING_TO_A)
-    desk.context.may_grant = False
+    desk.context.is_withheld = True
     desk.owner(T0, "a", A)
     desk.advance(at(1))
     assert marks(desk.ask(at(1), 1, A, ())) == []
     desk.pokes(A)
-    desk.context.may_grant = True
+    desk.context.is_withheld = False
     desk.pool.offer_all()
     desk.commit()
     assert desk.pokes(A) == 1

@@ -144,7 +144,6 @@ def test_whatever_an_owner_says_it_gives_no_longer_than_its_term() -> None:
     before.join(at(1), "z", 104, reads_s=9e9)
     assert before.pool.table.members[3].reads_ns == DEFAULT.term_ns
     desk = Desk(POLICY, state=before.context.history.state(), inherited_until=at(1))
-    desk.context.may_grant = True
     desk.ask(at(0.5), 2, B, ())
     desk.advance(at(2))
     assert quiet(desk.ask(at(2), 2, B, ())) <= DEFAULT.hold_ns
@@ -156,7 +155,6 @@ def test_a_new_leader_waits_from_its_takeover_for_the_longest_there_was() -> Non
     before = holding()
     before.join(at(1), "z", 104, reads_s=6.0)
     desk = Desk(POLICY, state=before.context.history.state(), inherited_until=at(1))
-    desk.context.may_grant = True
     assert desk.pool.table.reads_ns == seconds(6)
     desk.ask(at(0.5), 2, B, ())
     desk.advance(at(1.5))

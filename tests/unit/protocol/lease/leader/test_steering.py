@@ -247,7 +247,6 @@ def test_an_evicted_incarnation_stays_so_under_a_later_leader() -> None:
     desk = two_owners()
     say(desk, Evict(pool="p", incarnation=1))
     later = Desk(Halves(), state=desk.context.history.state(), inherited_until=at(20))
-    later.context.may_grant = True
     later.advance(at(1))
     assert set(later.pool.planner.plan.values()) == {2}
     assert isinstance(later.ask(at(1), 1, A, later.pool.table.held_by(1)), Refusal)
