@@ -1,4 +1,4 @@
-"""Numbers and nonces, as they stand in messages and records."""
+"""Numbers, nonces and short proofs, as they stand in messages and records."""
 
 from typing import Annotated, TypeAlias
 
@@ -12,3 +12,11 @@ Signed: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)
 """A time of a store in microseconds, or a difference of two."""
 JournalId: TypeAlias = Nonce
 """The history to which numbers and LSNs belong; drawn when a journal is created (rule P22)."""
+ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+"""How far the journal went, sealed by a leader: a client keeps the latest receipt, and shows it
+(P22).
+"""
+Fingerprint: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+"""The fingerprint of all that an owner holds, by range and number: see `fingerprints`."""
+BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+"""The boot id, which the kernel draws at each start of a machine; a UUID in text."""

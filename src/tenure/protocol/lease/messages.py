@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from tenure.base.keys import PoolKind, RangeKey
-from tenure.base.numbers import JournalId, Nonce, Number
+from tenure.base.numbers import BootId, Fingerprint, JournalId, Nonce, Number, ReceiptBytes
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease import limits
 from tenure.protocol.lease.causes import Cause
@@ -47,14 +47,6 @@ OF_RANGES = msgspec.Meta(max_length=limits.RANGES_PER_TABLE)
 """Enough for a whole table, or for what its last living owner holds."""
 OF_OWNERS = msgspec.Meta(max_length=limits.OWNERS_PER_POOL)
 """Enough for every owner of a table."""
-ReceiptBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
-"""How far the journal went, sealed by a leader: a client keeps the latest receipt, and shows it
-(P22).
-"""
-Fingerprint: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
-"""The fingerprint of all that an owner holds, by range and number: see `fingerprints`."""
-BootId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-"""The boot id, which the kernel draws at each start of a machine; a UUID in text."""
 Mark = Literal["renewed", "granted", "recalled"]
 RefusalReason = Literal["past", "name_held", "no_pool", "pool_kind"]
 
