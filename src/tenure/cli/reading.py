@@ -8,9 +8,11 @@ from cyclopts import Parameter
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import clear, put, say, show
+from tenure.errors import ConfigurationError
 from tenure.protocol.lease.answers import (
     Location,
     Owners,
+    Pools,
     SpelledKey,
     TableAnswer,
 )
@@ -20,7 +22,9 @@ WATCH_SECONDS = 2.0
 
 
 def owners(
-    pool: PoolName,
+    pool: Annotated[
+        str | None, Parameter(help="The pool's name; not needed if it is the only one.")
+    ] = None,
     /,
     *,
     watch: Annotated[bool, Parameter(negative="")] = False,
@@ -35,6 +39,7 @@ def owners(
     watch
         List them again every two seconds, until Ctrl-C.
     """
+    pool = _only_pool(how) if pool is None else pool
     while True:
         reply = ask(how.manager, path(pool, "owners"))
         if watch:
@@ -46,6 +51,15 @@ def owners(
         if not watch:
             return
         time.sleep(WATCH_SECONDS)
+
+
+def _only_pool(how: AskingOptions) -> str:
+    """The name of the only pool. Raises ConfigurationError if there is none, or several."""
+    names = [pool.name for pool in ask(how.manager, "/v1/pools").read(Pools).pools]
+    if len(names) != 1:
+        there = f"there are {', '.join(names)}: name one of them" if names else "there is none yet"
+        raise ConfigurationError(f"of which pool? {there}")
+    return names[0]
 
 
 def _show_owners(pool: str, answer: Owners) -> None:

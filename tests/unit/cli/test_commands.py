@@ -65,6 +65,21 @@ async def test_a_pool_is_deleted(capsys: Capture) -> None:
 
 
 @pytest.mark.asyncio
+async def test_the_only_pool_need_not_be_named(capsys: Capture) -> None:
+    async with serving() as manager:
+        await to(manager, "owners", code=2)
+        assert "of which pool? there is none yet" in " ".join(capsys.readouterr().err.split())
+        await to(manager, "pool", "create", "rooms", "--kind", "hashed")
+        capsys.readouterr()
+        await to(manager, "owners", "--json")
+        assert json.loads(capsys.readouterr().out) == {"pool": "rooms", "owners": []}
+        await to(manager, "pool", "create", "docs", "--kind", "hashed")
+        await to(manager, "owners", code=2)
+        said = " ".join(capsys.readouterr().err.split())
+        assert "of which pool? there are docs, rooms: name one of them" in said
+
+
+@pytest.mark.asyncio
 async def test_a_conflict_and_a_pool_that_is_not_there_are_code_2(capsys: Capture) -> None:
     async with serving() as manager:
         await to(manager, "pool", "create", "rooms", "--kind", "hashed")
