@@ -83,6 +83,9 @@ RenewalRequest: TypeAlias = LeaseRequest | ShortRequest
 Takes: TypeAlias = tuple[HandOffHandler, str, str | None]
 """The handler of the state that moves, where more state is taken, and the URL of that place."""
 
+ALONE_SECONDS = 2.0
+"""How long an owner that leaves waits for a manager, where none answers: a failover takes less."""
+
 
 class OwnerEngine:
     """Runs an owner machine in a shell."""
@@ -408,7 +411,26 @@ class OwnerEngine:
             return
         self.shell.driver.post(Alive())
         self.shell.driver.post(CloseRequested())
-        await self._closed.wait()
+        if view.is_searching:
+            await self._closed_alone()
+        else:
+            await self._closed.wait()
+
+    async def _closed_alone(self) -> None:
+        """No manager answers. If one is about to, it frees the ranges at once; otherwise they come
+        free when the hold has run out, whether this process waits or not.
+        """
+        try:
+            async with asyncio.timeout(ALONE_SECONDS):
+                await self._closed.wait()
+        except TimeoutError:
+            logger.warning(
+                "%s leaves without telling a manager, because none has answered for %g s; its "
+                "ranges come free when its hold has run out",
+                self.shell.name,
+                ALONE_SECONDS,
+            )
+            self.shell.driver.stop()
 
     def end(self) -> None:
         """See `Engine.end`."""

@@ -127,6 +127,23 @@ async def test_with_nothing_held_and_nobody_there_leaving_does_not_wait(
         assert owner.ranges == ()
 
 
+async def test_who_holds_something_and_has_no_manager_leaves_soon(
+    cluster: InProcessCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two seconds, not all that an owner waits for a manager that is there."""
+    monkeypatch.setattr("tenure.client.owner_engine.ALONE_SECONDS", 0.05)
+    monkeypatch.setattr("tenure.client.shell.LEAVE_SECONDS", 600.0)
+    async with asyncio.timeout(60):
+        async with cluster.owner() as owner:
+            await cluster.turn(SOON)
+            assert owner.ranges
+            cluster.kill_manager()
+            await come_to_rest()
+        assert "leaves without telling a manager, because none has answered" in caplog.text
+        assert "callbacks still running" not in caplog.text
+        assert owner.check("a") is None
+
+
 # --- the blocking form ----------------------------------------------------------------------------
 
 
