@@ -23,8 +23,8 @@ class LeaderKind(NotedKind):
     ATTESTED = "owner attested dead", Level.WARNING
     EVICTED = "owner evicted", Level.INFO
     CUT_OFF = "owner's connection broke", Level.DEBUG
-    GRANTED = "granted", Level.DEBUG
-    RECALLED = "recalled", Level.DEBUG
+    GRANTED = "granted", Level.INFO
+    RECALLED = "recalled", Level.INFO
     HANDED_OVER = "handed over", Level.INFO
     STEERED = "steered", Level.INFO
     POLICY_FAILED = "policy failed", Level.ERROR, True
