@@ -19,7 +19,7 @@ from tenure.columns.tables import Family, Table
 from tests.integration.cassandra.server import cassandra, why_not
 from tests.integration.cassandra.thrift import Column, Slice, ThriftClient
 
-TABLE = Table("t", f=Family(columns=bytes))
+TABLE = Table("t", writes="clock", f=Family(columns=bytes))
 NAMES = [b"column-%d" % n for n in range(10)]
 VALUE = bytes(100)
 WARM = sized(5_000, 500)

@@ -17,6 +17,7 @@ from tenure import Family, Table, open_store
 INBOX = Table(
     "inbox",
     kind="hashed",
+    writes="clock",  # each column is written once: no two writes of it need an order
     texts=Family(columns=int, values=str),
     terms=Family(supers=str, columns=int, order="time"),
     interactions=Family(supers=str, columns=int, order="time"),

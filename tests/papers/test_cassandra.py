@@ -280,7 +280,7 @@ def test_5_7_the_first_entry_found_is_the_newest() -> None:
     replica = Replica(engine)
     replica.open([T])
     for time in (5, 3, 9, 1):
-        attempt = Attempt(Version(0, time), "repeat")
+        attempt = Attempt(Version(0, time))
         edits = [Edit("simple", None, b"c", b"%d" % time)]
         replica.write(RowMutation(T, b"k", edits), attempt, 10)
     [(_, cell)] = engine.cursor("t.simple").walk(b"", None)

@@ -38,7 +38,7 @@ def replica_of(told: Told) -> Replica:
     replica = Replica(MemoryEngine())
     replica.open([TABLE])
     for time, edits in told:
-        attempt = Attempt(Version(0, time), "repeat")
+        attempt = Attempt(Version(0, time))
         assert replica.write(RowMutation(TABLE, KEY, edits), attempt, NOW) is None
     return replica
 
@@ -192,7 +192,7 @@ def test_sweeping_changes_nothing_that_readers_see_and_leaves_nothing_that_may_g
     swept.raise_horizon(horizon)
     run(Sweep(swept, TABLE).steps())
     for time, edits in later:
-        attempt = Attempt(Version(0, time), "repeat")
+        attempt = Attempt(Version(0, time))
         refused = swept.write(RowMutation(TABLE, KEY, edits), attempt, NOW)
         assert (refused == Late(horizon)) == (time <= horizon)
         if refused is None:

@@ -27,7 +27,7 @@ def test_every_kind_of_fault_of_the_store_happens_within_thirty_seeds() -> None:
     assert [kind for kind in FAULTS.kinds if not counts[kind]] == []
     shapes = {name.partition(",")[0] for name in workload if name.startswith("rings")}
     assert shapes == {"rings rack unaware", "rings rack aware", "rings datacentre aware"}
-    wanted = {"reads at quorum", "writes at quorum", "writes at one", "writes outrun"}
+    wanted = {"reads at quorum", "writes at quorum", "writes at one", "writes repeated"}
     wanted |= {"rows adopted", "owners' writes of former owners refused", "reads of owned rows"}
     wanted |= {f"changes done: {kind}" for kind in ("add", "remove", "replace", "move")}
     wanted |= {"changes taken back", "removed nodes refused", "reads at local_quorum"}

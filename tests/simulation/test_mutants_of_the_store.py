@@ -4,7 +4,6 @@ Each has a first seed that finds it within seconds, as in `test_mutants_of_lease
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -14,16 +13,32 @@ from lab.mutants.running import first_broken, run_without
 from tenure.sim.columns.run import run_columns
 from tenure.sim.columns.strikes import FAULTS
 from tenure.sim.columns.trial import ColumnsTrial
+from tests.unit.columns import test_writes
 from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules
 from tests.unit.protocol.replication import test_schedules_of_adoptions as adoptions
 from tests.unit.protocol.replication import test_schedules_of_lists as lists
-from tests.unit.protocol.replication import test_schedules_of_repeats as repeats
 from tests.unit.protocol.replication import test_schedules_of_seals as seals
+from tests.unit.protocol.replication import test_schedules_of_writes as writes
 from tests.unit.protocol.replication import test_upkeep as upkeep
 
 TRIED = 40
 STORIES: dict[str, Callable[[], object]] = {
+    "no-first-round": writes.test_an_insert_whose_clock_is_behind_is_neither_refused_nor_hidden,
+    "drawn-below-the-horizon": writes.test_a_version_is_above_the_horizon_that_was_promised,
+    "first-round-in-one-list": (
+        writes.test_a_version_is_above_what_the_new_list_has_in_the_joint_step
+    ),
+    "every-node-in-one-slot": writes.test_no_two_nodes_draw_one_time_and_no_node_draws_one_twice,
+    "one-time-for-two-writes": writes.test_no_two_nodes_draw_one_time_and_no_node_draws_one_twice,
+    "sent-and-said-not-to-be": (
+        writes.test_a_write_that_was_sent_is_unknown_when_too_few_are_left_under_a_later_topology
+    ),
+    "refused-by-most-is-nowhere": (
+        writes.test_a_write_that_one_replica_has_and_two_refuse_is_unknown
+    ),
+    "repeated-with-another-version": test_writes.test_a_repeat_says_exactly_the_same_again,
+    "an-owner-writes-below": seals.test_what_an_owner_with_a_slow_clock_deletes_does_not_come_back,
     "no-catching-up": test_filling.test_a_node_catches_up_with_what_a_majority_acknowledged,
     "returned-before-mended": schedules.test_a_read_waits_until_a_quorum_has_what_it_returns,
     "lower-topology-served": (schedules.test_a_replica_with_a_later_topology_refuses_and_tells_it),
@@ -37,17 +52,6 @@ STORIES: dict[str, Callable[[], object]] = {
     "read-before-durable": schedules.test_a_replica_says_nothing_that_is_not_durable,
     "adopted-without-writing-back": (
         schedules.test_a_former_owners_write_at_a_replica_that_was_not_reached_is_not_seen
-    ),
-    "repeats-merged-anywhere": (
-        repeats.test_a_repeat_that_has_been_nowhere_begins_anew_above_what_was_there_before
-    ),
-    "no-traces": repeats.test_a_repeat_that_was_seen_and_overwritten_does_not_count_again,
-    "traces-by-time": repeats.test_a_repeat_is_not_known_by_the_time_of_another_writer,
-    "hints-traced-as-a-whole": (
-        repeats.test_a_repeat_that_a_hint_has_brought_does_not_count_below_what_was_there_before
-    ),
-    "mended-markers-always-traced": partial(
-        repeats.test_a_clear_that_a_mend_has_brought_does_not_count_where_it_clears_not_all, "names"
     ),
     "sealed-without-a-promise": (
         upkeep.test_from_its_promise_on_a_replica_takes_no_write_of_that_time
@@ -103,7 +107,6 @@ class Soon(NamedTuple):
 
 
 SOON = {
-    "never-outrun": Soon(0, ("D3", "D2")),
     "answered-before-durable": Soon(1),
     "digests-not-compared": Soon(0),
     "times-not-confirmed": Soon(0, ("D2", "D3")),

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+import msgspec
 from cyclopts import Parameter
 
 from tenure.cli.waiting import WaitingLine
@@ -98,13 +99,20 @@ async def reached(url: str, driver: str | None) -> AsyncIterator[ColumnStore]:
         yield store
 
 
+def _by_clock(table: Table) -> Table:
+    return table_of(table.name, msgspec.structs.replace(table.record(), writes="clock"))
+
+
 def target(url: str, tables: Iterable[Table], driver: str | None) -> StoreOpening:
-    """A store to write to. Tables are made where they are missing."""
+    """A store to write to. Tables are made where they are missing. Cassandra orders no writes, so
+    there they go by their clocks.
+    """
     scheme = url.partition(":")[0]
     if scheme == "columns":
         return open_store(url, *tables)
     if scheme == "cassandra":
-        return open_store(url, *tables, create=True, driver=imported(driver))
+        by_clock = (each if each.fenced_by else _by_clock(each) for each in tables)
+        return open_store(url, *by_clock, create=True, driver=imported(driver))
     return open_store(url, *tables, log=log_of(path_of_url(url)))
 
 

@@ -108,7 +108,7 @@ async def _write(
         by_time[cell.version.time].append(edit)
     for time, edits in sorted(by_time.items()):
         for some in _parts(edits):
-            attempt = Attempt(Version(0, time), "merge")
+            attempt = Attempt(Version(0, time))
             refused = await new.write(RowMutation(table, key, some), attempt)
             if isinstance(refused, Outranked):
                 raise ConfigurationError(

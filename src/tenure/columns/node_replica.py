@@ -22,10 +22,7 @@ from tenure.columns.row_states import entries_of, parts_of, state_of
 from tenure.columns.spaces import HINTS, rows_space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
-from tenure.columns.write_traces import have_traces, sweep_traces, traces_of, traces_space
 from tenure.protocol.replication.admission import (
-    Attempt,
-    Mutation,
     MutationAdmitted,
     Outranked,
     may_write,
@@ -155,8 +152,7 @@ class NodeReplica(Replica):
         self.tables = {name: table_of(name, record) for name, record in self.records.items()}
         self.copies.load()
         self.horizons.load()
-        names = [of(name) for name in self.tables for of in (places_space, traces_space)]
-        self.engine.make_spaces([*names, HINTS])
+        self.engine.make_spaces([*map(places_space, self.tables), HINTS])
         self.range_sums.load({name: table.kind for name, table in self.tables.items()})
         self.promises = counter_of(self.engine)
 
@@ -191,31 +187,6 @@ class NodeReplica(Replica):
                 batch.append(place_entry(table, at, None if after == EMPTY else b""))
             changed.append((table, at, row_print(before) ^ row_print(after)))
         self.range_sums.apply(batch, changed)
-
-    def was_here(
-        self,
-        table: Table,
-        at: bytes,
-        attempt: Attempt,
-        mutation: Mutation,
-        outcome: MutationAdmitted,
-    ) -> bool:
-        """See `Replica.was_here`. Mends and hints may have brought a part of a write, and another
-        part may lie below a write that was acknowledged before it began.
-        """
-        version = attempt.version.packed()
-        if any(self._traced(table, at, mutation.whole_mark(version))):
-            return True
-        doubtful = mutation.doubtful_marks(version, outcome.puts)
-        is_rest_known = all(self._traced(table, at, doubtful))
-        return is_rest_known and any(self._traced(table, at, mutation.marks(version)))
-
-    def _traced(self, table: Table, at: bytes, marks: Iterable[bytes]) -> list[bool]:
-        return have_traces(self.engine, table.name, at, marks)
-
-    def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:
-        """See `Replica.traces`."""
-        return traces_of(table, at, marks)
 
     # --- rows ---
 
@@ -362,9 +333,7 @@ class NodeReplica(Replica):
         del step
         if not self._sweeps:
             self.horizon = max(time for _, time in self.sealed)
-            for name, table in self.tables.items():
-                self._sweeps.append(Sweep(self, table).steps())
-                self._sweeps.append(sweep_traces(self.engine, name, self._clock))
+            self._sweeps = [Sweep(self, table).steps() for table in self.tables.values()]
         return Swept(_some_steps(self._sweeps))
 
 

@@ -30,6 +30,7 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
 from tenure.columns.writes import RowWrite, outranking
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost
+from tenure.protocol.replication.admission import Outranked
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import PAGE_COLUMNS
@@ -151,6 +152,8 @@ class OwnedRow:
         self._table = table
         self._key = key
         self._memory: MemoryRow | None = None
+        self._newest = 0
+        """The time of the newest version that the row has."""
         self._turn = asyncio.Lock()
         self._unknown: RowWrite | None = None
 
@@ -202,14 +205,15 @@ class OwnedRow:
         async with self._turn:
             if self._memory is not None:
                 return
-            refused = await self._store.backend.adopt(
+            adopted = await self._store.backend.adopt(
                 self._table, self._key, self.number, self.journal
             )
-            if refused is not None:
+            if isinstance(adopted, Outranked):
                 raise LeaseLost(
-                    f"a newer owner of the key has been here: {outranking(refused, self.number)}. "
+                    f"a newer owner of the key has been here: {outranking(adopted, self.number)}. "
                     "If the managers lost their journal, run: tenure columns refence"
                 )
+            self._newest = adopted.time
             self._memory = await self._read()
 
     async def _read(self) -> MemoryRow:
@@ -260,7 +264,12 @@ class OwnedRow:
                 await self._send(self._unknown)
             self._check_size(self._loaded.size + sum(each.size for each in edits))
             mutation = RowMutation(
-                self._table, self._key, edits, number=self.number, journal=self.journal
+                self._table,
+                self._key,
+                edits,
+                number=self.number,
+                journal=self.journal,
+                above=self._newest,  # seals go by time: a delete must be above all that it hides
             )
             return await self._send(self._store.write(mutation))
 
@@ -272,5 +281,6 @@ class OwnedRow:
         except Fenced as error:
             raise LeaseLost(f"a newer owner of the key has been here: {error}") from error
         self._unknown = None
+        self._newest = version.time
         self._loaded.apply(version, write.mutation.edits)
         return version

@@ -30,7 +30,6 @@ from tenure.protocol.replication.admission import (
     Mutation,
     MutationAdmitted,
     Outranked,
-    Outrun,
     Refused,
     may_write,
 )
@@ -53,7 +52,7 @@ from tenure.protocol.replication.pages import (
 )
 from tenure.protocol.replication.records import RowRecord, record_of, stored
 from tenure.protocol.replication.sums import SUM_BYTES, SUMS, place_among_sums
-from tenure.protocol.replication.versions import version_of
+from tenure.protocol.replication.versions import Version, version_of
 from tenure.protocol.topology.tables import TableRecord
 
 META = "meta"
@@ -154,9 +153,6 @@ class Replica:
         outcome = mutation.admit(attempt, record, found, horizon, now)
         if not isinstance(outcome, MutationAdmitted):
             return outcome
-        is_below = attempt.kind == "repeat" and attempt.version.packed() <= record.newest
-        if is_below and not self.was_here(table, at, attempt, mutation, outcome):
-            return Outrun(version_of(record.newest))
         self.apply_admitted(table.name, at, record, outcome)
         return None
 
@@ -168,30 +164,17 @@ class Replica:
         batch.append((rows_space(table), at, stored(outcome.record)))
         for doomed in outcome.doomed:
             batch.append((doomed_space(table), *doomed_entry(doomed)))
-        batch.extend(self.traces(table, at, outcome.marks))
         self.apply_rows(batch, [RowChange(table, at, before, outcome.record)])
 
-    def was_here(
-        self,
-        table: Table,
-        at: bytes,
-        attempt: Attempt,
-        mutation: Mutation,
-        outcome: MutationAdmitted,
-    ) -> bool:
-        """Whether an attempt has been at the row at a position before, with all that is hidden now
-        by what is there. One replica alone has nobody else who could have hidden it.
+    def draw(self, table: Table, key: bytes, floor: int) -> int:
+        """A time for a write, not below `floor`: above all that the row has (R4)."""
+        newest = version_of(self.record(table, position(key, table.kind)).newest).time
+        return max(newest, self.horizon_of(table, key), floor - 1) + 1
+
+    def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Version | Outranked:
+        """Refuse every lower lease number from here on; it counts when it is synced. Returns the
+        newest version of the row.
         """
-        del table, at, attempt, mutation, outcome
-        return True
-
-    def traces(self, table: str, at: bytes, marks: Iterable[bytes]) -> Iterable[Entry]:
-        """The entries to write so that `was_here` knows of the write with these marks."""
-        del table, at, marks
-        return ()
-
-    def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
-        """Refuse every lower lease number from here on; it counts when it is synced."""
         at = position(key, table.kind)
         record = self.record(table, at)
         if journal in self._over[table.name] or not may_write(number, journal, record):
@@ -201,7 +184,7 @@ class Replica:
             record, fence=number, journal=journal, adopted=number, attempt=attempt
         )
         self.engine.apply([(rows_space(table.name), at, stored(after))])
-        return None
+        return version_of(record.newest)
 
     def refuse_journals(self, table: Table, journals: frozenset[int]) -> None:
         """Refuse the leases of these journals from here on; it counts when it is synced."""

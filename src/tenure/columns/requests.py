@@ -31,6 +31,17 @@ class RowMutation(msgspec.Struct, frozen=True):
     """The lease number; 0 in a table that is not fenced."""
     journal: int = 0
     """The journal of the lease number; 0 without one."""
+    above: int = 0
+    """A time that an owner must write above: the newest of the row when it was adopted, or of its
+    last write.
+    """
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the version must lie above all that was acknowledged before (R4). An owner, who
+        is the only writer, knows what that is.
+        """
+        return self.table.writes != "clock" and self.level != "one" and not self.number
 
 
 class ColumnRead(msgspec.Struct, frozen=True):

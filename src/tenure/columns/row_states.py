@@ -60,7 +60,8 @@ def parts_of(replica: "NodeReplica", asked: ReadParts) -> PartsRead:
         shape = table.shapes[question.family]
         part = _at_once(section_part(cursors, shape, at, record.marker, question))
         parts.append(part if question.lists_supers else part.without_known(sealed))
-    return PartsRead(tuple(parts), sealed, record.adopted, record.attempt)
+    promised = replica.horizon_of(table, asked.key)
+    return PartsRead(tuple(parts), sealed, record.adopted, record.attempt, record.newest, promised)
 
 
 def _at_once(steps: Steps[P]) -> P:

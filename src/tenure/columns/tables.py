@@ -18,10 +18,11 @@ from tenure.protocol.topology.tables import (
     Order,
     RowKind,
     TableRecord,
+    WriteOrder,
     why_not_same,
 )
 
-Writes = Literal["quorum", "async"]
+Writes = Literal["ordered", "clock", "async"]
 
 NAME_CHARACTERS = 48
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{NAME_CHARACTERS - 1}}}")
@@ -107,8 +108,10 @@ class Table:
 
     In an *ordered* table rows can be scanned in the order of their keys; in a *hashed* one they are
     spread by a hash. `keys` is the type of the keys. `fenced_by` names a pool: then the rows are
-    written through `OwnedRows`, under a lease of that pool. `writes="async"` answers a write when
-    one replica has it.
+    written through `OwnedRows`, under a lease of that pool. `writes` says what is promised of
+    several writers of one row: with "ordered" each column is a register, so no acknowledged write
+    is lost; with "clock" a write takes one round instead of two, and the greater time wins; with
+    "async" a write is answered when one replica has it.
 
     Raises SchemaError for what cannot be used.
     """
@@ -120,13 +123,13 @@ class Table:
         kind: RowKind = "ordered",
         keys: type = str,
         fenced_by: str = "",
-        writes: Writes = "quorum",
+        writes: Writes = "ordered",
         **families: Family,
     ) -> None:
         if kind not in ("ordered", "hashed"):
             raise SchemaError(f"kind is 'ordered' or 'hashed', not {shown(kind)}")
-        if writes not in ("quorum", "async"):
-            raise SchemaError(f"writes is 'quorum' or 'async', not {shown(writes)}")
+        if writes not in ("ordered", "clock", "async"):
+            raise SchemaError(f"writes is 'ordered', 'clock' or 'async', not {shown(writes)}")
         if not isinstance(fenced_by, str):
             raise SchemaError(f"fenced_by is the name of a pool, not {shown(fenced_by)}")
         if not families:
@@ -151,7 +154,8 @@ class Table:
     def record(self) -> TableRecord:
         """The record that a store keeps of the table."""
         families = {name: family.record() for name, family in self.families.items()}
-        return TableRecord(self.kind, self.keys.word, self.fenced_by, families)
+        writes: WriteOrder = "clock" if self.writes == "clock" else "ordered"
+        return TableRecord(self.kind, self.keys.word, self.fenced_by, families, writes)
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {', '.join(self.families)}>"
@@ -181,7 +185,7 @@ def _table_of(name: str, packed: bytes) -> Table:
         kind=record.kind,
         keys=keys,
         fenced_by=record.fenced_by,
-        writes="quorum",
+        writes=record.writes,
         **families,
     )
 

@@ -14,6 +14,7 @@ from tenure.columns.backends.contract import Backend
 from tenure.columns.requests import ScanRead
 from tenure.columns.results import FoundRow
 from tenure.columns.tables import Table
+from tenure.protocol.replication.admission import Outranked
 from tenure.protocol.replication.pages import CellPage, Slice
 
 ROWS_AT_ONCE = 32
@@ -44,7 +45,7 @@ async def _fence(table: Table, backend: Backend, row: FoundRow) -> tuple[int, in
     journal = number = 0
     for _ in range(TIMES):
         refused = await backend.adopt(table, row.key, NO_LEASE, NO_JOURNAL)
-        assert refused is not None, "no row takes that lease"
+        assert isinstance(refused, Outranked), "no row takes that lease"
         journal, number = refused.journal, refused.fence
         if number >= written:
             break

@@ -1,21 +1,26 @@
-"""One write of a store: an attempt, another one if that was outrun, and repeats."""
+"""One write of a store: its version is drawn once, and a repeat says exactly the same again."""
 
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from tenure.columns.backends.contract import Backend
 from tenure.columns.requests import RowMutation
-from tenure.errors import ConfigurationError, Fenced, TooLate, WriteUnknown
-from tenure.protocol.replication.admission import (
-    Ahead,
-    Attempt,
-    AttemptKind,
-    Late,
-    Outranked,
-    Outrun,
+from tenure.errors import (
+    ConfigurationError,
+    Fenced,
+    NotEnoughReplicas,
+    Overloaded,
+    TenureError,
+    TooLate,
+    UsageError,
+    WriteUnknown,
 )
+from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Refused
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.versions import Version
+
+NOTHING_SENT = (UsageError, NotEnoughReplicas, Overloaded)
+"""A backend raises these if it has not sent the write."""
 
 
 def outranking(refused: Outranked, number: int) -> str:
@@ -44,60 +49,103 @@ class RowWrite:
         self._clock = clock
         self._wall = wall
         self.mutation = mutation
-        self.version: Version | None = None
-        """The version of the last attempt; None before the first."""
+        self._attempt: Attempt | None = None
+        self._may_be_there = False
+        """Whether it was sent once and its outcome was not told: what is refused now may have been
+        taken then.
+        """
+
+    @property
+    def version(self) -> Version | None:
+        """The version, once it is drawn: no replica has the write before."""
+        return self._attempt.version if self._attempt else None
 
     def __await__(self) -> Generator[Any, None, Version]:
-        return self._write().__await__()
+        return self.repeat().__await__()
 
     def repeat(self) -> Coroutine[Any, Any, Version]:
         """Write it again with its version: the effect is that of one write."""
-        if self.version is None or self.mutation.time is not None:
-            return self._write()
-        return self._send("repeat", self.version)
+        return self._write()
 
     async def _write(self) -> Version:
-        given = self.mutation.time
-        if given is not None:
-            return await self._send("merge", Version(self.mutation.number, given))
-        return await self._send("first", self._draw())
-
-    def _draw(self) -> Version:
-        return Version(self.mutation.number, self._clock.draw(self._wall()))
-
-    async def _send(self, kind: AttemptKind, version: Version) -> Version:
         while True:
-            self.version = version
-            refused = await self._attempt(Attempt(version, kind, self.mutation.journal))
-            match refused:
-                case None:
-                    return version
-                case Outrun(newest):
-                    self._clock.see(newest)
-                case Late(horizon) if kind == "first":
-                    self._clock.see(Version(0, horizon))
-                case Late(horizon):
-                    raise TooLate(
-                        f"the time {version.time} is not above {horizon}: everything up to there "
-                        "is settled, and what was deleted by then is forgotten. Write with a later "
-                        "time, or without one",
-                        horizon=horizon,
-                    )
-                case Ahead(bound) if kind == "first" and self._wall() <= bound:
-                    self._clock.begin_anew()
-                case Ahead(bound):
-                    raise ConfigurationError(
-                        f"the time {version.time} lies past {bound}, a minute ahead of the clock: "
-                        "nothing could be written over it until then. Give microseconds since 1970"
-                    )
-                case Outranked():
-                    why = outranking(refused, version.number)
-                    raise Fenced(f"{why}; nothing was written")
-            version = self._draw()
+            if self._attempt is None:
+                self._attempt = await self._drawn()
+            version = self._attempt.version
+            refused = await self._send(self._attempt)
+            if refused is None:
+                self._clock.see(version)
+                return version
+            if self._is_final(refused):
+                raise self._error(refused, version)
+            self._attempt = None
 
-    async def _attempt(self, attempt: Attempt) -> Outrun | Late | Ahead | Outranked | None:
+    async def _drawn(self) -> Attempt:
+        mutation = self.mutation
+        number, journal = mutation.number, mutation.journal
+        if mutation.time is not None:
+            return Attempt(Version(number, mutation.time), journal=journal)
+        self._clock.see(Version(number, mutation.above))
+        time = self._clock.draw(self._wall())
+        if mutation.is_ordered:
+            return await self._backend.draw(mutation, time)
+        return Attempt(Version(number, time), journal=journal)
+
+    def _is_final(self, refused: Refused) -> bool:
+        """Whether another version must not, or need not, be drawn."""
+        if self._may_be_there or self.mutation.time is not None:
+            return True
+        match refused:
+            case Late(horizon):
+                self._clock.see(Version(0, horizon))
+                return False
+            case Ahead(bound) if self._wall() <= bound:
+                self._clock.begin_anew()
+                return False
+            case _:
+                return True
+
+    async def _send(self, attempt: Attempt) -> Refused | None:
+        """Send it once. Whatever ends this in the middle leaves the outcome unknown."""
+        was_there, self._may_be_there = self._may_be_there, True
         try:
-            return await self._backend.write(self.mutation, attempt)
+            refused = await self._backend.write(self.mutation, attempt)
         except WriteUnknown as error:
             error.write = self
             raise
+        except NOTHING_SENT as error:
+            self._may_be_there = was_there
+            if was_there:
+                raise self._unknown(f"this time nothing was sent: {error}") from error
+            raise
+        self._may_be_there = refused is not None and was_there
+        return refused
+
+    def _unknown(self, why: str) -> WriteUnknown:
+        said = f"some replicas may have the write from before; {why}"
+        return WriteUnknown(said, self)
+
+    def _error(self, refused: Refused, version: Version) -> TenureError:
+        may_be_there = self._may_be_there
+        match refused:
+            case Outranked():
+                kept = (
+                    "some replicas may have the write, and the owner that comes next may find it"
+                    if may_be_there or refused.is_partial
+                    else "nothing was written"
+                )
+                return Fenced(f"{outranking(refused, version.number)}; {kept}")
+            case _ if may_be_there:
+                return self._unknown(f"they no longer take its time, {version.time}: {refused}")
+            case Late(horizon):
+                return TooLate(
+                    f"the time {version.time} is not above {horizon}: everything up to there is "
+                    "settled, and what was deleted by then is forgotten. Write with a later time, "
+                    "or without one",
+                    horizon=horizon,
+                )
+            case Ahead(bound):
+                return ConfigurationError(
+                    f"the time {version.time} lies past {bound}, a minute ahead of the clock: "
+                    "nothing could be written over it until then. Give microseconds since 1970"
+                )

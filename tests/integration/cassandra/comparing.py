@@ -12,6 +12,7 @@ from tests.integration.cassandra.thrift import Deletion, Slice, ThriftClient
 
 TABLE = Table(
     "compared",
+    writes="clock",
     keys=bytes,
     simple=Family(columns=bytes),
     supers=Family(supers=bytes, columns=bytes),

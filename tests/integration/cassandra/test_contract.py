@@ -25,7 +25,8 @@ from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.owned_rows import OwnedRows
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost, SchemaError, Unsupported
-from tenure.testing.contracts.store import MAIL, OpenTables, StoreContract, names
+from tenure.testing.contracts.store import OpenTables, StoreContract, names
+from tenure.testing.contracts.tables import mail
 from tests.integration.cassandra import cql_server, server
 from tests.integration.cassandra.server import Cassandra
 from tests.repo.reading import ROOT
@@ -34,29 +35,39 @@ from tests.repo.reading import ROOT
 class OnCassandra(StoreContract):
     """The contract, but for what no Cassandra does."""
 
+    writes = "clock"
+    mail = mail("clock")
+
+    async def test_writes_are_ordered_by_their_clocks_and_nothing_else_is_promised(
+        self, open_tables: OpenTables
+    ) -> None:
+        with pytest.raises(Unsupported, match="writes='clock'"):
+            await open_tables(mail("ordered")).__aenter__()
+
     async def test_rows_are_scanned_in_the_order_of_their_keys(
         self, open_tables: OpenTables
     ) -> None:
         """Forwards: it has no way to go back."""
-        async with open_tables(MAIL) as store:
+        async with open_tables(self.mail) as store:
             for key in ("b", "a", "ab", "c"):
-                await store.insert(MAIL, key, {"profile": {"x": b""}})
-            await store.delete(MAIL, "c")
-            assert [row.key async for row in store.scan(MAIL)] == ["a", "ab", "b"]
-            assert [row.key async for row in store.scan(MAIL, start="ab", end="b")] == ["ab"]
+                await store.insert(self.mail, key, {"profile": {"x": b""}})
+            await store.delete(self.mail, "c")
+            assert [row.key async for row in store.scan(self.mail)] == ["a", "ab", "b"]
+            assert [row.key async for row in store.scan(self.mail, start="ab", end="b")] == ["ab"]
             with pytest.raises(Unsupported, match="forwards only"):
-                _ = [row async for row in store.scan(MAIL, reverse=True)]
+                _ = [row async for row in store.scan(self.mail, reverse=True)]
 
     async def test_nothing_is_read_at_each_quorum(self, open_tables: OpenTables) -> None:
-        async with open_tables(MAIL) as store:
+        async with open_tables(self.mail) as store:
             for path in ((), ("profile",), ("profile", "x"), ("terms",)):
                 with pytest.raises(Unsupported, match="choose local_quorum or quorum"):
-                    await store.get(MAIL, "ann", *path, consistency="each_quorum")
+                    await store.get(self.mail, "ann", *path, consistency="each_quorum")
 
     async def test_names_have_a_limit_together(self, open_tables: OpenTables) -> None:
         """It keeps them as one. Those above the limit are refused before they are sent."""
         long = Table(
             "long",
+            writes="clock",
             plain=Family(columns=bytes),
             log=Family(columns=bytes, order="time"),
             deep=Family(supers=bytes, columns=bytes, order="time"),
@@ -117,9 +128,9 @@ class TestSmallServer(OnCassandra):
     ) -> None:
         monkeypatch.setattr(reading, "MOST_ROWS", 3)
         words = [f"word-{n}" for n in range(7)]
-        async with open_tables(MAIL) as store:
-            await store.insert(MAIL, "ann", {"terms": {word: {1: b""} for word in words}})
-            page = await store.get(MAIL, "ann", "terms")
+        async with open_tables(self.mail) as store:
+            await store.insert(self.mail, "ann", {"terms": {word: {1: b""} for word in words}})
+            page = await store.get(self.mail, "ann", "terms")
             assert ([each.name for each in page], page.next) == (words, None)
 
 
@@ -153,15 +164,15 @@ class TestServerOfToday(OnCassandra):
         self, open_tables: OpenTables
     ) -> None:
         """All of them, in any order."""
-        async with open_tables(MAIL) as store:
+        async with open_tables(self.mail) as store:
             for key in ("b", "a", "ab", "c"):
-                await store.insert(MAIL, key, {"profile": {"x": b""}})
-            await store.delete(MAIL, "c")
-            assert {row.key async for row in store.scan(MAIL)} == {"a", "ab", "b"}
+                await store.insert(self.mail, key, {"profile": {"x": b""}})
+            await store.delete(self.mail, "c")
+            assert {row.key async for row in store.scan(self.mail)} == {"a", "ab", "b"}
 
     async def test_names_of_every_type_keep_their_order(self, open_tables: OpenTables) -> None:
         """These are names of columns; rows have none."""
-        table = Table("ints", plain=Family(columns=int))
+        table = Table("ints", writes="clock", plain=Family(columns=int))
         ordered = [-(1 << 63), -256, -1, 0, 1, 255, (1 << 63) - 1]
         async with open_tables(table) as store:
             columns = dict.fromkeys(reversed(ordered), b"")
@@ -169,14 +180,14 @@ class TestServerOfToday(OnCassandra):
             assert [each.name for each in await store.get(table, "k", "plain")] == ordered
 
     async def test_a_table_cannot_become_another(self, open_tables: OpenTables) -> None:
-        async with open_tables(MAIL):
+        async with open_tables(self.mail):
             pass
         with pytest.raises(SchemaError, match="columns="):
-            await open_tables(Table("mail", log=Family(columns=str))).__aenter__()
+            await open_tables(Table("mail", writes="clock", log=Family(columns=str))).__aenter__()
 
     async def test_what_a_former_owner_writes_is_refused(self, open_tables: OpenTables) -> None:
         rooms = Table("rooms", kind="hashed", fenced_by="rooms", state=Family(columns=str))
-        opening = open_tables(MAIL)
+        opening = open_tables(self.mail)
         async with opening as plain:
             backend = plain.backend
             assert isinstance(backend, CassandraBackend)

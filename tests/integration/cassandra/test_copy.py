@@ -16,6 +16,7 @@ from tests.integration.cassandra.server import Cassandra
 
 MAIL = Table(
     "mail",
+    writes="clock",
     kind="hashed",
     terms=Family(supers=str, columns=int, order="time"),
     profile=Family(columns=str, values=dict[str, int]),

@@ -33,7 +33,7 @@ from tests.integration.cassandra.cql_server import small_server
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
 from tests.patience import DEADLINE_SECONDS
 
-TABLE = Table("things", simple=Family(columns=str))
+TABLE = Table("things", writes="clock", simple=Family(columns=str))
 BY_TIME = Family(columns=int, order="time")
 NODE = Cql("SELECT cluster_name FROM system.local WHERE key = ?", ("local",))
 PLENTY = 2_000
@@ -61,7 +61,7 @@ LEVELS: Mapping[Consistency, int] = {"one": 1, "quorum": 4, "all": 5, "local_quo
 
 @pytest.mark.parametrize(("level", "number"), [*LEVELS.items(), ("each_quorum", 7)])
 def test_a_request_asks_for_as_many_replicas_as_was_said(level: Consistency, number: int) -> None:
-    hashed = Table("things", kind="hashed", simple=Family(columns=str), log=BY_TIME)
+    hashed = Table("things", writes="clock", kind="hashed", simple=Family(columns=str), log=BY_TIME)
     with small_server() as server:
         url = f"cassandra:127.0.0.1:{server.port}/k"
         with open_store(url, hashed, create=True, driver=SMALL_OPTIONS) as store:
@@ -156,7 +156,7 @@ async def test_a_table_whose_maker_was_ended_is_recorded_and_another_is_refused(
     old_cassandra: Cassandra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "AGAIN_SECONDS", 0.0)
-    other = Table("others", simple=Family(columns=str))
+    other = Table("others", writes="clock", simple=Family(columns=str))
     address = parse_address(f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}")
     driver = CassandraDriver(address, DRIVER_OPTIONS)
     await driver.connect()
@@ -176,8 +176,10 @@ async def test_a_table_whose_maker_was_ended_is_recorded_and_another_is_refused(
 @pytest.mark.asyncio
 async def test_a_family_may_come_later_and_another_type_may_not(old_cassandra: Cassandra) -> None:
     url = f"cassandra:127.0.0.1:{old_cassandra.cql_port}/k{uuid4().hex}"
-    wider = Table("things", simple=Family(columns=str), more=Family(columns=int, order="time"))
-    other = Table("things", simple=Family(columns=int))
+    wider = Table(
+        "things", writes="clock", simple=Family(columns=str), more=Family(columns=int, order="time")
+    )
+    other = Table("things", writes="clock", simple=Family(columns=int))
     async with open_store(url, TABLE, create=True, driver=DRIVER_OPTIONS) as store:
         await store.insert(TABLE, "k", {"simple": {"x": b"1"}})
     async with open_store(url, wider, create=True, driver=DRIVER_OPTIONS) as store:
@@ -307,7 +309,7 @@ async def test_a_forked_child_is_told_and_the_parent_goes_on(old_cassandra: Cass
 FORKING = f"""
 import os, sys
 from tenure import Family, ForkedError, Table, open_store
-table = Table("things", kind="hashed", simple=Family(columns=str))
+table = Table("things", writes="clock", kind="hashed", simple=Family(columns=str))
 url, options = sys.argv[1], {SMALL_OPTIONS!r}
 with open_store(url, table, create=True, driver=options) as store:
     store.insert(table, "k", {{"simple": {{"x": b""}}}})

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.asyncio
 
 MAIL = Table(
     "mail",
+    writes="clock",
     kind="hashed",
     texts=Family(columns=int),
     terms=Family(supers=str, columns=int, order="time"),

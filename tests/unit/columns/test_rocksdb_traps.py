@@ -18,6 +18,7 @@ from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import Overloaded, StoreUnwritable, WriteUnknown
+from tenure.protocol.replication.versions import Version
 from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("t", f=Family(columns=int))
@@ -139,7 +140,7 @@ async def test_a_write_comes_again_until_the_disk_has_kept_up(
     engine.busy_for = 0
     assert await store.get(TABLE, "k", "f", 2) is None
     engine.busy_for = 5
-    assert await store.backend.adopt(TABLE, b"k", 5, 1) is None
+    assert isinstance(await store.backend.adopt(TABLE, b"k", 5, 1), Version)
     engine.busy_for = 1_000
     with pytest.raises(Overloaded, match="not begun"):
         await store.backend.adopt(TABLE, b"k", 6, 1)

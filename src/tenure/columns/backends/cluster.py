@@ -1,10 +1,9 @@
 """The backend on a cluster of our nodes: any node coordinates, and another one if that is down.
 
 A handle asks a replica of the row, or any other node (see `known_nodes`), and goes on to another
-one when the connection breaks. It repeats there every request that was not answered. A write may
-have been applied by then. A first attempt starts again with a later time, as if it had been outrun
-by itself (R4): with the same time it might lie below a write that was acknowledged before it began.
-A repeat keeps its time.
+one when the connection breaks. It repeats there every request that was not answered. A write keeps
+its version, so it takes effect once, however often it comes (R4). But once it was sent, no other
+node can say that it is not written: what the first one did with it is unknown.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ from tenure.errors import (
     Unreachable,
     WriteUnknown,
 )
-from tenure.protocol.replication.admission import Attempt, Outranked, Outrun, Refused
+from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.adoption import FIRST_TRY
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import PAGE_COLUMNS
@@ -45,6 +44,7 @@ from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
     ClientRequest,
+    DrawVersion,
     Failed,
     NotWritten,
     PageFound,
@@ -57,11 +57,13 @@ from tenure.protocol.replication.messages import (
     RowsFound,
     RowWritten,
     SupersFound,
+    VersionDrawn,
     WholeRow,
     WriteRow,
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.contract import NeverConnected, Role, Transport
 from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_store
@@ -125,8 +127,6 @@ class ClusterBackend:
         """The number of the last try to adopt a row that was not the first."""
         self._reconnects: asyncio.TimerHandle | None = None
         self._is_open = False
-        self._silent_since: float | None = None
-        """When a connection was lost first since a node has answered."""
 
     # --- opening ---
 
@@ -174,7 +174,6 @@ class ClusterBackend:
 
     def _on_answer(self, node: str, answer: ToStoreClient) -> None:
         self._known.on_answer(node)
-        self._silent_since = None
         if isinstance(answer, StoreOpened):
             self._known.learn(answer.addresses, answer.topology)
         waiting = self._waiting.get(answer.request)
@@ -183,8 +182,6 @@ class ClusterBackend:
 
     def _on_lost(self, node: str, why: str) -> None:
         self._known.on_lost(node, why)
-        if self._silent_since is None:
-            self._silent_since = asyncio.get_running_loop().time()
         for waiting in self._waiting.values():
             if waiting.node == node and not waiting.answer.done():
                 waiting.answer.set_result(NOT_SENT if isinstance(why, NeverConnected) else None)
@@ -217,7 +214,7 @@ class ClusterBackend:
         """Return the answer of any node that gives one. Raises Unreachable, Overloaded,
         WriteUnknown.
         """
-        is_overloaded = False
+        is_overloaded = was_sent = False
         now = asyncio.get_running_loop().time
         lags_until = now() + LAG_SECONDS
         refusing: list[str] = []
@@ -244,36 +241,22 @@ class ClusterBackend:
                         continue
                     is_overloaded = isinstance(answer, Failed) and answer.why == "overloaded"
                     if answer is not None and not is_overloaded:
+                        if was_sent and not isinstance(answer, RowWritten):
+                            return _unknown_because(answer)
                         return answer
                     if isinstance(asked, WriteRow) and answer is None:
-                        if asked.attempt.kind == "first":
-                            return await self._outrun_by_itself(asked)
+                        was_sent = True
                     elif isinstance(asked, AdoptRow):  # a node would refuse the same try again
                         asked = msgspec.structs.replace(asked, attempt=self._draw_try())
                     if is_overloaded or self._known.all_are_lost:
                         await asyncio.sleep(PAUSE_SECONDS)
         except TimeoutError:
-            if is_overloaded:
+            if is_overloaded and not was_sent:
                 raise Overloaded(
                     "the nodes have too many requests under way; this one was not begun. Ask less "
                     "at once, or again later"
                 ) from None
             raise self._silence(asked) from None
-
-    async def _outrun_by_itself(self, asked: WriteRow) -> NotWritten:
-        """The connection broke, and nobody knows who has applied the attempt.
-
-        Repeating it could put it below a write that was acknowledged meanwhile, or before it began.
-        So the write starts again with a later time, as if replicas had said that it was outrun
-        (R4).
-        """
-        if self._known.all_are_lost:
-            await asyncio.sleep(PAUSE_SECONDS)
-            now = asyncio.get_running_loop().time()
-            since = self._silent_since
-            if since is not None and now - since > self._patience_seconds:
-                raise self._silence(asked)
-        return NotWritten(request=asked.request, refused=Outrun(asked.attempt.version))
 
     def _silence(self, asked: Asked) -> TenureError:
         said = "; ".join(f"{node}: {why}" for node, why in self._known.lost.items())
@@ -300,6 +283,21 @@ class ClusterBackend:
 
     # --- writing ---
 
+    async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
+        """See `Backend.draw`."""
+        answer = await self._ask(
+            DrawVersion(
+                request=0,
+                table=mutation.table.name,
+                level=mutation.level,
+                key=mutation.key,
+                floor=floor,
+            )
+        )
+        if isinstance(answer, VersionDrawn):
+            return Attempt(answer.version, above=answer.newest)
+        raise _failure(answer)
+
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
         answer = await self._ask(
@@ -320,7 +318,9 @@ class ClusterBackend:
             case _:
                 raise _failure(answer)
 
-    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+    async def adopt(
+        self, table: Table, key: bytes, number: int, journal: int
+    ) -> Version | Outranked:
         """See `Backend.adopt`.
 
         Mostly this is the first try under the lease, and nodes settle the row in one round. If it
@@ -339,7 +339,7 @@ class ClusterBackend:
         if isinstance(answer, Failed) and answer.why == "unavailable":
             answer = await self._ask(msgspec.structs.replace(asked, attempt=self._draw_try()))
         if isinstance(answer, Adopted):
-            return answer.refused
+            return answer.refused or answer.newest
         raise _failure(answer)
 
     # --- reading ---
@@ -457,6 +457,14 @@ class ClusterBackend:
 def _knows_no_table(answer: ToStoreClient | None) -> bool:
     """Whether the node has not heard of the table, or of one of its families; nothing was begun."""
     return isinstance(answer, Failed) and answer.why == "no such table"
+
+
+def _unknown_because(answer: ToStoreClient) -> Failed | NotWritten:
+    """The answer to a write that was sent to another node before, and that this one refuses."""
+    if isinstance(answer, NotWritten) and isinstance(answer.refused, Outranked):
+        lost = msgspec.structs.replace(answer.refused, is_partial=True)
+        return NotWritten(request=answer.request, refused=lost)
+    return Failed(request=answer.request, why="unknown", detail="a node was lost that had it")
 
 
 def _found_row(row: WholeRow) -> FoundRow:

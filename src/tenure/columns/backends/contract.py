@@ -1,7 +1,7 @@
 """The contract of a store's backends: writes and pages, with all names as bytes.
 
 The store checks and encodes what the application passes before it calls a backend, and decodes what
-the backend returns. A backend draws no times and repeats nothing: the store does both.
+the backend returns. A backend repeats nothing that its caller could not tell: the store does that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
 Fencing = Literal["", "lwt"]
@@ -41,18 +42,27 @@ class Backend(Protocol):
         """The tables that exist, with how each was made."""
         ...
 
-    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        """Write one row mutation; returns None when as many replicas have it as its level requires.
-
-        A refusal says that nothing was applied. Raises WriteUnknown if nobody knows the outcome,
-        and Overloaded if nothing was begun. May be cancelled: then the outcome is unknown.
+    async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
+        """Draw a version for an ordered write: a time not below `floor`, above all that was
+        acknowledged before, that no other write has. Nothing is written yet.
         """
         ...
 
-    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+    async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
+        """Write one row mutation; returns None when as many replicas have it as its level requires.
+
+        A refusal says that nothing was applied, but for one that is partial. Raises WriteUnknown if
+        nobody knows the outcome, and NotEnoughReplicas or Overloaded if nothing was sent. May be
+        cancelled: then the outcome is unknown.
+        """
+        ...
+
+    async def adopt(
+        self, table: Table, key: bytes, number: int, journal: int
+    ) -> Version | Outranked:
         """Promise, durably, to refuse every lower lease number for the row, and this number from
-        another journal; only then may the row be read. Returns a refusal if a higher number was
-        promised.
+        another journal; only then may the row be read. Returns the newest version that the row
+        has, or a refusal if a higher number was promised.
         """
         ...
 

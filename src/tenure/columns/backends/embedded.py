@@ -26,6 +26,7 @@ from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps, SuperPage
+from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
 _log = logging.getLogger("tenure.columns")
@@ -115,6 +116,11 @@ class EmbeddedBackend:
         """See `Backend.records`."""
         return self.replica.records
 
+    async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
+        """See `Backend.draw`."""
+        self._check_open()
+        return Attempt(Version(0, self.replica.draw(mutation.table, mutation.key, floor)))
+
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
         self._check_open()
@@ -157,12 +163,14 @@ class EmbeddedBackend:
         self._latest = max(self._latest, self._clock())
         return self._latest
 
-    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
+    async def adopt(
+        self, table: Table, key: bytes, number: int, journal: int
+    ) -> Version | Outranked:
         """See `Backend.adopt`."""
-        refused = await self._kept_up(lambda: self.replica.adopt(table, key, number, journal))
-        if refused is None:
+        newest = await self._kept_up(lambda: self.replica.adopt(table, key, number, journal))
+        if isinstance(newest, Version):
             await self.commits.durable()
-        return refused
+        return newest
 
     async def _sync_now_and_then(self) -> None:
         while True:

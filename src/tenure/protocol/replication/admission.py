@@ -4,25 +4,19 @@ The replica reads what the mutation touches, this module decides, and the replic
 as one batch; nothing happens in between. So kept entries are already merged, the newest entry of a
 name is the only one, and a reader may stop at the first that it finds.
 
-A mutation that would not count is refused rather than swallowed (R4, R11). Times are drawn by
-clocks, and clocks differ: without the refusal a write that was acknowledged later could lie below
-one that was acknowledged earlier, and be hidden by it. The replica says what it has, and the writer
-begins anew above that. This holds for *first attempts*, and for repeats of attempts that this
-replica has never seen. A repeat keeps its version, because it may have been applied and seen
-already; a replica that has seen the attempt merges the repeat wherever it lies. A time that the
-user gave is the user's decision, and is merged likewise.
-
-The rule is one comparison: a first attempt must be above the newest version that the row ever had.
-That is stricter than needed if the newest version is in another column. It costs one more attempt
-if two writers' clocks differ, and in return no delete needs to look at all that it covers.
+The write is merged wherever it lies (R4): of two entries of a name the greater counts. Its version
+was drawn above all that it must not hide and must not be hidden by, before any replica had it, so
+nothing needs to be refused for its place, and the write may come again in any order. What is
+refused is refused whole: by the fence, by the horizon, or because its time is far ahead of the
+clock (R11).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
-from xxhash import xxh3_64_digest, xxh3_128_intdigest
+from xxhash import xxh3_128_intdigest
 
 from tenure.base.numbers import Number
 from tenure.protocol.replication.cells import cell_of, packed_time
@@ -36,25 +30,25 @@ from tenure.protocol.replication.layout import (
 )
 from tenure.protocol.replication.limits import AHEAD_US
 from tenure.protocol.replication.records import NOTHING, RowRecord
-from tenure.protocol.replication.versions import VERSION_BYTES, Version, version_of
+from tenure.protocol.replication.versions import Version, version_of
 
 AttemptKind = Literal["first", "repeat", "merge"]
-"""The last is for hints, and for times that users give: these are merged wherever they lie."""
+"""Clients of an earlier release draw times without a first round, and say whether it is the first
+try. All others say "merge".
+"""
 
 
 class Attempt(msgspec.Struct, frozen=True, array_like=True):
     """One try at a mutation."""
 
     version: Version
-    kind: AttemptKind = "first"
+    kind: AttemptKind = "merge"
     journal: Number = 0
     """The journal of the lease number; 0 without one."""
-
-
-class Outrun(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Refused: the row has a version that is not older. Begin anew above it."""
-
-    newest: Version
+    above: Number = 0
+    """The time of the newest version that the first round found. If that is far ahead of a clock,
+    so is whatever must be above it.
+    """
 
 
 class Late(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -74,11 +68,13 @@ class Outranked(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
     fence: Number
     journal: Number
+    is_partial: bool = False
+    """Whether some replica may have the write all the same, so that a later owner may find it."""
 
 
 _NOTHING_THERE = repeat(None)
 
-Refused: TypeAlias = Outrun | Late | Ahead | Outranked
+Refused: TypeAlias = Late | Ahead | Outranked
 
 Put: TypeAlias = tuple[str, bytes, bytes | None]
 """The space of a family, a key, and what is kept there; None to remove it."""
@@ -105,23 +101,11 @@ class MutationAdmitted(msgspec.Struct, frozen=True):
     doomed: list[Doomed]
     changed: int
     """The xor of the digests of all entries that went and came."""
-    marks: Iterable[bytes] = ()
-    """The marks of what is applied: see `mark_of`. They are found when they are asked for, and only
-    once.
-    """
 
 
 def entry_digest(family: str, key: bytes, entry: bytes) -> int:
     """The part of a row's digest that one entry adds, and takes away when it goes."""
     return xxh3_128_intdigest(b"\0".join((family.encode(), key, entry)))
-
-
-def mark_of(family: str, key: bytes, entry: bytes) -> bytes:
-    """The mark by which a write is recognised: its version, and a digest of one of its entries.
-
-    A version alone is not enough: two writers to whom one newest version was told draw the same.
-    """
-    return entry[:VERSION_BYTES] + xxh3_64_digest(b"\0".join((family.encode(), key, entry)))
 
 
 class _Section:
@@ -205,50 +189,6 @@ class Mutation:
             if keys:
                 yield family, keys
 
-    def marks(self, version: bytes) -> Iterator[bytes]:
-        """The mark of every entry that the mutation would write, whether it counts or not."""
-        if self._clears_row:
-            yield mark_of("", self._at, version)
-        for family, sections in self._families.items():
-            for section in sections.values():
-                if section.is_cleared:
-                    yield mark_of(family, section.prefix + MARKER, version)
-                for key, value in section.values.items():
-                    yield mark_of(family, key, cell_of(version, value))
-
-    def whole_mark(self, version: bytes) -> Iterator[bytes]:
-        """The mark of the mutation as a whole, which a replica that applies it keeps."""
-        digests = (mark[VERSION_BYTES:] for mark in self.marks(version))
-        yield mark_of("", self._at, version + b"".join(digests))
-
-    def doubtful_marks(self, version: bytes, puts: Iterable[Put]) -> Iterator[bytes]:
-        """The marks of those entries that may lie below something that was written before: cells
-        that do not count, and every marker, because a cell that it should hide may be greater.
-        """
-        if self._clears_row:
-            yield mark_of("", self._at, version)
-        for family, sections in self._families.items():
-            for section in sections.values():
-                if section.is_cleared:
-                    yield mark_of(family, section.prefix + MARKER, version)
-        yield from self._marks_of_cells(version, puts, are_put=False)
-
-    def merged_marks(self, version: bytes, puts: Iterable[Put]) -> Iterator[bytes]:
-        """The marks that are left where the mutation lies below something: of its cells that count
-        all the same.
-        """
-        return self._marks_of_cells(version, puts, are_put=True)
-
-    def _marks_of_cells(
-        self, version: bytes, puts: Iterable[Put], *, are_put: bool
-    ) -> Iterator[bytes]:
-        there = {(space, key) for space, key, _ in puts}
-        for family, sections in self._families.items():
-            for section in sections.values():
-                for key, value in section.values.items():
-                    if ((section.space, key) in there) is are_put:
-                        yield mark_of(family, key, cell_of(version, value))
-
     def admit(
         self,
         attempt: Attempt,
@@ -294,10 +234,7 @@ class Mutation:
             promised=record.promised if number == record.fence else 0,
             is_unmarked=record.is_unmarked and not outcome.has_marked,
         )
-        marks = self.whole_mark(version)
-        if attempt.kind == "merge" and version <= record.newest:  # it would have been outrun
-            marks = self.merged_marks(version, tuple(outcome.puts))
-        return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed, marks)
+        return MutationAdmitted(outcome.puts, after, outcome.doomed, outcome.changed)
 
 
 def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> Refused | None:
@@ -307,16 +244,14 @@ def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> R
         return Outranked(record.fence, record.journal)
     if time > now + AHEAD_US:
         # A clock that was put back must not keep everybody from writing until it has caught up.
-        bound = max(now, horizon, version_of(record.newest).time) + AHEAD_US
+        bound = max(now, horizon, version_of(record.newest).time, attempt.above) + AHEAD_US
         if time > bound:
             return Ahead(bound)
     if time <= horizon:
         return Late(horizon)
-    newest = version_of(record.newest)
-    if attempt.kind == "first" and attempt.version <= newest:
-        return Outrun(newest)
-    if attempt.kind != "merge" and number > newest.number and time <= newest.time:
-        return Outrun(newest)  # seals go by time: a delete must be above all that it hides
+    newest = version_of(record.newest).time
+    if attempt.kind == "first" and time <= newest:
+        return Late(newest)  # a coordinator of an earlier release has asked nobody for the newest
     return None
 
 

@@ -26,6 +26,7 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.settling import Settling
 from tenure.protocol.replication.states import RowState
+from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.records import NodeId
 
 FIRST_TRY = 1
@@ -97,7 +98,8 @@ class Adopting(Settling):
     def finish(self, now: Instant) -> None:
         """The row is this owner's."""
         del now
-        self.context.answer(self._client, Adopted(request=self._asked.request))
+        newest = max(version_of(state.newest) for state in self.states.values())
+        self.context.answer(self._client, Adopted(request=self._asked.request, newest=newest))
 
     def on_deadline(self, now: Instant) -> None:
         """The owner tries again."""

@@ -7,8 +7,8 @@ class WriteClock:
     """Draws times in microseconds: each above all that it drew or saw before.
 
     So the writes of one handle are ordered as they were made, even if the wall clock goes back. If
-    it went back so far that a replica refuses such times, they begin anew with it: each row refuses
-    writes that it would hide (R4), so only writes of different rows lose their order.
+    it went back so far that replicas refuse such times, they begin anew with it. In an ordered
+    table only writes of different rows lose their order then: what a row has is asked first (R4).
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,14 @@
 """The coordinator's part of a node: what clients ask of it, as requests to replicas (5)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tenure.base.instants import Instant
 from tenure.protocol.replication import flows
 from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.conversation import Conversation, Conversing, RequestFailed
+from tenure.protocol.replication.drawing import DrawnTimes, draw_version
 from tenure.protocol.replication.flow_run import FlowRun
 from tenure.protocol.replication.flows import Flow
 from tenure.protocol.replication.hints import Hints
@@ -14,6 +17,7 @@ from tenure.protocol.replication.messages import (
     AdoptRow,
     ClientAnswer,
     ClientRequest,
+    DrawVersion,
     Failed,
     FailedWhy,
     PageFound,
@@ -29,7 +33,7 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.scanning import Scanning
 from tenure.protocol.replication.warming import warm
-from tenure.protocol.replication.writing import RowWriting
+from tenure.protocol.replication.writing import write_row
 from tenure.protocol.topology.tables import TableRecord
 
 ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
@@ -41,6 +45,7 @@ class Coordinator:
     def __init__(self, context: NodeContext) -> None:
         self._context = context
         self.hints = Hints(context)
+        self._drawn = DrawnTimes()
 
     def on_asked(self, now: Instant, client: int, request: ClientRequest) -> None:
         """Begin a request."""
@@ -63,8 +68,12 @@ class Coordinator:
             )
             return
         match request:
+            case DrawVersion():
+                talk = Conversation(context, now)
+                self._converse(talk, client, request, draw_version(talk, self._drawn, request))
             case WriteRow():
-                RowWriting(context, now, client, request, self.hints).begin(now)
+                talk, tell = Conversation(context, now), partial(context.answer, client)
+                self._converse(talk, client, request, write_row(talk, request, self.hints, tell))
             case AdoptRow():
                 Adopting(context, now, client, request).begin(now)
             case ReadRows():
@@ -74,6 +83,25 @@ class Coordinator:
                 warm(context, now, client, request)
             case _:
                 self._read(now, client, request, shapes_of(table))
+
+    def _converse(
+        self,
+        talk: Conversation,
+        client: int,
+        request: ClientRequest,
+        steps: Conversing[ClientAnswer | None],
+    ) -> None:
+        """Tell the client what comes of it, unless the conversation does so itself."""
+
+        def told() -> Conversing[None]:
+            try:
+                answer = yield from steps
+            except RequestFailed as failed:
+                answer = Failed(request=request.request, why=failed.why, detail=failed.detail)
+            if answer is not None:
+                self._context.answer(client, answer)
+
+        talk.begin(told())
 
     def _read(
         self, now: Instant, client: int, request: ReadRequest, shapes: dict[str, FamilyShape]

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.messages import ApplyRow, RowApplied, WriteRow
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.steps import DropHint, HintsRead, KeepHint, ReadHints
@@ -130,7 +129,7 @@ class Hints:
                 table=hint.asked.table,
                 key=hint.asked.key,
                 edits=hint.asked.edits,
-                attempt=as_hint(hint.asked.attempt),
+                attempt=msgspec.structs.replace(hint.asked.attempt, kind="merge"),
             )
             self._sent[body.ticket] = node, hint
             self._context.ask(self, node, body)
@@ -157,11 +156,6 @@ class Hints:
     def on_outdated(self, now: Instant) -> None:
         """The hint is tried again later."""
         del now
-
-
-def as_hint(attempt: Attempt) -> Attempt:
-    """The attempt as a hint: a newer write does not refuse it as late."""
-    return msgspec.structs.replace(attempt, kind="merge")
 
 
 def _nothing(_: object) -> None:

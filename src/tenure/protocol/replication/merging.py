@@ -16,7 +16,6 @@ from tenure.protocol.replication.admission import (
     MutationAdmitted,
     Put,
     entry_digest,
-    mark_of,
 )
 from tenure.protocol.replication.cells import is_live, packed_time
 from tenure.protocol.replication.layout import CELL, FamilyShape, number_of, place_of
@@ -52,9 +51,6 @@ class StateMerge:
         self._changed = 0
         self._has_marked = False
         """Whether a family or a super column has got a marker."""
-        self._newest = state.newest
-        """The newest version that the row has when the state is merged."""
-        self._marks: dict[bytes, None] = {}
 
     def wanted(self) -> Iterable[tuple[str, list[bytes]]]:
         """The entries that `admit` must be given, by family."""
@@ -77,7 +73,6 @@ class StateMerge:
     ) -> MutationAdmitted | WantsWhole:
         """Decide. `everything` is all that the row has, where the state `replaces` it."""
         state = self._state
-        self._newest = max(record.newest, state.newest)
         replaces = self.replaces(record)
         if replaces and not state.is_whole:
             return WantsWhole()
@@ -91,12 +86,11 @@ class StateMerge:
             self._merge(record, found, sealed)
         if marker > record.marker:
             self._doomed.append(Doomed(packed_time(marker), "", self._at, covers=True))
-            self._mark_clear("", self._at, marker)
         fence, journal = max((record.fence, record.journal), (state.fence, state.journal))
         is_fence_kept = (fence, journal) == (record.fence, record.journal)
         after = msgspec.structs.replace(
             record,
-            newest=self._newest,
+            newest=max(record.newest, state.newest),
             marker=marker,
             digest=(int.from_bytes(record.digest) ^ self._changed).to_bytes(16),
             fence=fence,
@@ -106,8 +100,7 @@ class StateMerge:
             promised=record.promised if is_fence_kept else 0,
             is_unmarked=record.is_unmarked and not self._has_marked,
         )
-        marks = tuple(self._marks)
-        return MutationAdmitted(self._puts, after, self._doomed, self._changed, marks)
+        return MutationAdmitted(self._puts, after, self._doomed, self._changed)
 
     def _counts(self, entry: bytes, record: RowRecord, sealed: int) -> bool:
         if version_of(entry).time <= sealed:
@@ -156,12 +149,9 @@ class StateMerge:
             self._changed ^= entry_digest(family, key, after)
             if is_marker(after):
                 self._has_marked = True
-                self._mark_clear(family, key, after)
                 self._doomed.append(Doomed(packed_time(after), family, key, covers=True))
-            else:
-                self._marks[mark_of(family, key, after)] = None
-                if not is_live(after, NOTHING):
-                    self._doomed.append(Doomed(packed_time(after), family, key, covers=False))
+            elif not is_live(after, NOTHING):
+                self._doomed.append(Doomed(packed_time(after), family, key, covers=False))
         shape = self._shapes[family]
         if shape.order == "time":
             section, name = self._parted(shape, key)
@@ -169,13 +159,6 @@ class StateMerge:
                 self._puts.append((space, place_of(section, name, before), None))
             if after is not None and not is_marker(after):
                 self._puts.append((space, place_of(section, name, after), number_of(after)))
-
-    def _mark_clear(self, family: str, key: bytes, marker: bytes) -> None:
-        """Leave the mark of a marker, unless the row has a greater version: that may be of a cell
-        which the marker should hide, and which was there before.
-        """
-        if marker >= self._newest:
-            self._marks[mark_of(family, key, marker)] = None
 
     def _parted(self, shape: FamilyShape, key: bytes) -> tuple[bytes, bytes]:
         """The section and the name that a cell's key consists of; nothing much for a marker's."""

@@ -27,6 +27,7 @@ from tenure.protocol.replication.message_limits import (
     Detail,
     Digest,
     FamilyName,
+    Marker,
     RowKey,
     RowPosition,
     Rows,
@@ -36,6 +37,7 @@ from tenure.protocol.replication.message_limits import (
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.states import RowState
+from tenure.protocol.replication.versions import NEVER, Version
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
 
 SEAL_BYTES = 16
@@ -54,8 +56,16 @@ class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only
     level: Level = "quorum"
 
 
+class DrawVersion(FromClient, frozen=True, kw_only=True):
+    """Draw a version for a write that has not begun: see `drawing`."""
+
+    key: RowKey
+    floor: Number
+    """The first time that may be drawn: the client's clock, or above what it drew before."""
+
+
 class WriteRow(FromClient, frozen=True, kw_only=True):
-    """Try a mutation of one row, once."""
+    """Write a mutation of one row."""
 
     key: RowKey
     edits: Annotated[tuple[Edit, ...], OF_EDITS]
@@ -118,7 +128,7 @@ class AdoptRow(FromClient, frozen=True, kw_only=True):
 
 
 ClientRequest: TypeAlias = (
-    WriteRow | ReadColumn | ReadPage | ReadSupers | ReadRow | ReadRows | AdoptRow
+    DrawVersion | WriteRow | ReadColumn | ReadPage | ReadSupers | ReadRow | ReadRows | AdoptRow
 )
 
 
@@ -128,12 +138,20 @@ class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=T
     request: Number
 
 
+class VersionDrawn(ToClient, frozen=True, kw_only=True):
+    """A version above all that was acknowledged when it was asked for. No other write has it."""
+
+    version: Version
+    newest: Number
+    """The time of the newest version that the row had."""
+
+
 class RowWritten(ToClient, frozen=True, kw_only=True):
     """As many replicas have the write as the level requires."""
 
 
 class NotWritten(ToClient, frozen=True, kw_only=True):
-    """The attempt is refused: begin anew above what the refusal says, if possible."""
+    """No replica has the write; or the lease is gone, and some may have it: see `Outranked`."""
 
     refused: Refused
 
@@ -188,18 +206,28 @@ class Adopted(ToClient, frozen=True, kw_only=True):
     """The row is settled; or a higher lease number was promised."""
 
     refused: Outranked | None = None
+    newest: Version = NEVER
+    """The newest version that the row had: the owner must write above its time."""
 
 
 ClientAnswer: TypeAlias = (
-    RowWritten | NotWritten | Failed | PageFound | SupersFound | RowFound | RowsFound | Adopted
+    VersionDrawn
+    | RowWritten
+    | NotWritten
+    | Failed
+    | PageFound
+    | SupersFound
+    | RowFound
+    | RowsFound
+    | Adopted
 )
 
 
 class BetweenNodes(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
     """The base of what nodes say to each other."""
 
-    ticket: Number
-    """Drawn by who asks; the answer has the same."""
+    ticket: Number = 0
+    """Drawn by who asks, when it asks; the answer has the same."""
 
 
 class ApplyRow(BetweenNodes, frozen=True, kw_only=True):
@@ -218,7 +246,7 @@ class RowApplied(BetweenNodes, frozen=True, kw_only=True):
 
 
 class AskParts(BetweenNodes, frozen=True, kw_only=True):
-    """Say what you have of a row."""
+    """Say what you have of a row. Without questions, only what concerns all of it, at once."""
 
     table: TableName
     key: RowKey
@@ -235,6 +263,10 @@ class PartsTold(BetweenNodes, frozen=True, kw_only=True):
     sealed: Number = 0
     adopted: Number = 0
     attempt: Number = 0
+    newest: Marker = b""
+    """The newest version that the row ever had there, packed; an older node does not tell it."""
+    promised: Number = 0
+    """The horizon up to which it refuses writes."""
 
 
 class AskState(BetweenNodes, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 Mends, repair, seals and adoption do not write: they carry what was written. So they carry entries
 as they are kept, with tombstones and markers, and the receiver keeps the greater of two entries.
-They draw no times, no fence stops them, and nothing outruns them.
+They draw no times, and no fence stops them.
 
 Two things bound what may be taken. Up to the *sealed* horizon a replica knows everything already: a
 state that says something different there was made before the seal, and the tombstone that it lacks

@@ -231,6 +231,10 @@ class PartsRead(msgspec.Struct, frozen=True):
     sealed: int
     adopted: int
     attempt: int
+    newest: bytes
+    """The newest version that the row ever had, packed."""
+    promised: int
+    """The horizon up to which writes are refused."""
 
 
 class StateRead(msgspec.Struct, frozen=True):

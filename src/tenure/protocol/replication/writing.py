@@ -1,126 +1,181 @@
-"""Writing one row: to all replicas, until as many have it as the level requires (R6).
+"""Writing one row: to all replicas, until as many have it as the level requires (R4, R6).
 
-The replicas decide: each applies the attempt whole, or refuses it. If so many refuse that the level
-cannot be met, the client begins anew above what they have (R4). Some may have applied the attempt
-by then, which harms nobody: the next attempt says the same, with a greater version.
+The version is the client's: it has drawn it, or a first round has: see `drawing`. Each replica
+merges the write wherever it lies, or refuses it whole: because of a fence, a horizon, or its clock.
+So the same write may come again, in any order and to any node.
+
+What the client is told is true of *all* replicas. The write is not written if all of them have
+refused it; if only too many have, some replica may have it, and the outcome is unknown (R9).
 
 A replica that says nothing until the deadline gets a hint, and so does one that was down from the
 beginning.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import msgspec
 
-from tenure.base.instants import Instant
-from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Outrun, Refused
+from tenure.protocol.replication.admission import Ahead, Late, Outranked, Refused
+from tenure.protocol.replication.conversation import (
+    Conversation,
+    Conversing,
+    RequestFailed,
+    Silent,
+    TopologyReplaced,
+    Until,
+)
+from tenure.protocol.replication.drawing import is_above
 from tenure.protocol.replication.hints import Hints
 from tenure.protocol.replication.levels import Need, are_met, may_be_met
 from tenure.protocol.replication.messages import (
     ApplyRow,
+    ClientAnswer,
+    Failed,
     NotWritten,
     RowApplied,
     RowWritten,
     WriteRow,
 )
-from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.request import ClientRequestUnderWay
 from tenure.protocol.topology.records import NodeId
 
 
-class RowWriting(ClientRequestUnderWay):
-    """See above."""
+class _Round:
+    """The write at the replicas of one topology."""
 
     def __init__(
-        self, context: NodeContext, now: Instant, client: int, asked: WriteRow, hints: Hints
+        self,
+        everyone: tuple[NodeId, ...],
+        needs: list[Need],
+        asked: list[NodeId],
+        told: dict[NodeId, RowApplied],
     ) -> None:
-        super().__init__(context, now, asked.level, client, asked.request)
-        self._asked = asked
-        self._hints = hints
-        self._needs: list[Need] = []
-        self._everyone: tuple[NodeId, ...] = ()
-        self._applied: set[NodeId] = set()
-        self._refused: dict[NodeId, Refused] = {}
+        self.everyone = everyone
+        self.needs = needs
+        self.asked = asked
+        self.told = told
 
-    def begin(self, now: Instant) -> None:
-        """Identify, and route."""
-        del now
-        asked, context = self._asked, self.context
-        if self._everyone and asked.attempt.kind == "first":
-            # Some have applied it, so the same attempt would be outrun by itself.
-            newest = asked.attempt.version
-            self.answer(NotWritten(request=self.request, refused=Outrun(newest)))
-            self.end()
-            return
-        replicas = context.replicas(asked.table, asked.key)
-        needs = None if replicas is None else self.needs(replicas)
-        if replicas is None or needs is None:
-            self._fail_at_once(is_known=replicas is not None)
-            return
-        self._needs, self._everyone = needs, replicas.everyone
-        self._applied.clear()
-        self._refused.clear()
-        for node in context.in_order(self._everyone):
-            self._ask(node, asked.attempt)
+    @property
+    def applied(self) -> set[NodeId]:
+        """The replicas that have it, durably."""
+        return {node for node, told in self.told.items() if told.refused is None}
 
-    def _ask(self, node: NodeId, attempt: Attempt) -> None:
-        body = ApplyRow(
-            ticket=self.context.draw_ticket(),
-            table=self._asked.table,
-            key=self._asked.key,
-            edits=self._asked.edits,
-            attempt=attempt,
-        )
-        self.ask(node, body)
+    @property
+    def refused(self) -> dict[NodeId, Refused]:
+        """The replicas that do not take it, and why."""
+        return {node: told.refused for node, told in self.told.items() if told.refused is not None}
 
-    def _fail_at_once(self, *, is_known: bool) -> None:
-        if self._everyone:  # it was sent under an earlier topology
-            self.fail("unknown")
-        elif is_known:
-            self.fail("too few replicas")
-        else:
-            self.fail("no such table", self._asked.table)
-
-    def on_told(self, now: Instant, node: NodeId, body: RowApplied) -> None:
-        """Resolve."""
-        del now
-        if body.refused is None:
-            self._applied.add(node)
-        else:
-            self._refused[node] = body.refused
-        if self._asked.attempt.kind == "repeat" and any(
-            need.is_met(self._applied) for need in self._needs
-        ):
-            self._merge_refused()
-        if are_met(self._needs, self._applied):
-            self.answer(RowWritten(request=self.request))
-        elif not may_be_met(self._needs, self._refused):
-            refused = max(self._refused.values(), key=_gravity)
-            self.answer(NotWritten(request=self.request, refused=refused))
-            self.end()
-        if len(self._applied) + len(self._refused) == len(self._everyone):
-            self.end()
-
-    def _merge_refused(self) -> None:
-        """A list has the repeated write: it has taken effect, so replicas that have never had it
-        must have it, too.
+    def known(self) -> Conversing[None]:
+        """Wait until the outcome is known: written; refused by all; or refused by too many, and
+        those that are silent cannot change what the client is told.
         """
-        for node, refused in list(self._refused.items()):
-            if isinstance(refused, Outrun):
-                del self._refused[node]
-                self._ask(node, msgspec.structs.replace(self._asked.attempt, kind="merge"))
+        yield Until(
+            lambda: (
+                self.is_written
+                or self.is_all
+                or (self.is_refused and (self.is_there or self.is_outranked))
+            )
+        )
 
-    def on_deadline(self, now: Instant) -> None:
-        """Fail, if nothing was answered; and repair later whoever was silent."""
-        for node in self._everyone:
-            if node not in self._applied and node not in self._refused:
-                self._hints.keep(now, node, self._asked)
-        self.fail("unknown")
+    def all_told(self) -> Conversing[None]:
+        """Wait for those that are asked still."""
+        yield Until(lambda: self.is_all)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether some replica has it."""
+        return bool(self.applied)
+
+    @property
+    def is_outranked(self) -> bool:
+        """Whether some replica has promised a higher lease number."""
+        return any(isinstance(each, Outranked) for each in self.refused.values())
+
+    @property
+    def is_written(self) -> bool:
+        """Whether as many have it as the level needs."""
+        return are_met(self.needs, self.applied)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the level cannot be met."""
+        return not may_be_met(self.needs, self.refused)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether everybody who was asked has answered."""
+        return len(self.told) == len(self.asked)
+
+    @property
+    def silent(self) -> list[NodeId]:
+        """Those that have not answered, or were down."""
+        return [node for node in self.everyone if node not in self.told]
+
+
+def write_row(
+    talk: Conversation, asked: WriteRow, hints: Hints, answer: Callable[[ClientAnswer], None]
+) -> Conversing[None]:
+    """Write it, and say what became of it; then wait for the rest, who may need hints.
+
+    Raises RequestFailed if nothing was sent.
+    """
+    was_sent = False
+    if asked.attempt.kind == "first":
+        newest = yield from is_above(talk, asked)
+        if newest is not None:
+            answer(NotWritten(request=asked.request, refused=Late(newest)))
+            return
+    attempt = msgspec.structs.replace(asked.attempt, kind="merge")
+    while True:
+        try:
+            replicas, needs = talk.replicas(asked.table, asked.key, asked.level)
+        except RequestFailed as failed:
+            if not was_sent:
+                raise
+            answer(Failed(request=asked.request, why="unknown", detail=failed.detail))
+            return
+        apply = ApplyRow(table=asked.table, key=asked.key, edits=asked.edits, attempt=attempt)
+        up = talk.context.in_order(replicas.everyone)
+        this = _Round(replicas.everyone, needs, up, talk.ask(dict.fromkeys(up, apply)))
+        try:
+            yield from this.known()
+        except TopologyReplaced:
+            was_sent = True
+            continue
+        except Silent:
+            answer(Failed(request=asked.request, why="unknown"))
+            _hint(talk, this, hints, asked)
+            return
+        answer(_outcome(asked, this, was_sent=was_sent))
+        if this.is_written:
+            with suppress(Silent, TopologyReplaced):
+                yield from this.all_told()
+            _hint(talk, this, hints, asked)
+        return
+
+
+def _hint(talk: Conversation, this: _Round, hints: Hints, asked: WriteRow) -> None:
+    for node in this.silent:
+        hints.keep(talk.context.now, node, asked)
+
+
+def _outcome(asked: WriteRow, this: _Round, *, was_sent: bool) -> ClientAnswer:
+    if this.is_written:
+        return RowWritten(request=asked.request)
+    refused = max(this.refused.values(), key=_gravity)
+    if this.is_all and not this.applied and not was_sent:
+        return NotWritten(request=asked.request, refused=refused)
+    if isinstance(refused, Outranked):  # whatever became of it, the lease is gone
+        lost = msgspec.structs.replace(refused, is_partial=True)
+        return NotWritten(request=asked.request, refused=lost)
+    return Failed(
+        request=asked.request, why="unknown", detail=f"some replicas refuse it: {refused}"
+    )
 
 
 def _gravity(refused: Refused) -> tuple[int, int]:
     """The rank of a refusal: of several, the client is told the one that it can do least about."""
     match refused:
-        case Outrun(newest):
-            return 0, newest.time
         case Ahead(bound):
             return 1, bound
         case Late(horizon):

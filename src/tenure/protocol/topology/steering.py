@@ -142,7 +142,7 @@ def _make_table(cluster: LedCluster, command: MakeTable) -> RingSteered:
         if why is not None:
             raise ChangeRefused(why, "declare it as it was, or choose another name")
         families = {**kept.families, **table.families}
-        table = type(table)(kept.kind, kept.keys, kept.fenced_by, families)
+        table = type(table)(kept.kind, kept.keys, kept.fenced_by, families, table.writes)
         if table == kept:
             return _steered(cluster, command, f"there is the table {name} already", changed=False)
     others = sum(len(each.families) for other, each in tables.items() if other != name)

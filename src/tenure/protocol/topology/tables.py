@@ -8,6 +8,8 @@ from tenure.protocol.topology.limits import FAMILIES
 
 RowKind = Literal["ordered", "hashed"]
 Order = Literal["name", "time"]
+WriteOrder = Literal["ordered", "clock"]
+"""What decides which of two writes counts: that one began after the other, or their clocks (R4)."""
 Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 
 
@@ -31,14 +33,21 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     keys: Word
     fenced_by: Word
     families: Annotated[dict[Word, FamilyRecord], msgspec.Meta(max_length=FAMILIES)]
+    writes: WriteOrder = "ordered"
 
 
 def why_not_same(name: str, kept: TableRecord, declared: TableRecord) -> str | None:
     """The reason why a table cannot be declared like this, if it was made differently; None if it
     can.
 
-    New families may be added; families that are no longer declared keep their contents.
+    New families may be added; families that are no longer declared keep their contents. Writes may
+    become ordered: from then on, those that were written by clocks are what they are, and older.
     """
+    if kept.writes == "ordered" != declared.writes:
+        return (
+            f"the table {name!r} was made with writes='ordered', and other programs count on it: "
+            f"writes={declared.writes!r} would hide what they have written"
+        )
     for what in ("kind", "keys", "fenced_by"):
         was, now = getattr(kept, what), getattr(declared, what)
         if was != now:

@@ -8,10 +8,8 @@ from typing import Any, Protocol
 from tenure.protocol.replication.admission import (
     Ahead,
     Attempt,
-    AttemptKind,
     Late,
     Outranked,
-    Outrun,
 )
 from tenure.protocol.replication.cells import value_in
 from tenure.protocol.replication.edits import Edit
@@ -19,9 +17,11 @@ from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
+    DrawVersion,
     Failed,
     NotWritten,
     RowWritten,
+    VersionDrawn,
     WriteRow,
 )
 from tenure.protocol.replication.versions import Version
@@ -33,6 +33,8 @@ from tenure.sim.histories.operations import Told
 from tenure.sim.kernel.checkers import Violation
 
 MOST_ATTEMPTS = 8
+GO_ON = 0.6
+"""How likely a client tries again what was not answered."""
 MOST_WRITES = 12
 """The most writes of one owner."""
 Ended = Callable[[str], None]
@@ -86,6 +88,7 @@ class RowAttempts:
         ended: Ended,
         number: int = 0,
         level: Level | None = None,
+        above: int = 0,
     ) -> None:
         self._workload = workload
         self._client = client
@@ -93,6 +96,10 @@ class RowAttempts:
         self._edits = edits
         self._ended = ended
         self._number = number
+        self._above = above
+        self._sent = 0
+        self.time = 0
+        """The time of the version with which it was sent last."""
         self._row = workload.history(self._key)
         self._level = level or ("quorum" if number else workload.level())
         self._before = {
@@ -112,12 +119,36 @@ class RowAttempts:
         )
 
     def begin(self) -> None:
-        """Try it with a time that is drawn."""
-        self._send(Version(self._number, self._client.draw()), "first")
+        """Have a version drawn, or draw it where nobody else need be asked."""
+        client = self._client
+        client.clock_of_writes.see(Version(0, self._above))
+        time = client.draw()
+        if self._number or self._level == "one":
+            self._send(Attempt(Version(self._number, time), journal=min(self._number, 1)))
+            return
+        asked = DrawVersion(
+            request=client.request(),
+            table=self._table,
+            level=self._level,
+            key=self._key,
+            floor=time,
+        )
+        workload = self._workload
+        client.ask(workload.node(), asked, self._drawn, workload.patience_ns * 2)
 
-    def _send(self, version: Version, kind: AttemptKind) -> None:
+    def _drawn(self, answer: Any) -> None:
         self._attempts += 1
-        attempt = Attempt(version, kind, journal=min(self._number, 1))
+        if isinstance(answer, VersionDrawn):
+            self._send(Attempt(answer.version, above=answer.newest))
+        elif self._attempts < MOST_ATTEMPTS and self._workload.random.random() < GO_ON:
+            self.begin()
+        else:
+            self._end("writes not begun", "not written")
+
+    def _send(self, attempt: Attempt) -> None:
+        self._sent += 1
+        self._attempts += 1
+        self.time = attempt.version.time
         self._cells = self._row.issue(attempt, self._edits)
         asked = WriteRow(
             request=self._client.request(),
@@ -134,44 +165,46 @@ class RowAttempts:
         workload = self._workload
         self._client.ask(workload.node(), asked, answered, workload.patience_ns * 2)
 
+    @property
+    def _is_known_not_to_be_there(self) -> bool:
+        """Whether what is refused now was not taken before, by this request or its double."""
+        return self._sent == 1 and not self._workload.is_doubled
+
     def _answered(self, attempt: Attempt, answer: Any) -> None:
         workload, client = self._workload, self._client
+        may_draw = self._is_known_not_to_be_there and self._attempts < MOST_ATTEMPTS
         match answer:
             case RowWritten():
                 self.is_written = True
+                client.clock_of_writes.see(attempt.version)
                 self._acknowledge(attempt)
                 self._end(f"writes at {self._level}", "written")
-            case NotWritten(refused=Outrun(newest)) if self._attempts < MOST_ATTEMPTS:
-                client.clock_of_writes.see(newest)
-                workload.counts["writes outrun"] += 1
-                self.begin()
-            case NotWritten(refused=Late(horizon)) if self._attempts < MOST_ATTEMPTS:
-                client.clock_of_writes.see(Version(0, horizon))
-                workload.counts["writes late"] += 1
-                self.begin()
-            case NotWritten(refused=Ahead(bound)):
-                if client.wall_us() <= bound and self._attempts < MOST_ATTEMPTS:
-                    client.clock_of_writes.begin_anew()  # it was set right
-                    workload.counts["writes drawn anew"] += 1
-                    self.begin()
-                else:
-                    self._end("writes too far ahead")
             case NotWritten(refused=Outranked()):
                 self._end("writes of former owners refused")
-            case NotWritten():
-                self._end("writes refused")
-            case Failed(why="too few replicas" | "overloaded"):
-                is_denied = self._attempts == 1 and not workload.is_doubled
-                self._end("writes not begun", "not written" if is_denied else "unknown")
-            case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < 0.6:
+            case NotWritten(refused=Late(horizon)) if may_draw:
+                client.clock_of_writes.see(Version(0, horizon))
+                workload.counts["writes late"] += 1
+                self._draw_again()
+            case NotWritten(refused=Ahead(bound)) if may_draw and client.wall_us() <= bound:
+                client.clock_of_writes.begin_anew()  # it was set right
+                workload.counts["writes drawn anew"] += 1
+                self._draw_again()
+            case NotWritten() | Failed(why="too few replicas" | "overloaded"):
+                is_denied = self._is_known_not_to_be_there
+                self._end("writes refused or not begun", "not written" if is_denied else "unknown")
+            case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < GO_ON:
                 workload.counts["writes repeated"] += 1
-                self._send(attempt.version, "repeat")
+                self._send(attempt)
             case _:
                 self._end("writes unknown")
 
     def _end(self, what: str, told: Told = "unknown") -> None:
         self._workload.recording.written(self._recorded, told)
         self._ended(what)
+
+    def _draw_again(self) -> None:
+        self._sent = 0
+        self.begin()
 
     def _acknowledge(self, attempt: Attempt) -> None:
         if self._level in WEAK:
@@ -202,6 +235,8 @@ class Ownership:
         self._row = workload.owned[key]
         self._attempt = 0
         self._writes = 0
+        self._newest = 0
+        """The time of the newest version of the row when it was adopted, or of the last write."""
 
     def begin(self) -> None:
         """Adopt the row."""
@@ -220,7 +255,8 @@ class Ownership:
 
     def _answered(self, answer: Any) -> None:
         match answer:
-            case Adopted(refused=None):
+            case Adopted(refused=None, newest=newest):
+                self._newest = newest.time
                 self._workload.counts["rows adopted"] += 1
                 self._row.adopted = max(self._row.adopted, self._number)
                 self._workload.read_owned(self._client, self._key, self._go_on)
@@ -246,9 +282,12 @@ class Ownership:
         def ended(what: str) -> None:
             self._workload.counts[f"owners' {what}"] += 1
             if attempts.is_written:
+                self._newest = attempts.time
                 self._go_on(client)
 
         edits = (Edit("names", None, name, value),)
         row = "owned", self._key
-        attempts = RowAttempts(self._workload, client, row, edits, ended, self._number)
+        attempts = RowAttempts(
+            self._workload, client, row, edits, ended, self._number, above=self._newest
+        )
         attempts.begin()

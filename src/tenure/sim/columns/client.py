@@ -1,4 +1,4 @@
-"""Simulated clients of the store: a handle that draws times, and begins anew when it is outrun."""
+"""Simulated clients of the store: a handle, with the clock of its writes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -19,6 +19,7 @@ from tenure.columns.tables import Family, Table, by_name
 from tenure.columns.writes import RowWrite
 from tenure.errors import (
     ConfigurationError,
+    Fenced,
     NotEnoughReplicas,
     SchemaError,
     Unreachable,
@@ -26,14 +27,17 @@ from tenure.errors import (
 )
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
-from tenure.protocol.replication.admission import Attempt
+from tenure.protocol.replication.admission import Attempt, Late, Outranked
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     AskTopology,
+    DrawVersion,
     Failed,
     NodeMessage,
+    NotWritten,
     RowWritten,
+    VersionDrawn,
     WriteRow,
 )
 from tenure.protocol.replication.node_events import NodeEvent, NodeTold
@@ -320,24 +324,32 @@ class Unanswering:
     def __init__(self) -> None:
         self.writes: list[tuple[str, Attempt]] = []
         self.loses = 1
+        self.then: ToStoreClient | None = None
+        """What the second one answers; otherwise that it has written."""
 
     def start(self, deliver: Callable[[str, ToStoreClient], None], lost: Lost) -> None:
         self.deliver, self.lost = deliver, lost
 
     def send(self, node: str, message: msgspec.Struct) -> None:
+        loop = asyncio.get_running_loop()
+        if isinstance(message, DrawVersion):
+            drawn = VersionDrawn(request=message.request, version=Version(0, 2_000), newest=1)
+            loop.call_soon(self.deliver, node, drawn)
+            return
         assert isinstance(message, WriteRow)
         self.writes.append((node, message.attempt))
-        loop = asyncio.get_running_loop()
         if len(self.writes) <= self.loses:
             loop.call_soon(self.lost, node, "it is gone")
         else:
-            loop.call_soon(self.deliver, node, RowWritten(request=message.request))
+            then = self.then or RowWritten(request=0)
+            answer = msgspec.structs.replace(then, request=message.request)
+            loop.call_soon(self.deliver, node, answer)
 
     async def close(self) -> None:
         pass
 
 
-async def test_a_write_that_was_not_answered_begins_anew_above_itself() -> None:
+async def test_a_write_that_was_not_answered_is_repeated_with_its_version() -> None:
     transport = Unanswering()
     backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport)
     transport.start(backend._on_answer, backend._on_lost)
@@ -345,18 +357,45 @@ async def test_a_write_that_was_not_answered_begins_anew_above_itself() -> None:
     version = await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
     (one, first), (other, second) = transport.writes
     assert {one, other} == {"http://n1", "http://n2"}
-    assert second.kind == first.kind == "first"
-    assert second.version == version > first.version
+    assert second == first
+    assert version == first.version == Version(0, 2_000)
+    assert first.above == 1
 
 
-async def test_a_repeat_that_was_not_answered_stays_a_repeat() -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Failed(request=0, why="too few replicas"),
+        Failed(request=0, why="overloaded"),
+        NotWritten(request=0, refused=Late(9)),
+    ],
+    ids=["too few replicas", "overloaded", "late"],
+)
+async def test_what_another_node_has_had_is_not_said_to_be_nowhere(answer: ToStoreClient) -> None:
+    """The third history: the node that had the write is lost, and the next one refuses it."""
     transport = Unanswering()
+    transport.then = answer
+    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport, 0.5)
+    transport.start(backend._on_answer, backend._on_lost)
+    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
+    with pytest.raises(WriteUnknown) as unknown:
+        await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
+    write = unknown.value.write
+    assert isinstance(write, RowWrite)
+    assert write.version == Version(0, 2_000)
+    transport.then = None
+    assert await write.repeat() == Version(0, 2_000)
+
+
+async def test_a_former_owners_write_that_another_node_has_had_may_be_found_by_the_next() -> None:
+    transport = Unanswering()
+    transport.then = NotWritten(request=0, refused=Outranked(7, 1))
     backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport)
     transport.start(backend._on_answer, backend._on_lost)
-    attempt = Attempt(Version(0, 5), "repeat")
-    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
-    assert await backend.write(mutation, attempt) is None
-    assert [each for _, each in transport.writes] == [attempt, attempt]
+    edits = [Edit("profile", None, b"n", b"v")]
+    mutation = RowMutation(MAIL, b"k", edits, number=5, journal=1)
+    with pytest.raises(Fenced, match="some replicas may have the write"):
+        await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
 
 
 async def test_where_no_node_is_left_nobody_knows_of_the_write() -> None:
@@ -368,7 +407,7 @@ async def test_where_no_node_is_left_nobody_knows_of_the_write() -> None:
     with pytest.raises(WriteUnknown, match="it is gone"):
         await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
     with pytest.raises(WriteUnknown, match="it is gone"):
-        await backend.write(mutation, Attempt(Version(0, 5), "repeat"))
+        await backend.write(mutation, Attempt(Version(0, 5)))
 
 
 class Lagging(Unanswering):

@@ -9,7 +9,12 @@ from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.protocol.replication import node_events
-from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
+from tenure.protocol.replication.messages import (
+    ClientAnswer,
+    ClientRequest,
+    NodeMessage,
+    PartsTold,
+)
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.steps import Step
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
@@ -124,6 +129,8 @@ class NodeStage:
         self.answers: list[ClientAnswer] = []
         self.doubts: list[str] = []
         """Why topologies were not believed."""
+        self.older: set[int] = set()
+        """Nodes of an earlier release, which do not tell the newest version with parts of a row."""
         self.topology = topology_of(count)
         self.nodes = {i + 1: StagedNode(self, i + 1, self.topology) for i in range(count)}
 
@@ -148,7 +155,11 @@ class NodeStage:
 
     def _bring(self, message: NodeMessage) -> None:
         self.messages.remove(message)
-        self.nodes[message.receiver].post(node_events.NodeTold(_over_the_wire(message)))
+        told = _over_the_wire(message)
+        if told.sender in self.older and isinstance(told.body, PartsTold):
+            body = msgspec.structs.replace(told.body, newest=b"", promised=0)
+            told = msgspec.structs.replace(told, body=body)
+        self.nodes[message.receiver].post(node_events.NodeTold(told))
 
     def lose(self, *receivers: int) -> None:
         """Lose what is under way to these nodes."""

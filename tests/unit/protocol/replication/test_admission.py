@@ -1,7 +1,6 @@
 """A replica admits some writes, and refuses others (R4, R11, R20, R24)."""
 
 import msgspec
-import pytest
 
 from tenure.protocol.replication.admission import (
     Ahead,
@@ -10,7 +9,6 @@ from tenure.protocol.replication.admission import (
     Mutation,
     MutationAdmitted,
     Outranked,
-    Outrun,
     Refused,
 )
 from tenure.protocol.replication.cells import cell_of
@@ -45,26 +43,21 @@ def newest(number: int, time: int) -> RowRecord:
     return RowRecord(newest=Version(number, time).packed(), fence=number)
 
 
-def test_a_first_attempt_that_is_not_above_what_the_row_has_is_outrun() -> None:
+def test_a_write_is_merged_wherever_it_lies() -> None:
+    for time in (9, 10, 11):
+        admitted = admit(Attempt(Version(0, time)), newest(0, 10))
+        assert isinstance(admitted, MutationAdmitted)
+        assert admitted.record.newest == Version(0, max(time, 10)).packed()
+
+
+def test_a_coordinator_of_an_earlier_release_is_told_to_draw_above_what_the_row_has() -> None:
     for time in (9, 10):
-        assert admit(Attempt(Version(0, time)), newest(0, 10)) == Outrun(Version(0, 10))
-    assert isinstance(admit(Attempt(Version(0, 11)), newest(0, 10)), MutationAdmitted)
+        assert admit(Attempt(Version(0, time), "first"), newest(0, 10)) == Late(10)
+    assert isinstance(admit(Attempt(Version(0, 11), "first"), newest(0, 10)), MutationAdmitted)
 
 
-def test_a_delete_is_outrun_by_what_it_would_not_hide() -> None:
-    refused = admit(Attempt(Version(0, 9)), newest(0, 10), Edit())
-    assert refused == Outrun(Version(0, 10))
-
-
-def test_a_repeat_is_merged_wherever_it_lies() -> None:
-    admitted = admit(Attempt(Version(0, 9), "repeat"), newest(0, 10))
-    assert isinstance(admitted, MutationAdmitted)
-    assert admitted.record.newest == Version(0, 10).packed()
-
-
-@pytest.mark.parametrize("kind", ["first", "repeat"])
-def test_what_is_not_above_the_horizon_is_late(kind: str) -> None:
-    attempt = Attempt(Version(0, 50), "first" if kind == "first" else "repeat")
+def test_what_is_not_above_the_horizon_is_late() -> None:
+    attempt = Attempt(Version(0, 50))
     assert admit(attempt, horizon=50) == Late(50)
     assert isinstance(admit(attempt, horizon=49), MutationAdmitted)
 
@@ -80,6 +73,12 @@ def test_a_clock_that_was_put_back_keeps_nobody_from_writing() -> None:
     assert isinstance(admit(Attempt(Version(0, far + 1)), horizon=far), MutationAdmitted)
 
 
+def test_what_must_be_above_a_time_far_ahead_may_be_so_itself() -> None:
+    """Another replica has that time, and told the first round."""
+    far = NOW + 10 * AHEAD_US
+    assert isinstance(admit(Attempt(Version(0, far + 1), above=far)), MutationAdmitted)
+
+
 def test_a_lower_lease_number_is_refused_whatever_its_time() -> None:
     record = RowRecord(fence=7, journal=1)
     assert admit(Attempt(Version(6, 999), journal=1), record) == Outranked(7, 1)
@@ -93,19 +92,6 @@ def test_the_same_number_of_another_journal_is_another_lease() -> None:
     admitted = admit(Attempt(Version(8, 9), journal=2), record)
     assert isinstance(admitted, MutationAdmitted)
     assert (admitted.record.fence, admitted.record.journal) == (8, 2)
-
-
-def test_a_higher_number_must_be_later_too_but_where_it_is_merged() -> None:
-    record = newest(3, 900)
-    for kind in ("first", "repeat"):
-        for time, is_taken in ((1, False), (900, False), (901, True)):
-            outcome = admit(Attempt(Version(4, time), kind), record)
-            assert (
-                isinstance(outcome, MutationAdmitted)
-                if is_taken
-                else outcome == Outrun(Version(3, 900))
-            )
-    assert isinstance(admit(Attempt(Version(4, 1), "merge"), record), MutationAdmitted)
 
 
 def test_two_edits_of_one_column_in_one_mutation_are_merged() -> None:

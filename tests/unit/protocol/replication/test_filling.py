@@ -53,7 +53,7 @@ class Filled(NodeStage):
 
     def write(self, node: int, row: bytes, value: bytes, time: int = 1) -> None:
         """Write at one replica, whatever the others do."""
-        attempt = Attempt(Version(0, EPOCH_US + time), "repeat")
+        attempt = Attempt(Version(0, EPOCH_US + time))
         step = ApplyMutation("plain", row, (Edit("names", None, b"n", value),), attempt)
         self.nodes[node].store.run(step)
 

@@ -14,7 +14,7 @@ from tests.unit.protocol.replication.test_schedules_of_seals import seal_and_pur
 
 def written_at(stage: NodeStage, node: int, value: bytes, number: int = 1) -> bool:
     """Whether one replica takes what an owner writes."""
-    attempt = Attempt(Version(number, EPOCH_US + 1), "first", journal=1)
+    attempt = Attempt(Version(number, EPOCH_US + 1), journal=1)
     edits = (Edit("names", None, b"a", value),)
     result, _ = stage.nodes[node].store.run(ApplyMutation("owned", b"k", edits, attempt))
     assert isinstance(result, MutationDone)
@@ -104,7 +104,7 @@ def test_the_first_trys_state_arrives_after_the_second_try() -> None:
     assert read_without(stage, 2, 2) == read_without(stage, 1, 3) == b"kept"
     stage.ask(4, adopt(4, 2, attempt=2))
     stage.deliver()
-    assert last(stage) == m.Adopted(request=4)
+    assert last(stage) == m.Adopted(request=4, newest=Version(1, EPOCH_US + 1))
     for each in states:
         if each.receiver != 2:
             stage.nodes[each.receiver].post(NodeTold(each))
@@ -195,7 +195,7 @@ def test_an_adoption_after_a_seal_keeps_what_was_acknowledged_below_it() -> None
     stage.deliver(2, 3)
     stage.wait(1)
     stage.deliver(2, 3)
-    assert last(stage) == m.Adopted(request=3)
+    assert last(stage) == m.Adopted(request=3, newest=Version(1, EPOCH_US + 1))
     stage.nodes[3].post(Convicted((1,)))
     stage.ask(3, read(4, "owned"))
     stage.deliver(2, 3)

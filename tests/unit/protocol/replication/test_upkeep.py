@@ -158,7 +158,7 @@ def test_a_tombstone_goes_when_all_have_it_and_it_is_old() -> None:
         table="plain",
         key=b"k",
         edits=(Edit("names", None, b"a", b"late"),),
-        attempt=Attempt(Version(0, EPOCH_US + 2), "repeat"),
+        attempt=Attempt(Version(0, EPOCH_US + 2)),
     )
     stage.ask(2, late)
     stage.deliver()
@@ -206,7 +206,7 @@ def test_from_its_promise_on_a_replica_takes_no_write_of_that_time() -> None:
     put(stage, (1, 2, 3), b"k", 5, b"x")
     for node in (1, 2, 3):
         tell(stage, 1, node, PromiseHorizon(ticket=1, range=WHOLE, time=EPOCH_US + 3))
-    late = write(1, b"late", 3, first=False)
+    late = write(1, b"late", 3)
     stage.ask(2, late)
     stage.deliver()
     assert stage.answers[-1] == NotWritten(request=1, refused=Late(EPOCH_US + 3))

@@ -47,8 +47,8 @@ from tenure.errors import Unsupported
 from tenure.protocol.replication.admission import (
     Ahead,
     Attempt,
+    Late,
     Outranked,
-    Outrun,
     Refused,
     may_write,
 )
@@ -57,7 +57,7 @@ from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.records import RowRecord
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.versions import NEVER, Version
 from tenure.protocol.topology.tables import TableRecord
 
 _OfRow: TypeAlias = ColumnRead | PageRead | SupersRead | RowRead | RowMutation
@@ -106,6 +106,10 @@ class CassandraBackend:
 
     # --- writing ---
 
+    async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
+        """See `Backend.draw`. A table whose writes are ordered is not opened here."""
+        raise Unsupported(f"Cassandra does not order the writes of {mutation.table.name!r}")
+
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         """See `Backend.write`."""
         for edit in mutation.edits:
@@ -139,18 +143,21 @@ class CassandraBackend:
                 return None
             fence = await self._fence_of(table, key)
             if fence is not None and fence.promise == lease and fence.turn >= turn:
-                return None if fence.turn == turn else Outrun(Version(lease.number, fence.turn))
-            if refused := await self.adopt(table, key, *lease):
+                return None if fence.turn == turn else Late(fence.turn)
+            if isinstance(refused := await self.adopt(table, key, *lease), Outranked):
                 return refused
 
-    async def adopt(self, table: Table, key: bytes, number: int, journal: int) -> Outranked | None:
-        """See `Backend.adopt`."""
+    async def adopt(
+        self, table: Table, key: bytes, number: int, journal: int
+    ) -> Version | Outranked:
+        """See `Backend.adopt`. The newest version is that of the last turn."""
         lease = Promise(number, journal)
         while True:
             fence = await self._fence_of(table, key)
             before = fence.promise if fence else None
+            newest = Version(number, fence.turn or 0) if fence else NEVER
             if before == lease:
-                return None
+                return newest
             if before is not None:
                 record = RowRecord(fence=before.number, journal=before.journal)
                 if not may_write(number, journal, record):
@@ -158,7 +165,7 @@ class CassandraBackend:
             if _is_applied(
                 await self._driver.apply([promise(table, key, lease, before)], "quorum")
             ):
-                return None
+                return newest
 
     async def _fence_of(self, table: Table, key: bytes) -> RowFence | None:
         listed = await self._driver.execute(fence_of(table, key), "serial")

@@ -115,6 +115,12 @@ async def _check_supported(
             )
         if table.fenced_by:
             _check_fence(driver, table, fence)
+        elif table.writes == "ordered":
+            raise Unsupported(
+                f"the writes of the table {table.name!r} are ordered, and Cassandra lets the "
+                "greater time win, whichever write began first: declare it with writes='clock' if "
+                "that will do, fence it by a pool, or keep it in rocksdb:DIRECTORY or columns:URL"
+            )
 
 
 def _check_fence(driver: CassandraDriver, table: Table, fence: Fencing) -> None:
@@ -150,6 +156,13 @@ async def _replicas(driver: CassandraDriver) -> int:
     return min(1 + len(others), MOST_REPLICAS)
 
 
+def _as_here(record: TableRecord) -> TableRecord:
+    """The record as Cassandra keeps it, also for those that were made before it said how writes are
+    ordered: by their clocks, unless leases order them.
+    """
+    return msgspec.structs.replace(record, writes="ordered" if record.fenced_by else "clock")
+
+
 async def kept_records(driver: CassandraDriver) -> dict[str, TableRecord] | None:
     """The records of how the tables were made; None if nothing was ever made."""
     try:
@@ -166,7 +179,7 @@ def _missing_of(table: Table, kept: TableRecord | None) -> list[Cql]:
     declared = table.record()
     if kept is None:
         return [make_table(table), keep_record(table.name, _as_text(declared))]
-    check_same(table.name, kept, declared)
+    check_same(table.name, _as_here(kept), _as_here(declared))
     families = {**kept.families, **declared.families}
     if families == kept.families:
         return []
