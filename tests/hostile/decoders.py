@@ -20,6 +20,8 @@ from tenure.cache.memory_file import MAGIC, MemoryFile
 from tenure.client.lease_header import LeaseParts, decoded, encoded
 from tenure.client.managers_file import ManagersFile
 from tenure.columns.engines.directory import MARK, StoreMark, read_mark
+from tenure.columns.engines.log_watch import NOTE as LOG_NOTE
+from tenure.columns.engines.log_watch import NOTE_BYTES, LogNote, check_log
 from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
@@ -436,6 +438,11 @@ DECODERS: dict[str, HostileDecoder] = {
         "columns/engines/directory.py",
         in_file(f"store/{MARK}", lambda path: read_mark(path.parent)),
         (msgspec.json.encode(StoreMark(1, "a")),),
+    ),
+    "the note of a log": HostileDecoder(
+        "columns/engines/log_watch.py",
+        in_file(f"log/{LOG_NOTE}", lambda path: check_log(path.parent, path.parent)),
+        (msgspec.json.encode(LogNote({"000004.log": 7}, 9)).ljust(NOTE_BYTES),),
     ),
     "the note of a manifest": HostileDecoder(
         "columns/engines/manifest.py",

@@ -30,6 +30,7 @@ from tenure.columns.engines.directory import (
     prepare,
     rocksdict,
 )
+from tenure.columns.engines.log_watch import LogWatch, check_log
 from tenure.columns.engines.manifest import ManifestWatch, check_manifest
 from tenure.errors import ConfigurationError, ForkedError
 
@@ -176,6 +177,7 @@ class RocksEngine:
         _Threads.process = _Threads.process or os.getpid()
         self._db = self._opened()
         _OPEN.add(self)
+        self._log_watch = LogWatch(path, log or path)
         self._manifest = ManifestWatch(path)
         self._manifest.note()
 
@@ -192,6 +194,7 @@ class RocksEngine:
         with Translated(path):
             prepare(path, log)
             check_manifest(path)
+            check_log(path, log or path)
             return cls(path, log, options or EngineOptions())
 
     def _opened(self) -> "Rdict":
@@ -308,8 +311,10 @@ class RocksEngine:
 
     def sync(self) -> None:
         """See `StorageEngine.sync`."""
+        logs = self._log_watch.look()
         with self._translated:
             self._db.flush_wal(True)  # noqa: FBT003
+        self._log_watch.note(logs)
         self._directory.check()
         self._manifest.note()
 
