@@ -1,7 +1,14 @@
 """Rows of owners: what is unknown may vanish, and what was acknowledged may not."""
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tenure.sim.histories.fenced import FencedJudge
 from tenure.sim.histories.operations import AnyOperation, ReadOperation, Told, WriteOperation
+from tenure.sim.histories.orders import read_of, write_of
+from tests.unit.sim.histories.test_orders import naive
+
+TOLD: tuple[Told, ...] = ("written", "written", "unknown", "not written")
 
 
 def wrote(value: str | None, began: int, ended: int, told: Told = "written") -> WriteOperation:
@@ -42,3 +49,39 @@ def test_a_read_waits_for_the_writes_that_it_may_have_seen() -> None:
     judge.add(wrote("x", 1, 9, "unknown"))
     assert list(judge.judge(10)) == []
     assert list(judge.judge()) == []
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[AnyOperation]:
+    """Writes of an owner, some of them unknown, and reads of what was written."""
+    made: list[AnyOperation] = []
+    for number in range(draw(st.integers(0, 4))):
+        began = draw(st.integers(0, 12))
+        value = None if draw(st.integers(0, 4)) == 0 else str(number)
+        told: Told = draw(st.sampled_from(TOLD))
+        made.append(wrote(value, began, began + draw(st.integers(0, 6)), told))
+    values = [each.columns["a"] for each in made]
+    for _ in range(draw(st.integers(0, 3))):
+        began = draw(st.integers(0, 14))
+        value = draw(st.sampled_from((None, *values)))
+        made.append(saw(value, began, began + draw(st.integers(0, 5))))
+    return made
+
+
+@settings(max_examples=300)
+@given(histories())
+def test_what_is_certain_has_an_order_if_trying_all_finds_one(
+    operations: list[AnyOperation],
+) -> None:
+    unknown = [
+        each for each in operations if isinstance(each, WriteOperation) and each.told == "unknown"
+    ]
+    accesses = []
+    for each in operations:
+        value = each.columns["a"]
+        if isinstance(each, ReadOperation):
+            if not any(it.columns["a"] == value and it.began <= each.ended for it in unknown):
+                accesses.append(read_of(value, each.began, each.ended))
+        elif each.told == "written":
+            accesses.append(write_of(value, each.began, each.ended))
+    assert (complaints(*operations) == 0) == naive(accesses)

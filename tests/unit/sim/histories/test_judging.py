@@ -1,13 +1,21 @@
 """All judges over one history, with pages of sets among its operations."""
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tenure.sim.histories.judging import HistoryJudge
 from tenure.sim.histories.operations import (
     NEVER,
     AnyRecord,
     PageOperation,
     ReadOperation,
+    Told,
     WriteOperation,
 )
+from tenure.sim.histories.orders import read_of, write_of
+from tests.unit.sim.histories.test_orders import naive
+
+TOLD: tuple[Told, ...] = ("written", "written", "unknown", "not written")
 
 
 def added(member: str, began: int, ended: int) -> WriteOperation:
@@ -63,3 +71,60 @@ def test_each_judge_has_its_say() -> None:
     assert sorted(found(denied, seen)) == ["D2", "D9"]
     x, y = (WriteOperation("c1", "k", {"a": v, "b": v}, 1, 2, "written") for v in "xy")
     assert found(x, y, ReadOperation("c2", "k", {"a": "x", "b": "y"}, 3, 4)) == ["D1"]
+
+
+# --- the twin ---
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> list[AnyRecord]:
+    """Two members that come and go, and pages of both, or of one of them."""
+    made: list[AnyRecord] = []
+    for number in range(draw(st.integers(1, 5))):
+        member, began = draw(st.sampled_from("ab")), draw(st.integers(0, 12))
+        value = None if draw(st.booleans()) else str(number)
+        told: Told = draw(st.sampled_from(TOLD))
+        ended = began + draw(st.integers(0, 6))
+        made.append(WriteOperation("c1", "s", {f"set/{member}": value}, began, ended, told))
+    for _ in range(draw(st.integers(1, 3))):
+        began = draw(st.integers(0, 14))
+        after, until = draw(st.sampled_from((("", None), ("set/a", None), ("", "set/a"))))
+        shown: dict[str, str | None] = {}
+        for member in "ab":
+            column = f"set/{member}"
+            values = [w.columns[column] for w in made if column in w.columns]
+            value = draw(st.sampled_from((None, *values)))
+            if value is not None and column > after and (until is None or column <= until):
+                shown[column] = value
+        ended = began + draw(st.integers(0, 5))
+        made.append(PageOperation("c2", "s", "set/", shown, began, ended, after, until))
+    return sorted(made, key=lambda each: each.ended)
+
+
+def has_order(column: str, records: list[AnyRecord]) -> bool:
+    """Whether any order explains what was done with one member."""
+    reads = [
+        read_of(each.columns.get(column), each.began, each.ended)
+        for each in records
+        if isinstance(each, PageOperation) and each.covers(column)
+    ]
+    writes = [
+        write_of(each.columns[column], each.began, each.last)
+        for each in records
+        if isinstance(each, WriteOperation)
+        if column in each.columns and each.told != "not written"
+    ]
+    return naive([*reads, *writes])
+
+
+@settings(max_examples=300)
+@given(sets())
+def test_a_set_is_judged_as_trying_every_order_of_each_member_would(
+    records: list[AnyRecord],
+) -> None:
+    wanted = {column for column in ("set/a", "set/b") if not has_order(column, records)}
+    judge = HistoryJudge()
+    for each in records:
+        judge.add(each)
+    complaints = [each for each in judge.judge() if each.promise.startswith("D2")]
+    assert {each.what.partition(":")[0] for each in complaints} == {f"s {name}" for name in wanted}
