@@ -20,6 +20,7 @@ from tenure.protocol.lease.owner.taking import (
     Taking,
     TakingAction,
     TookIn,
+    TurnedAway,
 )
 from tenure.protocol.lease.owner.transfer import Chunk, HangUp, Listen, PeerErred, Say
 from tenure.wire.hand_off import decode_to_taker
@@ -43,6 +44,7 @@ class TakingLine(Line):
         self.number = number
         self.peer = peer
         self.is_admitted = False
+        self._gives_way = False
         self.arrival: Arrival | None = None
         """The offer, once it has come."""
         self._application = application
@@ -68,6 +70,16 @@ class TakingLine(Line):
                 raise AssertionError(action)
             case _:
                 assert_never(action)
+
+    @property
+    def is_past_admission(self) -> bool:
+        """Whether it was admitted, or is not waited for any longer."""
+        return self.is_admitted or self._gives_way
+
+    def give_way(self) -> None:
+        """End the channel, on which nothing was offered, for another."""
+        self._gives_way = True
+        self.post(TurnedAway("others have come, and nothing was offered here"))
 
     def give_up(self, why: str) -> None:
         """See `Line.give_up`."""

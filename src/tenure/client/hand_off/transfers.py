@@ -25,7 +25,7 @@ from tenure.client.read_leases import GivesReads
 from tenure.errors import ConfigurationError
 from tenure.observe.tracing import span
 from tenure.protocol.lease.messages import HandOff, Leased
-from tenure.protocol.lease.owner.admission import why_closed
+from tenure.protocol.lease.owner.admission import Unadmitted, which_gives_way
 from tenure.protocol.lease.owner.events import (
     Admit,
     ArrivalEnded,
@@ -278,12 +278,16 @@ class Transfers:
     async def _serve(self, channel: Channel) -> None:
         """Serve a channel by which another owner has connected. Runs in the transfers' loop."""
         owner, peer = self._owner, channel.peer
-        waiting = [line.peer for line in self._takings.values() if not line.is_admitted]
-        why = why_closed(waiting, peer)
-        if why is not None:
+        waiting = [line for line in self._takings.values() if not line.is_past_admission]
+        unadmitted = [Unadmitted(line.peer, line.arrival is not None) for line in waiting]
+        found = which_gives_way(unadmitted, peer)
+        if isinstance(found, str):
             owner.counts["channels refused"] += 1
-            await channel.send(encode(NotTaken(why=why)))
+            await channel.send(encode(NotTaken(why=found)))
             return
+        if found is not None:
+            owner.counts["channels refused"] += 1
+            waiting[found].give_way()
         number = next(self._numbers)
         line = TakingLine(
             number, peer, owner.environment, self.application, self._on_taking, owner.reads

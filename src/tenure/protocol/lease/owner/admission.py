@@ -39,15 +39,31 @@ class Waiting(NamedTuple):
     until: Instant
 
 
-def why_closed(channels: Sequence[str], peer: str) -> str | None:
-    """The reason why no other channel of `peer` is accepted beside those, by peer, that are not
-    admitted yet; None if it is accepted.
+class Unadmitted(NamedTuple):
+    """A channel that has not been admitted."""
+
+    peer: str
+    has_offered: bool
+
+
+def which_gives_way(channels: Sequence[Unadmitted], peer: str) -> int | str | None:
+    """What another channel of `peer` costs, beside those that are not admitted, the oldest first:
+    None if there is room for it, the place of the one that gives way, or the reason why the new
+    one is refused.
+
+    Whoever has offered nothing gives way, so that nobody closes this owner to others by saying
+    nothing: an owner offers at once. Of these it is the oldest, of the peer that has the most.
     """
-    if len(channels) >= CHANNELS_AT_ONCE:
-        return f"{len(channels)} channels wait to be admitted already"
-    if (of_peer := channels.count(peer)) >= CHANNELS_OF_A_PEER:
-        return f"{of_peer} channels from {peer} wait to be admitted already"
-    return None
+    of_peer = sum(each.peer == peer for each in channels)
+    silent = [each.peer for each in channels if not each.has_offered]
+    if of_peer >= CHANNELS_OF_A_PEER:
+        whose, why = peer, f"{of_peer} channels from {peer} wait to be admitted already"
+    elif len(channels) >= CHANNELS_AT_ONCE:
+        whose = max(silent, key=silent.count, default=peer)
+        why = f"{len(channels)} channels wait to be admitted already"
+    else:
+        return None
+    return next((at for at, each in enumerate(channels) if each == (whose, False)), why)
 
 
 def _is_proven(offer: Offer, expected: Expected) -> bool:

@@ -13,7 +13,8 @@ from tenure.protocol.lease.owner.admission import (
     CHANNELS_AT_ONCE,
     CHANNELS_OF_A_PEER,
     PATIENCE_NS,
-    why_closed,
+    Unadmitted,
+    which_gives_way,
 )
 from tenure.protocol.lease.owner.copies import Part
 from tenure.protocol.lease.owner.events import Admit, Forget, Imported, OwnerAction, TurnAway
@@ -153,10 +154,21 @@ def test_so_many_arrive_at_once_and_no_more() -> None:
 
 
 def test_channels_that_are_not_admitted_are_bounded_by_peer_and_in_all() -> None:
-    of_one = ["a"] * CHANNELS_OF_A_PEER
-    assert why_closed(of_one[1:], "a") is None
-    assert why_closed(of_one, "a") == f"{len(of_one)} channels from a wait to be admitted already"
-    assert why_closed(of_one, "b") is None
-    of_all = [str(i) for i in range(CHANNELS_AT_ONCE)]
-    assert why_closed(of_all[1:], "a") is None
-    assert why_closed(of_all, "a") == f"{len(of_all)} channels wait to be admitted already"
+    of_one = [Unadmitted("a", has_offered=True)] * CHANNELS_OF_A_PEER
+    assert which_gives_way(of_one[1:], "a") is None
+    said = f"{len(of_one)} channels from a wait to be admitted already"
+    assert which_gives_way(of_one, "a") == said
+    assert which_gives_way(of_one, "b") is None
+    of_all = [Unadmitted(str(i), has_offered=True) for i in range(CHANNELS_AT_ONCE)]
+    assert which_gives_way(of_all[1:], "a") is None
+    said = f"{len(of_all)} channels wait to be admitted already"
+    assert which_gives_way(of_all, "a") == said
+
+
+def test_a_channel_on_which_nothing_was_offered_gives_way() -> None:
+    offered, silent = Unadmitted("a", has_offered=True), Unadmitted("a", has_offered=False)
+    of_one = [offered, silent] * (CHANNELS_OF_A_PEER // 2)
+    assert which_gives_way(of_one, "a") == 1, "the oldest of its own"
+    other = Unadmitted("b", has_offered=False)
+    of_all = [other, *of_one, *[offered] * CHANNELS_AT_ONCE][:CHANNELS_AT_ONCE]
+    assert which_gives_way(of_all, "c") == 2, "the oldest of the peer that has the most"
