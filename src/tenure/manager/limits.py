@@ -68,6 +68,7 @@ class ManagerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def of_connections(self) -> ConnectionLimits:
         """The limits of its port."""
         return ConnectionLimits(
+            knows_peers=True,
             connections=self.connections,
             of_a_peer=self.connections_of_a_peer,
             silent_of_a_peer=self.silent_of_a_peer,

@@ -113,6 +113,8 @@ class Server:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         permit = self.gate.let_in(request)
+        if self.gate.proves(request, permit):
+            self.listener.proven(request)
         try:
             return await handler(request)
         except HttpRefusal as refused:

@@ -23,7 +23,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from tenure.runtime.clock import boot_clock
 from tenure.transport.connection_limits import ConnectionLimits
-from tenure.transport.newcomers import Newcomers
+from tenure.transport.newcomers import STRANGER_SECONDS, Newcomers
 from tenure.transport.rate_bound import RateBound, RecentFloods
 
 ACCEPT_AGAIN_SECONDS = 1.0
@@ -60,7 +60,16 @@ def log_refused(peer: str, why: str) -> None:
 class TakenConnection:
     """A connection that was taken."""
 
-    __slots__ = ("is_socket", "peer", "rate", "task", "transport", "unfinished", "unread")
+    __slots__ = (
+        "is_proven",
+        "is_socket",
+        "peer",
+        "rate",
+        "task",
+        "transport",
+        "unfinished",
+        "unread",
+    )
 
     def __init__(self, peer: str, rate: RateBound | None) -> None:
         self.peer = peer
@@ -71,6 +80,7 @@ class TakenConnection:
         """Whether it is a WebSocket, which has a heartbeat and a bound on what may wait for its
         peer.
         """
+        self.is_proven = False
         self.unread = 0
         """The bytes that the peer had not read at the last look."""
         self.unfinished: Unfinished = None
@@ -120,6 +130,10 @@ class BoundedPort(Generic[P]):
         self._newcomers = Newcomers[TakenConnection](
             silent, limits.silent_seconds, limits.most_silent
         )
+        self._strangers = Newcomers[TakenConnection](
+            silent, STRANGER_SECONDS, limits.most_strangers
+        )
+        """Those that have asked for something, and proven nothing, where others have."""
         self._taken: dict[P, TakenConnection] = {}
         self._of_peer: Counter[str] = Counter()
         self._floods = RecentFloods()
@@ -163,6 +177,7 @@ class BoundedPort(Generic[P]):
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._newcomers.close()
+        self._strangers.close()
         beginning = [each.task for each in self._taken.values() if each.task is not None]
         for task in beginning:
             task.cancel()
@@ -187,10 +202,12 @@ class BoundedPort(Generic[P]):
             await asyncio.sleep(0)  # if many come at once, others get a turn in between
 
     def _arrived(self, accepted: sockets.socket, peer: str) -> None:
-        if len(self._taken) >= self._most:
+        if len(self._newcomers) + len(self._strangers) >= self.limits.most_strangers:
+            _ = self._strangers.give_way() or self._newcomers.give_way()
+        if len(self._taken) >= self._most and not self._strangers.give_way():
             self._turn_away(accepted, peer, f"there are {self._most} connections already")
             return
-        if self._of_peer[peer] >= self._most_of_a_peer:
+        if self._of_peer[peer] >= self._most_of_a_peer and not self._strangers.give_way(peer):
             why = f"there are {self._most_of_a_peer} connections from {peer} already"
             self._turn_away(accepted, peer, why)
             return
@@ -224,6 +241,7 @@ class BoundedPort(Generic[P]):
         if taken is None:
             return
         self._newcomers.spoke(taken)
+        self._strangers.spoke(taken)
         self._of_peer[taken.peer] -= 1
         if not self._of_peer[taken.peer]:
             del self._of_peer[taken.peer]
@@ -234,9 +252,20 @@ class BoundedPort(Generic[P]):
         if taken is not None:
             taken.is_socket = is_socket
             self._newcomers.spoke(taken)
+            if self.limits.knows_peers and not taken.is_proven:
+                self._strangers.spoke(taken)
+                self._strangers.arrived(taken)  # it has some time again
+
+    def proven(self, protocol: P) -> None:
+        """The peer has shown that it may be here."""
+        taken = self._taken.get(protocol)
+        if taken is not None:
+            taken.is_proven = True
+            self._strangers.spoke(taken)
 
     def hand_over(self, protocol: P, to: P) -> None:
         """The connection is a WebSocket from now on, and has the protocol `to`."""
+        self.proven(protocol)
         self.spoke(protocol, is_socket=True)
         taken = self._taken.pop(protocol, None)
         if taken is not None:

@@ -10,6 +10,8 @@ MOST_CONNECTIONS = 20_000
 """Each connection costs a manager 3 to 4 KiB at rest, and more during a TLS handshake. So this many
 still fit in a gigabyte.
 """
+LEAST_STRANGERS = 64
+"""How many connections may have proven nothing in any case."""
 STUCK_SECONDS = 30.0
 """A peer that reads nothing of an answer for so long has died, or means harm."""
 
@@ -32,6 +34,10 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many of these may have made no request yet; None means the default in `newcomers`."""
     silent_seconds: float = SILENT_SECONDS
     """The time for TLS and a whole first request."""
+    knows_peers: bool = False
+    """Whether peers prove who they are. Then those that have not have a quarter of the places, and
+    give way to others: whoever only connects, and asks what anybody may ask, locks out nobody.
+    """
     stuck_seconds: float = STUCK_SECONDS
     buffer_bytes: int | None = BUFFER_BYTES
     """The kernel's buffer for the unread bytes of one connection; None lets the kernel choose, for
@@ -48,6 +54,11 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
             return self.connections
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return MOST_CONNECTIONS if files < 0 else min(MOST_CONNECTIONS, files * 3 // 4)
+
+    @property
+    def most_strangers(self) -> int:
+        """The most connections that have proven nothing."""
+        return max(LEAST_STRANGERS, self.most // 4) if self.knows_peers else self.most
 
     @property
     def most_of_a_peer(self) -> int:

@@ -153,6 +153,10 @@ class HttpListener:
         """A whole request was read. With `is_socket`, messages follow on its connection."""
         self._port.spoke(request.protocol, is_socket=is_socket)
 
+    def proven(self, request: web.BaseRequest) -> None:
+        """The peer of a request has shown that it may be here."""
+        self._port.proven(request.protocol)
+
     def hand_over(self, request: web.Request, socket: AcceptedSocket) -> web.StreamResponse:
         """Let `socket` read what arrives on the request's connection from now on. The request's
         handler must return what this returns.

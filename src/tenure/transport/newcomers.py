@@ -17,6 +17,8 @@ repeat lost packets.
 """
 SILENT_OF_A_PEER = 2048
 """Twice the kernel's backlog, in case all of it is from one host."""
+STRANGER_SECONDS = 15.0
+"""The time between two requests on a connection that has proven nothing, where others have."""
 IDLE_SECONDS = 75.0
 """The time between two requests on one connection: longer than the usual interval at which metrics
 are read.
@@ -58,6 +60,9 @@ class Newcomers(Generic[N]):
         self._silent: dict[str, dict[N, asyncio.TimerHandle]] = {}
         """The newcomers of each peer, the longest silent first."""
 
+    def __len__(self) -> int:
+        return sum(map(len, self._silent.values()))
+
     def arrived(self, newcomer: N) -> None:
         """A connection was made: wait for its first request."""
         silent = self._silent.setdefault(newcomer.peer, {})
@@ -75,6 +80,16 @@ class Newcomers(Generic[N]):
             timer.cancel()
             if not silent:
                 del self._silent[newcomer.peer]
+
+    def give_way(self, peer: str | None = None, why: str = "others have come") -> bool:
+        """Cut off the one that has been silent for longest, of `peer`, or of the peer that has the
+        most. Returns False if there is none.
+        """
+        by_peer = self._silent.values() if peer is None else [self._silent.get(peer, {})]
+        silent = max(by_peer, key=len, default={})
+        if silent:
+            self._end(next(iter(silent)), why)
+        return bool(silent)
 
     def close(self) -> None:
         """Stop all timers."""

@@ -62,6 +62,11 @@ class Gate:
             )
         return permit
 
+    @staticmethod
+    def proves(request: web.Request, permit: Permit) -> bool:
+        """Whether a request that was let in shows more than anybody can."""
+        return permit is not ANYBODY or not _is_open(request)
+
     def still_takes(self, permit: Permit) -> bool:
         """Whether a connection that was made under `permit` may go on."""
         return self.tokens is None or self.tokens.has(permit)
