@@ -16,7 +16,7 @@ from tenure.base.instants import seconds
 from tenure.base.noted import Noted
 from tenure.errors import RemoteProtocolError
 from tenure.manager.access.gate import Gate
-from tenure.manager.access.roles import Permit
+from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal
 from tenure.manager.limits import ManagerLimits
@@ -33,6 +33,7 @@ from tenure.transport.accepted_socket import (
 )
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import LAG_BYTES, Peers
+from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.websocket_frames import FrameError
 from tenure.wire.lease import decode_from_lookup, decode_from_owner
 from tenure.wire.limits import LOOKUP_BYTES, REQUEST_BYTES
@@ -83,6 +84,8 @@ class PeerSocket(AcceptedSocket):
             turns=among.turns,
             rate=rate,
         )
+        names = (self.peer,) if permit is ANYBODY else (self.peer, permit)
+        self.bound_unfinished(among.unfinished, *names)
         self.permit = permit
         self.connection: Connection = among.peers.add(self)
         self._among = among
@@ -158,6 +161,7 @@ class PeerSockets:
         self.gate = gate
         self.limits = limits
         self.turns = turns
+        self.unfinished = UnfinishedMessages()
         self._open: set[PeerSocket] = set()
 
     def most_messages(self, kind: PeerKind) -> tuple[float, int]:

@@ -15,7 +15,7 @@ import base64
 import hashlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from aiohttp import WSCloseCode, hdrs, web
 
@@ -23,6 +23,7 @@ from tenure.base.instants import MILLISECOND_NS, Instant, in_seconds
 from tenure.runtime.clock import boot_clock
 from tenure.transport.peers import ConnectedPeer
 from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound, times
+from tenure.transport.unfinished_messages import FREE_BYTES, UnfinishedMessages
 from tenure.transport.websocket_frames import (
     BINARY,
     CLOSE,
@@ -121,10 +122,13 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         "_frames_a_turn",
         "_gone",
         "_is_paused",
+        "_is_unfinished",
         "_is_waiting",
         "_pace",
         "_rate",
         "_turns",
+        "_unfinished",
+        "_whose",
         "heard_at",
         "left",
     )
@@ -155,6 +159,9 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         self._frames_a_turn = frames_a_turn
         self._rate = rate
         self._pace = pace
+        self._unfinished: UnfinishedMessages | None = None
+        self._whose: tuple[Hashable, ...] = ()
+        self._is_unfinished = False
         self._is_waiting = False
         """Whether it waits for its turn, for its pace, or, after a flood, for its end."""
         self._is_paused = False
@@ -165,6 +172,10 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         sent.
         """
         self._gone: asyncio.Future[None] | None = None
+
+    def bound_unfinished(self, all_of_port: UnfinishedMessages, *whose: Hashable) -> None:
+        """Bound what is kept of unfinished messages, for each of these names of the peer."""
+        self._unfinished, self._whose = all_of_port, whose
 
     # --- what each kind of server says ---
 
@@ -200,6 +211,13 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
                 self._pause()
         elif self._turns.must_wait(is_close_behind=is_close_behind) or self._take_some(now):
             self._wait_for_turn()
+        self._note_unfinished(now)
+
+    def _note_unfinished(self, now: Instant) -> None:
+        size = 0 if self._frames is None else self._frames.unfinished
+        if self._unfinished is not None and (self._is_unfinished or size > FREE_BYTES):
+            self._is_unfinished = size > FREE_BYTES
+            self._unfinished.kept(self, self._whose, size, now)
 
     def _wait_for_turn(self) -> None:
         self._is_waiting = True
@@ -215,11 +233,13 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         if self.transport.is_closing() or self._frames is None:
             return
         self._is_waiting = False
+        now = boot_clock()
         try:
-            is_more = self._take_some(boot_clock())
+            is_more = self._take_some(now)
         except BaseException:
             self.transport.abort()  # as a loop does if `data_received` raises
             raise
+        self._note_unfinished(now)
         if is_more:
             self._wait_for_turn()
         elif self._is_paused and not self._is_waiting and not self.transport.is_closing():
@@ -308,8 +328,14 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
             self._gone = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._gone)
 
+    def cut_off(self) -> None:
+        """See `Receives`."""
+        self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
+        if self._unfinished is not None:
+            self._unfinished.ended(self)
         if self._ending is not None:
             self._ending.cancel()
         if self._gone is None:
@@ -324,7 +350,8 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         half as long again: its host may have died without closing anything.
         """
         silent = now - self.heard_at
-        if silent >= silent_ns + silent_ns // 2:
+        is_stuck = self._unfinished is not None and self._unfinished.is_stuck(self, now)
+        if is_stuck or silent >= silent_ns + silent_ns // 2:
             self.transport.abort()
         elif silent >= silent_ns and self._ending is None:
             self.send_frame(_PING)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 
 from aiohttp import WSCloseCode, hdrs, web
+from msgspec.structs import replace
 
 from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
@@ -27,6 +28,7 @@ from tenure.transport.http_listener import LIMITS, HttpListener
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.rate_bound import RateBound
+from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.websocket_frames import FrameError, frame
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import OLDEST, agreed, subprotocol
@@ -79,6 +81,7 @@ class WebSocketDoor:
         self._credentials = credentials
         self._open: set[_DoorSocket] = set()
         self._turns = FairTurns(free=FRAMES_A_TURN)
+        self._unfinished = UnfinishedMessages()
         self._listener: Listener
         self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
@@ -93,9 +96,8 @@ class WebSocketDoor:
             guard_app(app, self._guard)
         if self._page is not None:
             app.router.add_get("/{name:[a-z0-9/]*}", self._on_look)
-        self._door = HttpListener(
-            app, log_refused, log_refused, self._limits, ends_seconds=CLOSE_SECONDS
-        )
+        limits = replace(self._limits, knows_peers=True)
+        self._door = HttpListener(app, log_refused, log_refused, limits, ends_seconds=CLOSE_SECONDS)
         bound = await self._door.listen(
             host.strip("[]"), int(port), self._credentials.for_listening()
         )
@@ -145,6 +147,8 @@ class WebSocketDoor:
         shown = request.headers.get(hdrs.AUTHORIZATION, "")
         if self._gate is not None and not self._gate.admits(shown):
             raise web.HTTPUnauthorized(text="this server wants a token that counts here")
+        if self._gate is not None and self._door is not None:
+            self._door.proven(request)
         return shown
 
     async def _on_request(self, request: web.Request) -> web.StreamResponse:
@@ -166,7 +170,9 @@ class WebSocketDoor:
         except ConnectionError as error:
             raise web.HTTPBadRequest(text="the client has gone") from error
         assert self._door is not None
-        socket = _DoorSocket(transport, version, self._most_bytes, self._turns, shown)
+        socket = _DoorSocket(
+            transport, version, self._most_bytes, self._turns, self._unfinished, shown
+        )
         if why is None:
             socket.begin(self._listener, self._open)
         answer = self._door.hand_over(request, socket)
@@ -194,8 +200,10 @@ class _DoorSocket(AcceptedSocket):
         version: int,
         most_bytes: int,
         turns: FairTurns,
+        unfinished: UnfinishedMessages,
         shown: str,
     ) -> None:
+        address = transport.get_extra_info("peername") or ("gone", 0)
         super().__init__(
             transport,
             version,
@@ -205,8 +213,8 @@ class _DoorSocket(AcceptedSocket):
             frames_a_turn=FRAMES_A_TURN,
             pace=RateBound(MESSAGES_A_SECOND, MESSAGES_AT_ONCE),
         )
+        self.bound_unfinished(unfinished, str(address[0]), *([shown] if shown else []))
         self.shown = shown
-        address = transport.get_extra_info("peername") or ("gone", 0)
         self.peer = f"{address[0]}:{address[1]}"
         self._listener: Listener | None = None
         self._open: set[_DoorSocket] = set()

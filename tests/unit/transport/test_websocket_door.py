@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import WSCloseCode
 
+from tenure.base.instants import Instant, seconds
 from tenure.transport.doors import Connection
 from tenure.transport.websocket_door import FRAMES_A_TURN, WebSocketDoor
 from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
@@ -96,3 +97,36 @@ async def test_pings_are_answered_and_a_flood_of_them_waits_unread() -> None:
             assert await heard(reader) == (PONG, b"")
         [socket] = door._open
         assert not socket.transport.is_reading()
+
+
+async def test_frames_that_never_end_keep_only_so_much_of_one_address() -> None:
+    async with opened(Counting(), 8) as (clients, door):
+        head = sent(bytes(15 * MIB), mask=bytes(4))[:-1]
+        for _, writer in clients:
+            writer.write(head)
+        while len(door._open) > 4:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert sum(socket._frames.unfinished for socket in door._open if socket._frames) <= 64 * MIB
+
+
+async def test_a_frame_that_does_not_go_on_ends_its_connection() -> None:
+    async with opened(Counting()) as ([(reader, writer)], door):
+        writer.write(sent(bytes(MIB))[:-1])
+        [socket] = door._open
+        while not len(door._unfinished):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        socket.is_there(Instant(socket.heard_at + seconds(100)), seconds(1000))
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(1)
+
+
+async def test_a_large_message_that_was_read_in_its_turn_counts_no_more() -> None:
+    listener = Counting()
+    async with opened(listener) as (_, door):
+        [socket] = door._open
+        socket.data_received(sent(b"a") * 2 * FRAMES_A_TURN)
+        socket.data_received(sent(bytes(MIB)))
+        assert len(door._unfinished) == 1
+        while listener.count <= 2 * FRAMES_A_TURN:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert len(door._unfinished) == 0
