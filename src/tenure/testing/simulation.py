@@ -17,6 +17,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from traceback import format_tb
 from typing import Any
 
 from tenure.base.instants import SECOND_NS
@@ -37,6 +38,8 @@ AFTER_SECONDS = 600.0
 BEGINS_SECONDS = 60
 """The time for a service to begin, before its users do."""
 STORY_LINES = 40
+FRAMES_SHOWN = 8
+"""The last frames of the failure: those of the test, or of the service."""
 
 Test = Callable[..., Coroutine[Any, Any, object]]
 
@@ -219,8 +222,9 @@ def run_seed(trial: AppTrial, app: AppSource, test: Test, key: PathKey | None = 
         except UsageError as error:
             error.add_note(f"in seed {trial.seed}")
             raise  # it is the test that cannot be run
-        except Exception as error:
-            raise SeedFailed(_told(world, error)) from error
+        except Exception as error:  # noqa: BLE001  # of the service, or of the test
+            # Not `from error`: pytest would print all of that one before the sentence.
+            raise SeedFailed(_told(world, error)) from None
         finally:
             world.abandon()
     return judge.judged
@@ -260,5 +264,6 @@ def _told(world: AppWorld, error: Exception) -> str:
     return (
         f"seed {world.trial.seed} fails after {world.now / SECOND_NS:.3f} s of simulated time: "
         f"{said}\n\nwhat led to it (faults: {world.mix}):\n{story}\n\n"
+        f"where it was raised:\n{''.join(format_tb(error.__traceback__, -FRAMES_SHOWN))}\n"
         f"repeat it with: pytest --tenure-seed {world.trial.seed}"
     )

@@ -72,11 +72,14 @@ def test_a_broken_room_is_caught(room: str, why: str, found_by: int) -> None:
         try:
             run_seed(seed_of(seed), f"{ROOMS}.{room}:app", chats, KEY)
         except SeedFailed as failed:
-            story = str(failed)
+            story, is_alone = str(failed), failed.__suppress_context__ and not failed.__cause__
             break
     else:
         pytest.fail(f"{room} is not caught within {MOST_SEEDS} seeds")
     assert re.search(why, story)
+    assert is_alone, "pytest would print its cause before the sentence"
+    order = [story.index(each) for each in ("fails after", "what led to it", "where it was raised")]
+    assert order == sorted(order)
     assert f"repeat it with: pytest --tenure-seed {seed}" in story
     with pytest.raises(SeedFailed) as again:
         run_seed(seed_of(seed), f"{ROOMS}.{room}:app", chats, KEY)
