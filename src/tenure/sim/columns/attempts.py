@@ -189,9 +189,12 @@ class RowAttempts:
                 client.clock_of_writes.begin_anew()  # it was set right
                 workload.counts["writes drawn anew"] += 1
                 self._draw_again()
-            case NotWritten() | Failed(why="too few replicas" | "overloaded"):
-                is_denied = self._is_known_not_to_be_there
-                self._end("writes refused or not begun", "not written" if is_denied else "unknown")
+            case NotWritten(refused=Ahead()):
+                self._refuse("writes too far ahead")
+            case NotWritten():
+                self._refuse("writes refused")
+            case Failed(why="too few replicas" | "overloaded"):
+                self._refuse("writes not begun")
             case _ if self._attempts < MOST_ATTEMPTS and workload.random.random() < GO_ON:
                 workload.counts["writes repeated"] += 1
                 self._send(attempt)
@@ -201,6 +204,9 @@ class RowAttempts:
     def _end(self, what: str, told: Told = "unknown") -> None:
         self._workload.recording.written(self._recorded, told)
         self._ended(what)
+
+    def _refuse(self, what: str) -> None:
+        self._end(what, "not written" if self._is_known_not_to_be_there else "unknown")
 
     def _draw_again(self) -> None:
         self._sent = 0
