@@ -12,6 +12,7 @@ from tenure.errors import (
     Overloaded,
     TenureError,
     TooLate,
+    Unreachable,
     UsageError,
     WriteUnknown,
 )
@@ -19,7 +20,7 @@ from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranke
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.versions import Version
 
-NOTHING_SENT = (UsageError, NotEnoughReplicas, Overloaded)
+NOTHING_SENT = (UsageError, NotEnoughReplicas, Overloaded, Unreachable)
 """A backend raises these if it has not sent the write."""
 
 

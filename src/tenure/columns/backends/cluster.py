@@ -214,7 +214,7 @@ class ClusterBackend:
         """Return the answer of any node that gives one. Raises Unreachable, Overloaded,
         WriteUnknown.
         """
-        is_overloaded = was_sent = False
+        is_overloaded = was_sent = is_waiting = False
         now = asyncio.get_running_loop().time
         lags_until = now() + LAG_SECONDS
         refusing: list[str] = []
@@ -224,7 +224,9 @@ class ClusterBackend:
                 while True:
                     is_overloaded = False
                     node = self._choose(asked, refusing)
+                    is_waiting = True
                     answer = await self._ask_once(node, asked)
+                    is_waiting = False
                     if answer is NOT_SENT:
                         if self._known.all_are_lost:
                             await asyncio.sleep(PAUSE_SECONDS)
@@ -256,11 +258,12 @@ class ClusterBackend:
                     "the nodes have too many requests under way; this one was not begun. Ask less "
                     "at once, or again later"
                 ) from None
-            raise self._silence(asked) from None
+            may_be_there = isinstance(asked, WriteRow) and (was_sent or is_waiting)
+            raise self._silence(may_be_there=may_be_there) from None
 
-    def _silence(self, asked: Asked) -> TenureError:
+    def _silence(self, *, may_be_there: bool) -> TenureError:
         said = "; ".join(f"{node}: {why}" for node, why in self._known.lost.items())
-        if isinstance(asked, WriteRow):
+        if may_be_there:
             return WriteUnknown(
                 f"no node has answered for {self._patience_seconds:.0f} s, and some may have the "
                 f"write: repeat it ({said or ', '.join(self._known.all)})"
