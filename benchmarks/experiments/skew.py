@@ -18,7 +18,8 @@ TEXT = """{owners} owners, a million keys asked for by Zipf's law with exponent 
 15 s, as in the paper; {minutes} minutes from when the load begins. The mean is 20 % of what a
 server bears, so that an owner with more than twice the mean carries more than 40 %, as the paper
 shows them. Simulated time, with the real policy; a move takes 5 s. *At best*: owners of a key that
-alone is more than twice the mean. `ring` does not look at the load."""
+alone is more than twice the mean. `ring` moves points by what is reported,
+too, but that only passes a hot key on to another owner."""
 
 
 def run(tell: Callable[[str], None], minutes: int = MINUTES) -> Section:

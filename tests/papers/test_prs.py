@@ -453,7 +453,8 @@ def test_clients_have_a_list_of_managers_and_find_the_one_that_answers() -> None
 async def test_load_is_counted_where_it_arises(cluster: InProcessCluster) -> None:
     """PRS 4.5: owners measure their requests, and report them as load.
 
-    Ours counts the checks of each range; reporting them, and moving by them, are not there yet.
+    Ours counts the checks of each range, reports them with the requests for leases, and moves
+    ranges by what was reported (`tests/unit/protocol/balance`).
     """
     async with cluster.owner() as owner:
         await cluster.turn(SOON)

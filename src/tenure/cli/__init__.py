@@ -5,8 +5,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from tenure.cli.exit_codes import INTERRUPTED
+
 EXTRA = ("cyclopts", "rich")
-INTERRUPTED = 130  # what shells give for a process that SIGINT ended
 
 
 def main() -> None:

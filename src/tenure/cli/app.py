@@ -18,7 +18,7 @@ from typing import NamedTuple
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from tenure import __version__
-from tenure.cli import INTERRUPTED
+from tenure.cli.exit_codes import INTERRUPTED
 from tenure.cli.output import EXAMPLE, complain
 from tenure.cli.waiting import CLEAR_LINE, WaitingLine
 from tenure.errors import TenureError, UsageError

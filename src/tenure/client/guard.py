@@ -51,10 +51,11 @@ class Guards:
         self._find = find
         """Says where else a key is believed to be served."""
         self.expires_at = Instant(0)
-        """Counts losses of ranges that are held, or are being given back."""
+        """When the term ends, as the thread that renews told it last."""
         self.changes = 0
-        """How often something may have been lost. A guard that enters reads it before and after,
-        and so knows whether it came too late to be told."""
+        """How often something may have been lost of the ranges that are held, or are being given
+        back. A guard that enters reads it before and after, and so knows whether it came too late
+        to be told."""
         self._lock = Lock()
         self._entered: dict[GuardedBody, Key] = {}
         """Every request enters and leaves, and something is lost now and then. So these two take no

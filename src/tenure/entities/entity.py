@@ -163,7 +163,6 @@ class Entity(Generic[S]):
         With Starlette and FastAPI, pass the WebSocket. With aiohttp, pass the request, and return
         from the handler what this returns: `return await rooms[key].attach(request)`.
         """
-        del websocket, attachment, until
         raise UsageError(
             "attach is called from outside, as in `await rooms[key].attach(websocket)`"
         )

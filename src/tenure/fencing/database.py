@@ -27,9 +27,7 @@ class BlockingDriver(Protocol):
         """The first row; None if there is no row."""
         ...
 
-    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
-        """All rows."""
-        ...
+    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]: ...
 
 
 class AwaitedDriver(Protocol):

@@ -221,7 +221,6 @@ class FencedRows:
         return [(_key.decode(bytes(key)), at) for key, at in await self._ask(find)]
 
     async def close(self) -> None:
-        """Close it."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._database.drop)
         self._thread.shutdown(wait=False)
 

@@ -160,29 +160,23 @@ class MemoryJournal(Generic[R, S]):
         )
 
     async def read_seat(self) -> Seat:
-        """See `Journal.read_seat`."""
         return self._ask(ReadSeat(), SeatRead).seat
 
     async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
-        """See `Journal.campaign`."""
         check_campaign(seen, taken)
         return self._ask(Campaign(seen, taken), Campaigned).mandate
 
     async def beat(self, mandate: Mandate, beat: int) -> bool:
-        """See `Journal.beat`."""
         return self._ask(Beat(mandate, beat), Beaten).kept
 
     async def resign(self, mandate: Mandate) -> None:
-        """See `Journal.resign`."""
         with self._lock:
             self._contents.carry_out(Resign(mandate))
 
     async def load(self) -> WholeLog[R, S]:
-        """See `Journal.load`."""
         return _whole(self._ask(Load(0), Loaded))
 
     async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
-        """See `Journal.load_after`."""
         with self._lock:
             found = self._contents.carry_out(Load(0, journal, lsn))
         if isinstance(found, Followed):
@@ -195,11 +189,9 @@ class MemoryJournal(Generic[R, S]):
     async def append(
         self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
     ) -> AppendResult:
-        """See `Journal.append`."""
         return self._ask(Append(mandate, after_lsn, records), Appended).result
 
     async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
-        """See `Journal.compact`."""
         with self._lock:
             self._contents.carry_out(Compact(mandate, lsn, state))
             return self._contents.leads(mandate)

@@ -183,7 +183,6 @@ class Api:
     # --- pools ---
 
     async def pools(self, request: web.Request) -> web.Response:
-        """All pools."""
         return as_json(await self.ask(ListPools(), Pools))
 
     async def create_pool(self, request: web.Request) -> web.Response:

@@ -93,7 +93,6 @@ class ClusterApi:
         return ["/v1/clusters", *(f"/v1/clusters/{{cluster}}{path}" for path in paths)]
 
     async def clusters(self, request: web.Request) -> web.Response:
-        """All of them."""
         return as_json(await self.asking.ask(ListClusters(), ClustersListed))
 
     async def create(self, request: web.Request) -> web.Response:

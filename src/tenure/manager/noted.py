@@ -7,8 +7,6 @@ from tenure.base.noted import Level, NotedKind
 
 @unique
 class ServiceKind(NotedKind):
-    """All of it."""
-
     CONNECTED = "connected", Level.DEBUG
     DISCONNECTED = "disconnected", Level.DEBUG
     INSECURE = "insecure: other machines reach it", Level.WARNING

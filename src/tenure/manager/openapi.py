@@ -50,8 +50,6 @@ COMMANDS = (*(each.command for each in VERBS.values()), *RING_COMMANDS.values())
 
 
 class ApiOperation(NamedTuple):
-    """One operation of the API."""
-
     method: Literal["get", "post", "delete"]
     path: str
     summary: str
@@ -87,7 +85,6 @@ class IndexAnswer(msgspec.Struct, frozen=True):
 
 
 def operations() -> Iterator[ApiOperation]:
-    """All of them."""
     yield from _of_the_manager()
     yield from _of_pools("/v1/pools/{pool}")
     yield from _of_clusters("/v1/clusters/{cluster}")

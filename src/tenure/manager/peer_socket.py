@@ -62,8 +62,6 @@ NODES = PeerKind(decode_node_request, TOPOLOGY_BYTES)
 
 
 class PeerSocket(AcceptedSocket):
-    """One of them."""
-
     __slots__ = ("_among", "_kind", "connection", "peer", "permit")
 
     def __init__(

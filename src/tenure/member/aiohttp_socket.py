@@ -48,5 +48,4 @@ class AiohttpSocket:
         await send_frame(self.response, message)
 
     async def close(self, *, code: int) -> None:
-        """Close it."""
         await self.response.close(code=code)

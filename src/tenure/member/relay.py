@@ -174,7 +174,6 @@ class Relay:
     async def _serve_http(
         self, scope: Scope, receive: Receive, send: Send, key: UserKey, refuse: Refuse
     ) -> None:
-        del key
         has_begun = False
 
         async def sending(message: Message) -> None:

@@ -27,8 +27,6 @@ EXAMPLE = 'key="/carts/{user}"'
 
 
 class Template:
-    """One template."""
-
     def __init__(self, given: str) -> None:
         self._segments = given.split("/")[1:]
         places = [PLACE.fullmatch(each) for each in self._segments]

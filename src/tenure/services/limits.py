@@ -16,8 +16,6 @@ OVERLOADED = 503
 
 
 class ServiceLimit(NamedTuple):
-    """One limit of a service."""
-
     name: str
     most: int
     status: int

@@ -262,7 +262,6 @@ class LeavingWriter(AbstractStreamWriter):
 
     def enable_compression(self, encoding: str = "deflate", strategy: int | None = None) -> None:
         """See aiohttp."""
-        del strategy
         raise NotSimulated(f"compressing an answer by {encoding} is not simulated: send it plain")
 
     def enable_chunking(self) -> None:
@@ -277,7 +276,6 @@ class LeavingFrames:
 
     async def send_frame(self, message: bytes, opcode: int, compress: int | None = None) -> None:
         """A frame. A ping is answered at once, as a client does that reads."""
-        del compress
         if opcode == WSMsgType.TEXT:
             await self._connection.leave({"type": "websocket.send", "text": message.decode()})
         elif opcode == WSMsgType.BINARY:
@@ -287,7 +285,6 @@ class LeavingFrames:
 
     async def close(self, code: int = WSCloseCode.OK, message: bytes = b"") -> None:
         """Close it; the client does so in turn."""
-        del message
         with suppress(ConnectionError):
             closing = {"type": "websocket.close", "code": int(code), "reason": ""}
             await self._connection.leave(closing)

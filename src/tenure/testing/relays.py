@@ -76,7 +76,6 @@ class MemoryMembers:
         """See `MemberEnvironment`. Where it listens, and how, does not matter: whatever asks in
         memory is of the same user.
         """
-        del listen, credentials, guard
         return self._make(app)
 
     def aiohttp_listener(
@@ -93,7 +92,6 @@ class MemoryMembers:
 
     def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
         """See `MemberEnvironment`."""
-        del credentials, secret
         return MemoryForwarding(self._connect)
 
 
@@ -126,7 +124,6 @@ class MemoryForwarding:
 
     async def proof(self, address: str, session: ClientSession) -> dict[str, str]:
         """See `Forwarding`. The same user needs none."""
-        del address, session
         return {}
 
     async def ask(
@@ -205,7 +202,6 @@ class MemorySession:
 
     @asynccontextmanager
     async def get(self, url: str, **_: object) -> AsyncIterator["MemoryText"]:
-        """A GET."""
         origin = parse(url, "address")
         answer = await self._forwarding.ask(origin, "GET", origin.prefix, [], b"")
         yield MemoryText(b"".join([chunk async for chunk in answer]))
@@ -288,7 +284,6 @@ class MemoryWebSocket:
         await _sent(self._channel, {"type": "websocket.receive", "bytes": data})
 
     async def close(self, *, code: int = 1000) -> None:
-        """Close it."""
         self.close_code = self.close_code or code
         with suppress(ClientConnectionError):
             await _sent(self._channel, {"type": "websocket.disconnect", "code": code})

@@ -159,11 +159,9 @@ class ServedSite:
         return await self.do(self._users.request(method, path, **options))
 
     async def get(self, path: str, **options: Any) -> Answer:  # noqa: ANN401
-        """A GET."""
         return await self.request("GET", path, **options)
 
     async def post(self, path: str, **options: Any) -> Answer:  # noqa: ANN401
-        """A POST."""
         return await self.request("POST", path, **options)
 
     async def websocket(self, path: str) -> "SiteSocket":
@@ -198,7 +196,6 @@ class SiteSocket:
         return await self._site.do(self._socket.lines(count))
 
     async def close(self) -> None:
-        """Close it."""
         await self._site.do(self._socket.close())
 
 

@@ -87,11 +87,9 @@ class ServiceWorld:
         return await self._users.request(method, path, **options)
 
     async def get(self, path: str, **options: Any) -> Answer:  # noqa: ANN401
-        """A GET."""
         return await self.request("GET", path, **options)
 
     async def post(self, path: str, **options: Any) -> Answer:  # noqa: ANN401
-        """A POST."""
         return await self.request("POST", path, **options)
 
     async def until_healed(self, every: float = 1.0) -> AsyncIterator[int]:

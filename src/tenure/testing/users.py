@@ -225,7 +225,6 @@ class UserSocket:
         return self.received
 
     async def close(self) -> None:
-        """Close it."""
         channel, self._channel = self._channel, None
         if channel is not None:
             self.close_code = 1000

@@ -198,7 +198,6 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
     # --- reading ---
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         now = boot_clock()
         is_close_behind = now - self.heard_at < FAIR_NS
         self.heard_at = now
@@ -333,7 +332,6 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
         if self._unfinished is not None:
             self._unfinished.ended(self)
         if self._ending is not None:

@@ -198,9 +198,7 @@ class Datagrams(Protocol):
     there: most likely the node there was given another secret. Strangers' addresses are not told.
     """
 
-    def follow(self, members: Iterable[int]) -> None:
-        """See `DatagramSeal.follow`."""
-        ...
+    def follow(self, members: Iterable[int]) -> None: ...
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
         """Listen at "HOST:PORT", and return the address. Port 0 means any free port. Raises
@@ -243,11 +241,9 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         self._resolving: dict[str, asyncio.Task[None]] = {}
 
     def follow(self, members: Iterable[int]) -> None:
-        """See `DatagramSeal.follow`."""
         self._seal.follow(members)
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
-        """See `Datagrams.listen`."""
         self._heard = heard
         host, port = host_and_port(where)
         loop = asyncio.get_running_loop()
@@ -289,7 +285,6 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         self._names[there] = address
 
     async def close(self) -> None:
-        """See `Datagrams.close`."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.close()
@@ -313,7 +308,6 @@ class UdpDatagrams(asyncio.DatagramProtocol):
 
     def error_received(self, exc: Exception) -> None:
         """Nobody listens at an address, or the network is down: the datagram is lost."""
-        del exc
         self.dropped["not sent"] += 1
 
 
@@ -347,11 +341,9 @@ class MemoryDatagrams:
         self._loop: asyncio.AbstractEventLoop
 
     def follow(self, members: Iterable[int]) -> None:
-        """See `DatagramSeal.follow`."""
         self._seal.follow(members)
 
     async def listen(self, where: str, heard: DatagramHeard) -> str:
-        """See `Datagrams.listen`."""
         host, port = where.rpartition(":")[0], host_and_port(where)[1]
         self._address = f"{host}:{port or self._network.free_port()}"
         if self._address in self._network.hearing:
@@ -362,7 +354,6 @@ class MemoryDatagrams:
         return self._address
 
     def send(self, address: str, data: bytes) -> None:
-        """See `Datagrams.send`."""
         datagrams = self._seal.for_all(data)
         self._known.add(address)
         receiver = self._network.hearing.get(address)
@@ -383,6 +374,5 @@ class MemoryDatagrams:
             self.on_other_seal(sender)
 
     async def close(self) -> None:
-        """See `Datagrams.close`."""
         self._network.hearing.pop(self._address, None)
         self._address = ""

@@ -65,7 +65,6 @@ class FaultyTransport(Generic[M]):
         self._closed = False
 
     def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
-        """See `Transport.start`."""
 
         def deliver_badly(manager: str, message: M) -> None:
             self._treat(("from", manager), lambda: deliver(manager, message))
@@ -73,7 +72,6 @@ class FaultyTransport(Generic[M]):
         self.inner.start(deliver_badly, lost)
 
     def send(self, manager: str, message: msgspec.Struct) -> None:
-        """See `Transport.send`."""
         self._treat(("to", manager), lambda: self.inner.send(manager, message))
 
     def _treat(self, lane: tuple[str, str], pass_on: _Pass) -> None:
@@ -114,7 +112,6 @@ class FaultyTransport(Generic[M]):
         self._alone(delay_seconds, lambda: _pass_first(waiting))
 
     async def close(self) -> None:
-        """See `Transport.close`."""
         self._closed = True
         for alarm in self._alarms.values():
             alarm.cancel()

@@ -148,14 +148,12 @@ class MemoryTransport(Generic[M]):
         self._is_open = False
 
     def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
-        """See `Transport.start`."""
         self.deliver = deliver
         self.lost = lost
         self.loop = asyncio.get_running_loop()
         self._is_open = True
 
     def send(self, manager: str, message: msgspec.Struct) -> None:
-        """See `Transport.send`."""
         encode = self.role.encode
         newest = encode(message, NEWEST)  # raises if the message is too large, connected or not
         if not self._is_open:
@@ -194,7 +192,6 @@ class MemoryTransport(Generic[M]):
             self.lost(connection.manager, why)
 
     async def close(self) -> None:
-        """See `Transport.close`."""
         self._is_open = False
         connections, self._connections = self._connections, {}
         for connection in connections.values():
@@ -211,7 +208,6 @@ class MemoryDoor:
         self._url = ""
 
     async def open(self, where: str, listener: Listener, address: str | None = None) -> str:
-        """See `Door.open`."""
         host, _, port = where.rpartition(":")
         self._url = f"http://{host}:{self._network.free_port() if port == '0' else port}"
         self._network.listen(self._url, listener)
@@ -221,5 +217,4 @@ class MemoryDoor:
         """See `Door.show`. No browser connects here."""
 
     async def close(self, why: str) -> None:
-        """See `Door.close`."""
         self._network.fall_silent(self._url, why)

@@ -122,7 +122,6 @@ class ChannelEnd:
         self._why = ""
 
     async def send(self, data: bytes) -> None:
-        """See `Channel.send`."""
         while not self._why and len(self.other._arrived) >= MESSAGES_UNDER_WAY:  # noqa: SLF001
             await self._wait()
         self._network.on_message(data)
@@ -136,7 +135,6 @@ class ChannelEnd:
         self.wake()
 
     async def receive(self) -> bytes:
-        """See `Channel.receive`."""
         while not self._arrived:
             if self._why:
                 raise ChannelLost(self._why)
@@ -147,7 +145,6 @@ class ChannelEnd:
         return data
 
     async def close(self) -> None:
-        """See `Channel.close`."""
         self.lose("closed")
 
     def lose(self, why: str) -> None:
@@ -189,8 +186,6 @@ class MemoryChannels:
         self._is_closed = False
 
     async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
-        """See `Channels.listen`."""
-        del where
 
         async def keep(channel: Channel) -> None:
             assert isinstance(channel, ChannelEnd)
@@ -201,7 +196,6 @@ class MemoryChannels:
         return self._url
 
     async def connect(self, url: str) -> Channel:
-        """See `Channels.connect`."""
         if self._is_closed:
             raise ChannelLost(f"{url}: these channels were closed")
         end = await self._network.connect(url, self._place)
@@ -209,7 +203,6 @@ class MemoryChannels:
         return end
 
     async def close(self) -> None:
-        """See `Channels.close`."""
         self._is_closed = True
         self._network.fall_silent(self._url)
         for end in self._mine:

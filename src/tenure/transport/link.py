@@ -179,7 +179,6 @@ class Link:
             return str(error)
 
     def look_for_room(self) -> None:
-        """See `BoundedLink`."""
         self._may_read.set()
 
     def _hear(self, message: EntityMessage) -> None:

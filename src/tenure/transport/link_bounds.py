@@ -43,9 +43,7 @@ class BoundedLink(Protocol):
     waiting_bytes: int
     """The bytes of these calls, and of all that is to be sent."""
 
-    def end(self, why: str) -> None:
-        """End it."""
-        ...
+    def end(self, why: str) -> None: ...
 
     def look_for_room(self) -> None:
         """There may be room to read on."""

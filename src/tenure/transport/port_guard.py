@@ -35,8 +35,6 @@ REFUSAL = (
 
 
 class PortGuard:
-    """The guard of one port."""
-
     def __init__(self, secret: PoolSecret, clock: Clock = boot_clock) -> None:
         self.secret = secret
         self._clock = clock

@@ -57,7 +57,6 @@ class WebSocketTransport(Generic[M]):
         self._has_used_tls = False
 
     def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
-        """See `Transport.start`."""
         self.deliver = deliver
         self.lost = lost
         self._session = aiohttp.ClientSession(
@@ -66,7 +65,6 @@ class WebSocketTransport(Generic[M]):
         )
 
     def send(self, manager: str, message: msgspec.Struct) -> None:
-        """See `Transport.send`."""
         outgoing = Outgoing(message, self.role.encode)
         if self._session is None:
             return
@@ -90,7 +88,6 @@ class WebSocketTransport(Generic[M]):
         return self._links.get(link.manager) is link
 
     async def close(self) -> None:
-        """See `Transport.close`."""
         session, self._session = self._session, None
         self._links.clear()
         for task in self._ending:

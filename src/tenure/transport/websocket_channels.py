@@ -56,7 +56,6 @@ class WebSocketChannels:
         self._is_closed = False
 
     async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
-        """See `Channels.listen`."""
         guard = PortGuard(self._secret)
 
         async def on_request(request: web.Request) -> web.StreamResponse:
@@ -95,7 +94,6 @@ class WebSocketChannels:
         return url
 
     async def connect(self, url: str) -> Channel:
-        """See `Channels.connect`."""
         if self._is_closed:
             raise ChannelLost(f"{url}: these channels were closed")
         if self._session is None:

@@ -87,7 +87,6 @@ class WebSocketDoor:
         self._door: HttpListener | None = None
 
     async def open(self, where: str, listener: Listener, address: str | None = None) -> str:
-        """See `Door.open`."""
         self._listener = listener
         host, _, port = where.rpartition(":")
         app = web.Application()
@@ -109,11 +108,9 @@ class WebSocketDoor:
         return url
 
     def show(self, page: ShowsPage) -> None:
-        """See `Door.show`."""
         self._page = page
 
     async def close(self, why: str) -> None:
-        """See `Door.close`."""
         if self._door is not None:
             self._door.take_no_more()
         if self._watching is not None:
@@ -231,20 +228,16 @@ class _DoorSocket(AcceptedSocket):
             _log.warning("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
 
     def close(self, why: str) -> None:
-        """See `Connection.close`."""
         self.end(WSCloseCode.PROTOCOL_ERROR, why)
 
     def on_message(self, data: bytes) -> None:
-        """See `AcceptedSocket.on_message`."""
         if self._listener is not None:
             self._listener.received(self, data)
 
     def on_refused(self, error: FrameError) -> None:
-        """See `AcceptedSocket.on_refused`."""
         _log.warning("closed the connection of a client: %s", error)
 
     def on_lost(self) -> None:
-        """See `AcceptedSocket.on_lost`."""
         self._open.discard(self)
         if self._listener is not None:
             self._listener.disconnected(self)

@@ -50,8 +50,6 @@ class ManagerPlace:
 
 
 class ManagerProcesses:
-    """All of them."""
-
     def __init__(self, count: int, preset: str, directory: Path, children: Children) -> None:
         names = ["manager"] if count == 1 else [f"manager-{n + 1}" for n in range(count)]
         self.places = [ManagerPlace(*each) for each in zip(names, free_ports(count), strict=True)]
@@ -139,7 +137,6 @@ class ManagerProcesses:
         await self._changed.wait()
 
     async def end(self) -> None:
-        """End all."""
         children = [place.child for place in self.places if place.child]
         for child in children:
             child.send(signal.SIGTERM)

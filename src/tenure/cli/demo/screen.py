@@ -66,7 +66,6 @@ class Screen:
 
 
 def draw(picture: DemoState, events: Sequence[Event]) -> RenderableType:
-    """Everything."""
     parts: list[RenderableType] = [
         *_title(picture),
         *_strip(picture),

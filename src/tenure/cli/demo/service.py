@@ -30,8 +30,6 @@ ScenarioName: TypeAlias = Literal[
 
 
 class DemoSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a demo."""
-
     seconds: float
     owners: int
     frontends: int

@@ -192,7 +192,6 @@ class EntityVerdict(Verdict):
 
     def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
         """Which tier it is."""
-        del notes
         return {"tier": self.tier, "preset": self.plan.timing.name}
 
 
@@ -212,7 +211,6 @@ class CacheVerdict(Verdict):
 
     def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
         """Which tier it is."""
-        del notes
         return {"tier": "cache"}
 
 
@@ -225,7 +223,6 @@ class ColumnsVerdict(Verdict):
 
     def as_mapping(self, notes: Counter[str]) -> Mapping[str, Any]:
         """Which tier it is."""
-        del notes
         return {"tier": "columns"}
 
 

@@ -55,12 +55,10 @@ class EtcdJournal(Generic[R, S]):
         return cls(parse_etcd_url(url), codec, makes=makes)
 
     async def read_seat(self) -> Seat:
-        """See `Journal.read_seat`."""
         async with self._seat_turn:
             return (await self._store.front()).seat
 
     async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
-        """See `Journal.campaign`."""
         check_campaign(seen, taken)
         keys = self._store.keys
         async with self._seat_turn:
@@ -73,30 +71,25 @@ class EtcdJournal(Generic[R, S]):
         return Mandate(journal, taken.leadership) if refused is None else None
 
     async def beat(self, mandate: Mandate, beat: int) -> bool:
-        """See `Journal.beat`."""
         store = self._store
         async with self._seat_turn:
             beaten = [put(store.keys.beat, to_json(beat))]
             return await store.write(store.leads(mandate), beaten) is None
 
     async def resign(self, mandate: Mandate) -> None:
-        """See `Journal.resign`."""
         store = self._store
         async with self._seat_turn:
             await store.write(store.leads(mandate), [put(store.keys.manager, to_json(""))])
 
     async def load(self) -> WholeLog[R, S]:
-        """See `Journal.load`."""
         return await self._log.load()
 
     async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
-        """See `Journal.load_after`."""
         return await self._log.load_after(journal, lsn)
 
     async def append(
         self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
     ) -> AppendResult:
-        """See `Journal.append`."""
         encoded = [self._codec.encode_record(record) for record in records]
         async with self._append_turn:
             try:
@@ -107,13 +100,11 @@ class EtcdJournal(Generic[R, S]):
                 return Unknown(str(error))
 
     async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
-        """See `Journal.compact`."""
         data = await asyncio.to_thread(self._codec.encode_state, state)
         async with self._compact_turn:
             return await compact(self._store, mandate, lsn, data)
 
     async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
-        """See `Restorable.restore`."""
         data = await asyncio.to_thread(self._codec.encode_state, beginning.state)
         identity, seat = beginning.journal, beginning.seat
         async with self._seat_turn, self._append_turn, self._compact_turn:

@@ -56,7 +56,6 @@ class EtcdLog(Generic[R, S]):
         return found
 
     async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
-        """See `Journal.load_after`."""
         known = (await self._store.identity()).journal == journal
         return await self._read(lsn if known else None)
 

@@ -49,8 +49,6 @@ _msgpack = msgspec.msgpack.Encoder()
 
 
 class JournalIdentity(msgspec.Struct, frozen=True):
-    """The identity of a journal."""
-
     format: Number
     journal: JournalId
 

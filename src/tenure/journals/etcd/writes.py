@@ -104,7 +104,6 @@ class AppendCall:
 
 
 async def compact(store: EtcdStore, mandate: Mandate, lsn: int, data: bytes) -> bool:
-    """See `Journal.compact`."""
     for _ in range(ATTEMPTS):
         done = await _compact(store, mandate, lsn, data)
         if done is not None:

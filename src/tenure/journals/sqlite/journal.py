@@ -46,41 +46,32 @@ class SqliteJournal(Generic[R, S]):
             raise
 
     async def read_seat(self) -> Seat:
-        """See `Journal.read_seat`."""
         return await self._call(self._store.read_seat)
 
     async def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
-        """See `Journal.campaign`."""
         return await self._call(self._store.campaign, seen, taken)
 
     async def beat(self, mandate: Mandate, beat: int) -> bool:
-        """See `Journal.beat`."""
         return await self._call(self._store.beat, mandate, beat)
 
     async def resign(self, mandate: Mandate) -> None:
-        """See `Journal.resign`."""
         await self._call(self._store.resign, mandate)
 
     async def load(self) -> WholeLog[R, S]:
-        """See `Journal.load`."""
         return await self._call(self._store.load)
 
     async def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
-        """See `Journal.load_after`."""
         return await self._call(self._store.load_after, journal, lsn)
 
     async def append(
         self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]
     ) -> AppendResult:
-        """See `Journal.append`."""
         return await self._call(self._store.append, mandate, after_lsn, records)
 
     async def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
-        """See `Journal.compact`."""
         return await self._call(self._store.compact, mandate, lsn, state)
 
     async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
-        """See `Restorable.restore`."""
         return await self._call(self._store.restore, seen, lsn, beginning)
 
     def file_bytes(self) -> int:

@@ -92,12 +92,10 @@ class SqliteStore(Generic[R, S]):
         return sum(file.stat().st_size for file in files)
 
     def read_seat(self) -> Seat:
-        """See `Journal.read_seat`."""
         with self._reading() as (_, row):
             return row.seat
 
     def campaign(self, seen: Seat, taken: Seat) -> Mandate | None:
-        """See `Journal.campaign`."""
         check_campaign(seen, taken)
         with self._writing(self._main) as (connection, row):
             if row.seat != seen:
@@ -109,7 +107,6 @@ class SqliteStore(Generic[R, S]):
         return Mandate(row.journal, taken.leadership)
 
     def beat(self, mandate: Mandate, beat: int) -> bool:
-        """See `Journal.beat`."""
         with self._writing(self._beats) as (connection, row):
             if not row.leads(mandate):
                 return False
@@ -117,18 +114,15 @@ class SqliteStore(Generic[R, S]):
         return True
 
     def resign(self, mandate: Mandate) -> None:
-        """See `Journal.resign`."""
         with self._writing(self._main) as (connection, row):
             if row.leads(mandate):
                 connection.execute("UPDATE seat SET manager = ''")
 
     def load(self) -> WholeLog[R, S]:
-        """See `Journal.load`."""
         with self._reading() as (connection, _):
             return history(connection, self._path, self._codec)
 
     def load_after(self, journal: int, lsn: int) -> WholeLog[R, S] | Tail[R]:
-        """See `Journal.load_after`."""
         with self._reading() as (connection, row):
             if row.journal != journal or lsn < snapshot_lsn(connection):
                 return history(connection, self._path, self._codec)
@@ -138,7 +132,6 @@ class SqliteStore(Generic[R, S]):
             return tail(connection, self._path, self._codec, lsn)
 
     def append(self, mandate: Mandate, after_lsn: int, records: tuple[R, ...]) -> AppendResult:
-        """See `Journal.append`."""
         encoded = [self._codec.encode_record(record) for record in records]
         rows = [(after_lsn + i, mandate.leadership, data) for i, data in enumerate(encoded, 1)]
         try:
@@ -162,7 +155,6 @@ class SqliteStore(Generic[R, S]):
         return Committed(after_lsn + len(rows))
 
     def compact(self, mandate: Mandate, lsn: int, state: S) -> bool:
-        """See `Journal.compact`."""
         data = self._codec.encode_state(state)
         with self._writing(self._main) as (connection, row):
             if not row.leads(mandate):
@@ -177,7 +169,6 @@ class SqliteStore(Generic[R, S]):
         return True
 
     def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
-        """See `Restorable.restore`."""
         data, seat = self._codec.encode_state(beginning.state), beginning.seat
         with self._writing(self._main) as (connection, row):
             if row.seat != seen or last_lsn(connection) != lsn:

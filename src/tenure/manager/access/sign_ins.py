@@ -42,7 +42,6 @@ class SignIns:
         """Until when, the key, and the rights, by cookie."""
 
     def begin(self, permit: Permit) -> SignIn:
-        """Begin one."""
         self._make_room(permit)
         begun = SignIn(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         self._permits[begun.cookie] = (Instant(self._clock() + SIGN_IN_NS), begun.key, permit)

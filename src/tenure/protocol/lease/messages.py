@@ -63,7 +63,6 @@ class RangeItem(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=
 
     @property
     def range(self) -> KeyRange:
-        """The range itself."""
         return KeyRange(self.start, self.end)
 
 

@@ -73,7 +73,6 @@ class NodeContext:
         self.now = Instant(0)
         """The time of the event that is handled."""
         self.topology: Topology = config.topology
-        self.now = Instant(0)
         self.down: frozenset[NodeId] = frozenset()
         self.nearest: tuple[NodeId, ...] = ()
         self.actions: list[NodeAction] = []

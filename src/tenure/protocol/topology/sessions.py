@@ -15,8 +15,6 @@ Connection: TypeAlias = int
 
 
 class NodeSession:
-    """One node."""
-
     def __init__(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
         self.heard_at = now
         self.connection: Connection | None = connection

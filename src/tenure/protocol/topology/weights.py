@@ -22,8 +22,6 @@ _ENDS = 2
 
 
 class RingPart(NamedTuple):
-    """A part of the ring."""
-
     range: KeyRange
     bytes: float
     requests: float

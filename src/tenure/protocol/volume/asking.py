@@ -135,7 +135,9 @@ class Asks:
             self.send_fetch(now, flight)
 
     def _wait_for_lease(self, now: Instant, contact: Contact, flight: Flight) -> None:
-        """Whether only the volume lease is over: its renewal serves all entries at once."""
+        """Ask for the volume lease, since nothing else is over: its renewal serves all entries at
+        once.
+        """
         flight.server = contact.server
         flight.retry_at = Instant(now + self.config.retry_ns)
         self.fetches.due_by(flight.retry_at)

@@ -64,8 +64,6 @@ use of an entry is looked at only now and then.
 
 
 class CacheMachine(OwnWriting):
-    """The machine of a cache."""
-
     def __init__(self, config: CacheConfig, random: Random) -> None:
         super().__init__(config, random)
         if config.server:

@@ -62,9 +62,7 @@ class MakesEntries(Protocol):
 
     def entry(
         self, lease: ReadersLease, until: Instant, as_of: AsOf, value: Value | None
-    ) -> CachedObject:
-        """An entry."""
-        ...
+    ) -> CachedObject: ...
 
 
 class Plain:
@@ -77,7 +75,6 @@ class Plain:
     def entry(
         self, lease: ReadersLease, until: Instant, as_of: AsOf, value: Value | None
     ) -> CachedObject:
-        """An entry."""
         return CachedObject(lease, until, as_of, value)
 
 

@@ -35,8 +35,6 @@ ANY: Version = "*"
 
 
 class DocumentState(Expiring):
-    """The state of a document."""
-
     version: Version = ABSENT
     sections: dict[str, bytes] = msgspec.field(default_factory=dict)
     """The sections as JSON."""

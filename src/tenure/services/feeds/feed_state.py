@@ -59,8 +59,6 @@ class FeedSource(msgspec.Struct):
 
 
 class FeedState(msgspec.Struct):
-    """The state of one feed."""
-
     expires: float
     items: list[FeedItem] = []
     """The newest first."""

@@ -40,7 +40,6 @@ class HttpQueueWriter(QueuesClient):
 
     def owner_of(self, queue: str) -> str:
         """The process that is asked: it knows the queue's owner, and passes the request on."""
-        del queue
         return self.url
 
     async def put(self, queue: str, event: TopicEvent) -> None:

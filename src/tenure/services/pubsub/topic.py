@@ -67,8 +67,6 @@ class MessageSettled(msgspec.Struct, frozen=True):
 
 
 class TopicFigures(msgspec.Struct, frozen=True):
-    """The figures of a topic."""
-
     epoch: str
     number: int
     subscribers: int

@@ -48,8 +48,6 @@ STEP = 100
 
 
 class TopicMessage(msgspec.Struct, frozen=True, array_like=True):
-    """One message."""
-
     number: int
     at: float
     data: bytes
@@ -82,8 +80,6 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DeliveryOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """The outcome of a delivery."""
-
     id: str
     taken: int
     """The number up to which the target has taken everything."""
@@ -91,8 +87,6 @@ class DeliveryOutcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TopicState(msgspec.Struct):
-    """The state of one topic."""
-
     epoch: str = ""
     """Empty while the topic has no subscription, and nothing is kept of it."""
     number: int = 0

@@ -59,8 +59,6 @@ BEGAN_ANEW = "began_anew"
 
 
 class QueueState(Expiring):
-    """The state of one queue."""
-
     life: str = ""
     """The life of the queue: another one each time that the queue begins."""
     entries: list[QueueEntry] = msgspec.field(default_factory=list)

@@ -59,8 +59,6 @@ class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A message."""
-
     message: msgspec.Raw
     id: str = ""
     """Names the message, so that a repeat is not put in again; or the header Idempotency-Key."""

@@ -73,7 +73,6 @@ class WatchedPools:
         self._queues.pop(queue, None)
 
     async def _on_loss(self, ranges: tuple[KeyRange, ...]) -> None:
-        del ranges  # each queue compares for itself
         queues, self._queues = list(self._queues), {}  # queues that still exist register again
         failed = await self._asked(queues)
         if failed:

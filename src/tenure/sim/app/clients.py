@@ -45,11 +45,9 @@ class LibraryTransport(Generic[M]):
         self._told: tuple[Deliver, Lost] | None = None
 
     def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
-        """See `Transport.start`."""
         self._told = deliver, lost
 
     def send(self, manager: str, message: msgspec.Struct) -> None:
-        """See `Transport.send`."""
         if self._told is not None and self._process.alive:
             self._process.site.network.to_address(self._party, manager, message)
 
@@ -160,23 +158,18 @@ class AppEnvironment:
         self.secret = PoolSecret()
 
     def begins(self, engine: object) -> None:
-        """See `Environment`."""
         assert isinstance(engine, OwnerEngine | LookupEngine), engine
         make = LibraryOwner if isinstance(engine, OwnerEngine) else LibraryLookup
         self._party = make(self._process, engine)  # type: ignore[arg-type]
         self._process.begin_client(self._party)
 
     def timers(self) -> Timers:
-        """See `Environment`."""
         return self._process.loop.alarm
 
     def random(self) -> Random:
-        """See `Environment`."""
         return self._random
 
     def transport(self, role: Role[M]) -> Transport[M]:
-        """See `Environment`."""
-        del role
         assert self._party is not None
         return self._party.contact
 
@@ -185,8 +178,6 @@ class AppEnvironment:
         return None
 
     def look(self, suspect: Process) -> Sight:
-        """See `Environment`."""
-        del suspect
         return Sight(seen_from=None)
 
     def wall(self) -> float:
@@ -194,7 +185,6 @@ class AppEnvironment:
         return self._process.clock.wall(self._process.site.now) / SECOND_NS
 
     def channels(self) -> Channels:
-        """See `Environment`."""
         return self._process.site.links.channels(self._process)
 
     def door(self, path: str) -> Door:

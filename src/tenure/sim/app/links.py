@@ -46,11 +46,9 @@ class ProgramLinks(MemoryChannelNetwork):
         return cast("LinkSite", self.site)
 
     def carry(self, to: ChannelEnd, data: bytes) -> None:
-        """See `MemoryChannelNetwork`."""
         self._send(to, data)
 
     def carry_end(self, to: ChannelEnd) -> None:
-        """See `MemoryChannelNetwork`."""
         self._send(to, None)
 
     def _send(self, to: ChannelEnd, what: bytes | None) -> None:

@@ -66,7 +66,6 @@ class AppProcess(ClientHost):
     # --- the process's clients of the library ---
 
     def begin_client(self, client: SimProcess) -> None:
-        """See `ClientHost`."""
         assert isinstance(client, LibraryOwner | LibraryLookup)
         self.clients.append(client)
         if isinstance(client, LibraryOwner):
@@ -105,14 +104,12 @@ class AppProcess(ClientHost):
             )
 
     def on_escape(self, error: NotSimulated) -> None:
-        """See `LoopHost`."""
         super().on_escape(error)
         self.site.fail(error)
 
     # --- ending ---
 
     def ask_to_leave(self) -> None:
-        """See `ClientHost`."""
         if self.alive and not self.is_leaving:
             self.is_leaving = True
             self.loop.call_soon(self.leave)

@@ -63,11 +63,9 @@ class AppWorld(LeaseWorld, AppSite):
     # --- ending ---
 
     def fail(self, error: Exception) -> None:
-        """See `AppSite`."""
         self.failure = self.failure or error
 
     def raise_failure(self) -> None:
-        """See `AppSite`."""
         if self.failure is not None:
             raise self.failure
 
@@ -125,7 +123,6 @@ class AppWorld(LeaseWorld, AppSite):
         return [process for process in found if process.alive]
 
     def begin_client(self, client: SimProcess) -> None:
-        """See `AppSite`."""
         assert isinstance(client, LibraryOwner | LibraryLookup)
         self._clients[client.uid] = client
         pool = client.engine.config.pool

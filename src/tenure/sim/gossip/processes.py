@@ -73,7 +73,6 @@ class GossipSite(Site):
     """The values that each node told, by node and generation."""
 
     def nodes(self) -> "list[GossipProcess]":
-        """All nodes."""
         return [each for each in self.slots.values() if isinstance(each, GossipProcess)]
 
     def is_known_to_be_back(self, disk: GossipDisk) -> bool:

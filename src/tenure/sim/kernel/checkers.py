@@ -29,5 +29,4 @@ class InvariantChecker:
 
     def has_changed(self, process: SimProcess) -> bool:
         """Whether a process has anything new to check."""
-        del process
         return True

@@ -177,7 +177,6 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """See `AbstractEventLoop`."""
         self._check_open()
         handle = asyncio.Handle(callback, args, self, self._context(context))
         self._add(handle)
@@ -203,7 +202,6 @@ class SimLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """See `AbstractEventLoop`."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -213,7 +211,6 @@ class SimLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """See `AbstractEventLoop`."""
         at = FAR_FUTURE if when >= FAR_FUTURE / SECOND_NS else Instant(-int(-when * SECOND_NS // 1))
         return self._set_timer(at, when, callback, args, context)
 
@@ -253,13 +250,11 @@ class SimLoop(asyncio.AbstractEventLoop):
     # --- tasks ---
 
     def create_future(self) -> "asyncio.Future[Any]":
-        """See `AbstractEventLoop`."""
         return asyncio.Future(loop=self)
 
     def create_task(
         self, coro: Work[T], *, name: str | None = None, **options: Any
     ) -> "asyncio.Task[T]":
-        """See `AbstractEventLoop`."""
         self._check_open()
         if options.get("context") is None and not self.is_running():
             options["context"] = self._context()
@@ -310,16 +305,13 @@ class SimLoop(asyncio.AbstractEventLoop):
         raise error
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """See `AbstractEventLoop`."""
         if not self._is_closed:
             self.unhandled(context)
 
     def set_exception_handler(self, handler: Any) -> None:
-        """See `AbstractEventLoop`."""
         self.unhandled = _log if handler is None else lambda context: handler(self, context)
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """See `AbstractEventLoop`."""
         _log(context)
 
     # --- living ---
@@ -358,7 +350,6 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._closing = self.create_task(agen.aclose())
 
     async def shutdown_asyncgens(self) -> None:
-        """See `AbstractEventLoop`."""
         for agen in list(self._agens):
             await agen.aclose()
 

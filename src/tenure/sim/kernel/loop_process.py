@@ -92,7 +92,6 @@ class LoopProcess(SimProcess):
             self._set_timer()  # the timer may have rung meanwhile, and found ready callbacks
 
     def on_timer(self, at: Instant) -> None:
-        """See `LoopHost`."""
         if at < self._wake_at:
             self._wake_at = at
             self._set_timer()

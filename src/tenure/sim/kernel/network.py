@@ -76,7 +76,6 @@ class Network:
 
     def latency_ns(self, sender: SimProcess, to: str) -> int:
         """How long a message to the slot takes if nothing goes wrong."""
-        del sender, to
         draw = self.site.random.getrandbits
         jitter = draw(JITTER_BITS)
         while jitter >= JITTER_NS:

@@ -46,8 +46,6 @@ class Packet(NamedTuple):
 
 
 class SmallState(NamedTuple):
-    """One state of everything."""
-
     tick: int
     lives: tuple[Life, ...]
     flying: tuple[Packet, ...]
@@ -121,12 +119,10 @@ class SmallWorld:
 
     def crash_of(self, slot: int) -> str:
         """The kind of fault by which the process in a place is killed."""
-        del slot
         return "crash"
 
     def may_start(self, slot: int) -> bool:
         """Whether a process may start now in an empty place, if processes may start at all."""
-        del slot
         return True
 
     def more_faults(self) -> Iterator[Move]:

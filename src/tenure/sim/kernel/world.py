@@ -82,7 +82,6 @@ class World(Site):
 
     def story_of(self, violation: str) -> list[str]:
         """The events that led to the violation."""
-        del violation
         return self.story.lines(STORY_LINES)
 
     # --- phases ---

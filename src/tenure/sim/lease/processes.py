@@ -219,15 +219,12 @@ class LeaseSite(Site):
         """A lookup has found out who serves what."""
 
     def managers(self) -> "list[ManagerProcess]":
-        """The managers."""
         return [p for p in self.slots.values() if isinstance(p, ManagerProcess)]
 
     def owners(self) -> "list[OwnerProcess]":
-        """The owners."""
         return [p for p in self.slots.values() if isinstance(p, OwnerProcess)]
 
     def lookups(self) -> "list[LookupProcess]":
-        """The lookups."""
         return [p for p in self.slots.values() if isinstance(p, LookupProcess)]
 
     def clients(self) -> list[SimProcess]:

@@ -27,8 +27,6 @@ class Publication(NamedTuple):
 
 
 class Device:
-    """One."""
-
     def __init__(self, name: str, now: Callable[[], int], *, refreshes: bool) -> None:
         self.name = name
         self.refreshes = refreshes

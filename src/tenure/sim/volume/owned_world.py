@@ -130,7 +130,6 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
         return super().healing_bound_ns + 10 * self.terms.held_ns(self.terms.term_ns)
 
     def end_faults(self) -> None:
-        """End all faults."""
         super().end_faults()
         self.applications.begin_healing()
 

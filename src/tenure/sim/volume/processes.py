@@ -113,7 +113,6 @@ class VolumeSite(Site):
         """Perhaps let time go on before a reader takes its next step."""
 
     def servers(self) -> "list[AnyServer]":
-        """The servers."""
         return [each for each in self.slots.values() if isinstance(each, AnyServer)]
 
     def caches(self) -> "list[CacheProcess]":

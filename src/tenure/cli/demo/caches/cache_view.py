@@ -118,7 +118,6 @@ class CacheScreen:
 
 
 def draw_caches(picture: CachePicture, events: tuple[Event, ...]) -> RenderableType:
-    """Everything."""
     clock = f"{picture.elapsed:.0f} of {picture.seconds:g} s"
     progress = clock if picture.phase == "running" else picture.phase
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

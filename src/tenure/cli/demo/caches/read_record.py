@@ -24,8 +24,6 @@ WHOLE_UNTIL: What = 3
 
 
 class ReadEntry(NamedTuple):
-    """One entry."""
-
     what: int
     product: int
     version: int

@@ -188,8 +188,6 @@ class TellNodes(msgspec.Struct, frozen=True):
 
 
 class AnswerQuestion(msgspec.Struct, frozen=True):
-    """Answer a question."""
-
     ticket: Ticket
     answer: Answer
 

@@ -86,8 +86,6 @@ class Known(NamedTuple):
 
 
 class LookupMachine:
-    """The machine of one lookup."""
-
     def __init__(self, config: LookupConfig, random: Random) -> None:
         self.config = config
         self.random = random

@@ -10,8 +10,6 @@ from tenure.protocol.lease.messages import LeaseResponse, Poke, RefusalReason
 
 @unique
 class OwnerKind(NotedKind):
-    """All of it."""
-
     JOINED = "joined", Level.INFO
     UNHEARD = "not renewed for half a term", Level.WARNING
     HEARD = "renewed again", Level.WARNING

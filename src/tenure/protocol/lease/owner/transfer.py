@@ -53,7 +53,6 @@ class Offer(PeerMessage, frozen=True, kw_only=True):
 
     @property
     def range(self) -> KeyRange:
-        """The range itself."""
         return KeyRange(self.start, self.end)
 
 
