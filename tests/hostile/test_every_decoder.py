@@ -32,6 +32,7 @@ NOT_HOSTILE = {
     "services/queues/client.py": "as services/documents/client.py",
     "services/client.py": "as services/documents/client.py",
     "services/pubsub/targets.py": "a message that the service encoded when it took it",
+    "services/feeds/parser_processes.py": "what a child process of its own says, in bounded bytes",
     "services/feeds/rules.py": "what a rule of the operator returned",
     "protocol/replication/names.py": "names that the same table's type has encoded",
     "protocol/replication/versions.py": "cells of rows that are kept, in records.py",

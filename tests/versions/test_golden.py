@@ -15,6 +15,7 @@ import pytest
 
 from tenure.protocol.lease import messages, records
 from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
+from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.records import LeaseRecord, State
 from tenure.protocol.lease.reports import (
     EntityReport,
@@ -50,6 +51,7 @@ STEERING = records.Steering(
 A_RIVAL = Rival(manager="http://b:7400", journal=7, succeeds=(Succession(8, b"proof"),))
 A_RIVALRY = Rivalry(journal=7, manager="http://b:7400", pool="rooms", granted=False)
 
+A_PROOF = PortProof(secret=b"0123456789abcdef", is_wanted=True)
 ADDED: dict[str, object] = {
     "Changes.cause": "3.17",
     "LeaseResponse.cause": "3.17",
@@ -66,6 +68,11 @@ ADDED: dict[str, object] = {
     "Introduction.realm": "shop",
     "Introduction.succeeds": A_RIVAL.succeeds,
     "LeaseRequest.rival": A_RIVAL,
+    "Join.proves": True,
+    "LeaseRequest.proves": True,
+    "LeaseResponse.proof": A_PROOF,
+    "Sync.proves": True,
+    "SyncResponse.proof": A_PROOF,
     "PromiseLowered.over": 7,
     "PromiseLowered.realm": "shop",
     "PromiseLowered.rivalry": A_RIVALRY,

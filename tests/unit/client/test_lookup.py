@@ -55,7 +55,7 @@ async def test_it_is_entered_with_its_first_table_though_nobody_serves(
 
 
 async def test_a_pool_that_does_not_come_into_being_is_named(cluster: InProcessCluster) -> None:
-    said = r"there is no pool 'other'; there are: rooms\. Create it .*waited 1 s"
+    said = r"there is no pool 'other' .*Create it .*waited 1 s"
     with pytest.raises(PoolError, match=said):
         async with cluster.lookup(pool="other", enter_timeout=1.0):
             pass
