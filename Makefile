@@ -8,6 +8,10 @@ ARGS ?=
 VERSION ?=
 SECONDS ?= 60
 
+# Hundreds of processes of the tests load the package: they share what one of them has compiled.
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/build/pycache
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 READY := .venv/ready
 # Two fifths of the time of these tests pass in waiting for processes and terms, so that half again as
