@@ -18,6 +18,7 @@ from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules
 from tests.unit.protocol.replication import test_schedules_of_adoptions as adoptions
 from tests.unit.protocol.replication import test_schedules_of_lists as lists
+from tests.unit.protocol.replication import test_schedules_of_pages as pages
 from tests.unit.protocol.replication import test_schedules_of_seals as seals
 from tests.unit.protocol.replication import test_schedules_of_writes as writes
 from tests.unit.protocol.replication import test_upkeep as upkeep
@@ -39,6 +40,8 @@ STORIES: dict[str, Callable[[], object]] = {
     ),
     "repeated-with-another-version": test_writes.test_a_repeat_says_exactly_the_same_again,
     "an-owner-writes-below": seals.test_what_an_owner_with_a_slow_clock_deletes_does_not_come_back,
+    "a-round-for-each-family": pages.test_a_row_that_is_read_while_it_is_written_is_seen_whole,
+    "rows-mended-in-parts": pages.test_a_row_that_is_read_where_replicas_differ_is_mended_whole,
     "no-catching-up": test_filling.test_a_node_catches_up_with_what_a_majority_acknowledged,
     "returned-before-mended": schedules.test_a_read_waits_until_a_quorum_has_what_it_returns,
     "lower-topology-served": (schedules.test_a_replica_with_a_later_topology_refuses_and_tells_it),

@@ -3,7 +3,8 @@
 Everything that readers see is written with its own time. So a copy may be started again, even if
 applications already write to the other store: nothing counts twice, and newer values stay. Rows are
 copied in the order of the first store; an interrupted copy continues behind the last row that was
-copied.
+copied. A row that one page holds is copied from it, and so as it was at one instant; what is behind
+a page is of later ones.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ async def copy_table(
     columns. Of a fenced table the copy has the rows, and no fence.
     """
     while True:
-        page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), 1))
+        page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), COLUMNS_AT_ONCE))
         counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
         if page.rows:
             yield page.rows[-1].key, sum(counts)
@@ -57,41 +58,49 @@ async def copy_table(
 
 
 async def _copy_row(table: Table, row: FoundRow, old: Backend, new: Backend) -> int:
+    """Copy what the page of the row has, which is of one instant, and then what is behind it."""
     count = 0
     for name, first in row.families.items():
-        supers: list[bytes | None] = [None]
-        if isinstance(first, SuperPage):
-            supers = [each async for each in _super_columns(table, row.key, name, old)]
-        for super_column in supers:
-            async for page in _columns(table, row.key, name, super_column, old):
+        sections = _sections(table, row.key, name, first, old)
+        async for super_column, begin in sections:
+            async for page in _columns(table, row.key, name, super_column, begin, old):
                 count += len(page.cells)
                 await _write(table, row.key, name, super_column, page.cells, new)
     return count
 
 
-async def _super_columns(
-    table: Table, key: bytes, family: str, old: Backend
-) -> AsyncIterator[bytes]:
-    part = Slice(PAGE_COLUMNS)
+async def _sections(
+    table: Table, key: bytes, family: str, first: CellPage | SuperPage, old: Backend
+) -> AsyncIterator[tuple[bytes | None, CellPage]]:
+    """The family itself, or its super columns, each with its first columns."""
+    if isinstance(first, CellPage):
+        yield None, first
+        return
+    page = first
     while True:
-        page = await old.supers(SupersRead(table, key, table.shapes[family], part, 1))
-        for name, _ in page.supers:
-            yield name
+        for name, columns in page.supers:
+            yield name, columns
         if page.next is None:
             return
         part = Slice(PAGE_COLUMNS, after=page.next)
+        asked = SupersRead(table, key, table.shapes[family], part, COLUMNS_AT_ONCE)
+        page = await old.supers(asked)
 
 
 async def _columns(
-    table: Table, key: bytes, family: str, super_column: bytes | None, old: Backend
+    table: Table,
+    key: bytes,
+    family: str,
+    super_column: bytes | None,
+    page: CellPage,
+    old: Backend,
 ) -> AsyncIterator[CellPage]:
-    part = Slice(COLUMNS_AT_ONCE)
     while True:
-        page = await old.page(PageRead(table, key, table.shapes[family], super_column, part))
         yield page
         if page.next is None:
             return
         part = Slice(COLUMNS_AT_ONCE, after=page.next)
+        page = await old.page(PageRead(table, key, table.shapes[family], super_column, part))
 
 
 async def _write(

@@ -7,9 +7,10 @@ from tenure.base.keys import Key
 from tenure.columns.spaces import space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position
+from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.merging import Found
 from tenure.protocol.replication.pages import Steps
-from tenure.protocol.replication.parts import section_part
+from tenure.protocol.replication.parts import section_part, supers_with_columns
 from tenure.protocol.replication.sections import SectionPart
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.steps import PartsRead, ReadParts
@@ -58,7 +59,14 @@ def parts_of(replica: "NodeReplica", asked: ReadParts) -> PartsRead:
     for question in asked.questions:
         cursors = replica.cursors(table, question.family)
         shape = table.shapes[question.family]
-        part = _at_once(section_part(cursors, shape, at, record.marker, question))
+        row = cursors, shape, at, record.marker, question
+        left = PAGE_BYTES
+        if question.within is not None:  # the families of a whole row share a page
+            left -= sum(each.size for each in parts)
+        if question.within is not None and question.lists_supers:
+            parts += _at_once(supers_with_columns(*row, left, sealed))
+            continue
+        part = _at_once(section_part(*row, left))
         parts.append(part if question.lists_supers else part.without_known(sealed))
     promised = replica.horizon_of(table, asked.key)
     return PartsRead(tuple(parts), sealed, record.adopted, record.attempt, record.newest, promised)

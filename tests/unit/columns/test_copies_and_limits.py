@@ -9,11 +9,12 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.copying import copy_table
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.opening import open_store
-from tenure.columns.requests import RowMutation
+from tenure.columns.requests import PageRead, RowMutation, SupersRead
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError
 from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,6 +39,36 @@ async def test_what_takes_several_pages_is_copied_whole(monkeypatch: pytest.Monk
         assert await copied(old, new) == 150
         for key in "abcde":
             assert await new.get(TABLE, key) == await old.get(TABLE, key)
+
+
+class ScannedBackend(EmbeddedBackend):
+    """Notes what is read of rows beside the scan."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryEngine, [TABLE])
+        self.reads: list[object] = []
+
+    async def page(self, asked: PageRead) -> CellPage:
+        self.reads.append(asked)
+        return await super().page(asked)
+
+    async def supers(self, asked: SupersRead) -> SuperPage:
+        self.reads.append(asked)
+        return await super().supers(asked)
+
+
+async def test_a_row_that_one_page_holds_is_copied_from_it() -> None:
+    """What is read of it later may be of another instant."""
+    backend = ScannedBackend()
+    old = ColumnStore(backend, {"t": TABLE})
+    await old.open()
+    async with open_store("memory:", TABLE) as new:
+        row = {"f": {1: b"v", 2: b"w"}, "s": {1: {1: b"v"}, 2: {2: b"w"}}}
+        await old.insert(TABLE, "a", row)
+        assert await copied(old, new) == 4
+        assert backend.reads == []
+        assert await new.get(TABLE, "a") == await old.get(TABLE, "a")
+    await old.close()
 
 
 class MeasuredBackend(EmbeddedBackend):

@@ -31,12 +31,14 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.row_reading import RowReading
 from tenure.protocol.replication.scanning import Scanning
 from tenure.protocol.replication.warming import warm
 from tenure.protocol.replication.writing import write_row
 from tenure.protocol.topology.tables import TableRecord
 
-ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
+PageRequest = ReadColumn | ReadPage | ReadSupers
+ReadRequest = PageRequest | ReadRow
 
 
 class Coordinator:
@@ -106,15 +108,23 @@ class Coordinator:
     def _read(
         self, now: Instant, client: int, request: ReadRequest, shapes: dict[str, FamilyShape]
     ) -> None:
-        flow, answered = _flow(request, shapes)
-
-        def then(at: Instant, found: Any, why: FailedWhy | None) -> None:  # noqa: ANN401 - of any flow
-            del at
-            failed = why and Failed(request=request.request, why=why)
-            self._context.answer(client, failed or answered(found))
-
         row = request.table, request.key
-        FlowRun(self._context, request.level, row, flow, then).begin(now)
+
+        def answered(make: Callable[[Any], ClientAnswer]) -> Callable[..., None]:
+            def then(at: Instant, found: Any, why: FailedWhy | None) -> None:  # noqa: ANN401 - of any flow
+                del at
+                failed = why and Failed(request=request.request, why=why)
+                self._context.answer(client, failed or make(found))
+
+            return then
+
+        if isinstance(request, ReadRow):
+            found = answered(lambda whole: RowFound(request=request.request, row=whole))
+            page = shapes, request.within
+            RowReading(self._context, now, request.level, row, page, found).begin(now)
+        else:
+            flow, make = _flow(request, shapes)
+            FlowRun(self._context, request.level, row, flow, answered(make)).begin(now)
 
 
 def lacking_in(request: ClientRequest, table: TableRecord) -> str | None:
@@ -146,7 +156,7 @@ def lacking_in(request: ClientRequest, table: TableRecord) -> str | None:
 
 
 def _flow(
-    request: ReadRequest, shapes: dict[str, FamilyShape]
+    request: PageRequest, shapes: dict[str, FamilyShape]
 ) -> tuple[Flow[Any], Callable[[Any], ClientAnswer]]:
     number = request.request
     match request:
@@ -159,6 +169,3 @@ def _flow(
         case ReadSupers(family=family, part=part, within=within):
             flow = flows.supers(shapes[family], part, within)
             return flow, lambda page: SupersFound(request=number, page=page)
-        case ReadRow(key=key, within=within):
-            flow = flows.row(key, shapes, within)
-            return flow, lambda found: RowFound(request=number, row=found)

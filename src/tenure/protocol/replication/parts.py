@@ -6,6 +6,8 @@
 from collections.abc import Iterator
 from itertools import islice
 
+import msgspec
+
 from tenure.protocol.replication.cells import is_hidden, is_live
 from tenure.protocol.replication.layout import (
     AFTER,
@@ -22,9 +24,18 @@ from tenure.protocol.replication.pages import Cursor, Cursors, Slice, Steps, bou
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 
+SUPER_BYTES = 512
+"""What each super column counts for in a page of a whole row, beside its bytes: it is a part of the
+answer, and a message has a bounded number of these."""
+
 
 def section_part(
-    cursors: Cursors, shape: FamilyShape, at: bytes, row_marker: bytes, question: SectionQuestion
+    cursors: Cursors,
+    shape: FamilyShape,
+    at: bytes,
+    row_marker: bytes,
+    question: SectionQuestion,
+    most_bytes: int = PAGE_BYTES,
 ) -> Steps[SectionPart]:
     """Read the parts that are asked for; `row_marker` is the row's own."""
     finder = cursors.finder
@@ -41,8 +52,45 @@ def section_part(
         return SectionPart(markers=markers, cells=kept)
     walk = _by_time if shape.order == "time" else _by_name
     cells: list[tuple[bytes, bytes]] = []
-    last = yield from _collect(walk(cursors, section, question.part), question.part, marker, cells)
+    entries = walk(cursors, section, question.part)
+    last = yield from _collect(entries, question.part, marker, cells, most_bytes)
     return SectionPart(markers=markers, cells=tuple(cells), last=last)
+
+
+def supers_with_columns(
+    cursors: Cursors,
+    shape: FamilyShape,
+    at: bytes,
+    row_marker: bytes,
+    question: SectionQuestion,
+    most_bytes: int,
+    sealed: int,
+) -> Steps[list[SectionPart]]:
+    """The list of super columns, and then each with its first columns, without what is known.
+
+    What is deleted stands in it as well, since replicas must agree on that, too.
+    """
+    assert question.part is not None
+    assert question.within is not None
+    names: list[tuple[bytes, bytes]] = []
+    inner: list[SectionPart] = []
+    live = size = 0
+    last = None
+    for name in _super_names(cursors.walker, at, question.part):
+        first = SectionQuestion(family=shape.name, super=name, part=Slice(question.within))
+        part = yield from section_part(cursors, shape, at, row_marker, first, most_bytes - size)
+        size += SUPER_BYTES + len(name) + part.size
+        part = part.without_known(sealed)
+        if part.cells or part.markers[2] != NOTHING or part.last is not None:
+            names.append((name, b""))
+            inner.append(part)
+        live += any(is_live(cell, NOTHING) for _, cell in part.cells)
+        if live >= question.part.first or size >= most_bytes:
+            last = name
+            break
+    markers = (row_marker, cursors.finder.get(at + MARKER) or NOTHING, NOTHING)
+    listed = SectionPart(markers=markers).without_known(sealed)
+    return [msgspec.structs.replace(listed, cells=tuple(names), last=last), *inner]
 
 
 def _collect(
@@ -50,6 +98,7 @@ def _collect(
     part: Slice,
     marker: bytes,
     cells: list[tuple[bytes, bytes]],
+    most_bytes: int,
 ) -> Steps[bytes | None]:
     """Take cells until so many live ones are there; where that was, or None at the end."""
     live = size = 0
@@ -58,7 +107,7 @@ def _collect(
             cells.append((name, cell))
             live += is_live(cell, marker)
             size += len(name) + len(cell)
-            if live >= part.first or size >= PAGE_BYTES or len(cells) >= PART_ENTRIES:
+            if live >= part.first or size >= most_bytes or len(cells) >= PART_ENTRIES:
                 return place
         if not count % STEP_ENTRIES:
             yield
@@ -85,20 +134,28 @@ def _by_time(cursors: Cursors, section: bytes, part: Slice) -> Iterator[tuple[by
 
 
 def _supers(walker: Cursor, at: bytes, part: Slice) -> tuple[list[bytes], bytes | None]:
-    """The names of super columns that have any entries."""
-    lower, upper = super_bounds(at, part)
+    """As many names of super columns as a page has, and where it ends."""
     names: list[bytes] = []
     size = 0
-    while len(names) < part.first and size < PAGE_BYTES:
-        entry = next(iter(islice(walker.walk(lower, upper, reverse=part.reverse), 1)), None)
-        if entry is None:
-            return names, None
-        name, end = unescaped(entry[0], len(at) + len(CELL))
+    for name in _super_names(walker, at, part):
         names.append(name)
         size += len(name)
+        if len(names) >= part.first or size >= PAGE_BYTES:
+            return names, name
+    return names, None
+
+
+def _super_names(walker: Cursor, at: bytes, part: Slice) -> Iterator[bytes]:
+    """The names of super columns that have any entries. Others may use the cursor in between."""
+    lower, upper = super_bounds(at, part)
+    while True:
+        entry = next(iter(islice(walker.walk(lower, upper, reverse=part.reverse), 1)), None)
+        if entry is None:
+            return
+        name, end = unescaped(entry[0], len(at) + len(CELL))
         section = entry[0][:end]
         lower, upper = (lower, section) if part.reverse else (section + AFTER, upper)
-    return names, names[-1]
+        yield name
 
 
 def place_in_time(name: bytes, cell: bytes) -> bytes:

@@ -27,8 +27,9 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.request import ReplicaRequest
 from tenure.protocol.replication.resolving import Resolution, Resolved, agreed
-from tenure.protocol.replication.sections import SectionQuestion
+from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.settling import RowMend
+from tenure.protocol.replication.states import RowState
 from tenure.protocol.topology.records import NodeId
 
 Found = list[Resolved] | FailedWhy
@@ -48,6 +49,7 @@ class Reading(ReplicaRequest):
         then: Callable[[Instant, Found], None],
     ) -> None:
         super().__init__(context, now, level)
+        self._row = row
         self._table, self._key = row
         self._questions = tuple(questions)
         self._then = then
@@ -123,22 +125,27 @@ class Reading(ReplicaRequest):
         for nodes in by_digest.values():
             whole = next((told[node] for node in nodes if told[node].parts), None)
             if whole is not None and are_met(self._needs, set(nodes)):
-                self._end_with(now, [agreed(part) for part in whole.parts])
+                self.agree(now, whole.parts)
                 return
         if not are_met(self._needs, told):
             return
         with_parts = {node: each for node, each in told.items() if each.parts}
         if are_met(self._needs, with_parts):
-            self._resolve(now, with_parts)
+            self.resolve(now, with_parts)
             return
         for node in told:
             if node not in self._asked_for_data:
                 self._ask(node)
 
-    def _resolve(self, now: Instant, told: dict[NodeId, PartsTold]) -> None:
+    def agree(self, now: Instant, parts: Sequence[SectionPart]) -> None:
+        """As many replicas as are needed have these parts."""
+        self._end_with(now, [agreed(part) for part in parts])
+
+    def resolve(self, now: Instant, told: dict[NodeId, PartsTold]) -> None:
+        """They differ: merge what they have, and mend those that lack something."""
         # Only what is of one adoption can be merged part by part (R21).
         if len({(each.adopted, each.attempt) for each in told.values()}) > 1:
-            self._mend_whole(now)
+            self.mend_whole(now)
             return
         resolution = Resolution(self._questions, self._shapes(), told)
         self._resolved = resolution.resolved
@@ -169,7 +176,7 @@ class Reading(ReplicaRequest):
 
     def _on_mended(self, now: Instant, node: NodeId, body: StateMerged) -> None:
         if body.wants_whole:
-            self._mend_whole(now)
+            self.mend_whole(now)
             return
         self._have.add(node)
         self._return_if_kept(now)
@@ -178,15 +185,21 @@ class Reading(ReplicaRequest):
         if self._resolved and are_met(self._needs, self._have):
             self._end_with(now, self._resolved)
 
-    def _mend_whole(self, now: Instant) -> None:
+    def mend_whole(self, now: Instant) -> None:
+        """Settle the whole row first."""
         self.forget()
 
-        def mended(at: Instant) -> None:
+        def mended(at: Instant, state: RowState) -> None:
             if not self.is_over:
-                self.begin(at)
+                self.on_whole_mended(at, state)
 
-        self._mend = RowMend(self.context, now, (self._table, self._key), mended)
+        self._mend = RowMend(self.context, now, self._row, self.level, mended)
         self._mend.begin(now)
+
+    def on_whole_mended(self, now: Instant, state: RowState) -> None:
+        """As many as are needed have this state of the whole row."""
+        del state
+        self.begin(now)
 
     # --- end ---
 
@@ -197,6 +210,10 @@ class Reading(ReplicaRequest):
     def _end_with(self, now: Instant, found: Found) -> None:
         if not self.is_over:
             self.end()
-            if self._mend is not None:
-                self._mend.end()
             self._then(now, found)
+
+    def end(self) -> None:
+        """End it, and the mend that it waits for."""
+        super().end()
+        if self._mend is not None:
+            self._mend.end()

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.replication import flows
-from tenure.protocol.replication.flow_run import FlowRun
 from tenure.protocol.replication.layout import FamilyShape, bound, position, row_key
 from tenure.protocol.replication.levels import Need, are_met, fewest
 from tenure.protocol.replication.limits import PAGE_BYTES
@@ -26,6 +24,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.request import ClientRequestUnderWay
+from tenure.protocol.replication.row_reading import RowReading
 from tenure.protocol.topology.records import NodeId, Replicas
 from tenure.protocol.topology.tables import RowKind
 
@@ -173,9 +172,9 @@ class Scanning(ClientRequestUnderWay):
         batch, self._keys = self._keys[:missing], self._keys[missing:]
         self._reading = dict.fromkeys(batch)
         for key in batch:
-            flow = flows.row(key, self._shapes, self._asked.within)
             row = self._asked.table, key
-            FlowRun(self.context, self.level, row, flow, self._on_read(key)).begin(now)
+            page = self._shapes, self._asked.within
+            RowReading(self.context, now, self.level, row, page, self._on_read(key)).begin(now)
 
     def _on_read(self, key: Key) -> Callable[[Instant, WholeRow | None, FailedWhy | None], None]:
         def on_read(now: Instant, row: WholeRow | None, why: FailedWhy | None) -> None:

@@ -21,6 +21,7 @@ from tenure.protocol.replication.message_limits import (
     OF_ENTRIES,
     ColumnName,
     ColumnNames,
+    Columns,
     EntryKey,
     FamilyName,
     Kept,
@@ -43,6 +44,11 @@ class SectionQuestion(msgspec.Struct, frozen=True, array_like=True, kw_only=True
     """The part that is asked for; None stands for the columns of those names."""
     lists_supers: bool = False
     """The page is of super columns, by their names alone."""
+    within: Columns | None = None
+    """Set if it is about a family of a whole row (R7). Such questions share the bytes of one page,
+    and a list of super columns is followed by a part for each of them, with its first columns. A
+    node of an earlier release does not know this, and tells the list alone.
+    """
 
 
 class SectionPart(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -60,6 +66,11 @@ class SectionPart(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     def marker(self) -> bytes:
         """The greatest marker."""
         return max(self.markers)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all names and cells."""
+        return sum(len(name) + len(cell) for name, cell in self.cells)
 
     def without_known(self, sealed: int) -> "SectionPart":
         """The section without markers of deletion that everybody knows (R23)."""

@@ -2,7 +2,8 @@
 
 A mend of some columns is not enough if replicas know of different adoptions (R21): some of them
 still have writes of a former owner that the adoption did not find. `RowMend` brings them to the
-latest. An adoption does the same, and makes what it finds the latest: see `adoption`.
+latest. It does the same where replicas differ in a whole row that is read (R7). An adoption makes
+what it finds the latest: see `adoption`.
 """
 
 from abc import abstractmethod
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.replication.levels import Need, are_met
+from tenure.protocol.replication.levels import Level, Need, are_met
 from tenure.protocol.replication.messages import (
     AskState,
     MergeState,
@@ -27,8 +28,10 @@ from tenure.protocol.topology.records import NodeId, Replicas
 class Settling(ReplicaRequest):
     """Ask all, merge what a quorum says, and give it to those that need it."""
 
-    def __init__(self, context: NodeContext, now: Instant, row: tuple[str, Key]) -> None:
-        super().__init__(context, now, "quorum")
+    def __init__(
+        self, context: NodeContext, now: Instant, row: tuple[str, Key], level: Level = "quorum"
+    ) -> None:
+        super().__init__(context, now, level)
         self.table, self.key = row
         self.replicas: Replicas
         self._needs: list[Need] = []
@@ -36,6 +39,7 @@ class Settling(ReplicaRequest):
         self._have: set[NodeId] = set()
         self._is_merged = False
         self._waits_for_all = True
+        self._questioned: list[NodeId] = []
 
     @abstractmethod
     def question(self) -> NodeBody:
@@ -63,19 +67,20 @@ class Settling(ReplicaRequest):
             self.on_deadline(now)
             return
         self.replicas, self._needs = replicas, needs
-        for node in context.in_order(replicas.everyone):
+        self._questioned = context.in_order(replicas.everyone)
+        for node in self._questioned:
             self.ask(node, self.question())
         self.wake_at = min(Instant(now + context.config.spare_ns), self.deadline)
 
     def on_told(self, now: Instant, node: NodeId, body: StateTold | StateMerged) -> None:
-        """Merge when all have answered, or soon after a quorum has."""
+        """Merge when all who are up have answered, or soon after a quorum has."""
         if isinstance(body, StateMerged):
             if not body.wants_whole:
                 self._have.add(node)
                 self._finish_if_kept(now)
         elif not self._is_merged:
             self.states[node] = body.state
-            if len(self.states) == len(self.replicas.everyone) or not self._waits_for_all:
+            if len(self.states) == len(self._questioned) or not self._waits_for_all:
                 self._merge(now)
 
     def on_time(self, now: Instant) -> None:
@@ -123,10 +128,12 @@ class RowMend(Settling):
         context: NodeContext,
         now: Instant,
         row: tuple[str, Key],
-        then: Callable[[Instant], None],
+        level: Level,
+        then: Callable[[Instant, RowState], None],
     ) -> None:
-        super().__init__(context, now, row)
+        super().__init__(context, now, row, level)
         self._then = then
+        self._state = RowState()
 
     def question(self) -> NodeBody:
         """All that a replica has."""
@@ -134,11 +141,12 @@ class RowMend(Settling):
 
     def settled(self, state: RowState) -> RowState:
         """The state as it is."""
+        self._state = state
         return state
 
     def finish(self, now: Instant) -> None:
-        """Go on."""
-        self._then(now)
+        """Go on, with the state that they have."""
+        self._then(now, self._state)
 
     def on_deadline(self, now: Instant) -> None:
         """End quietly: the request that waits for this has the same deadline, and fails by it."""

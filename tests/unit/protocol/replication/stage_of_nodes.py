@@ -29,6 +29,12 @@ TABLES = {
         "",
         {"names": FamilyRecord("bytes"), "times": FamilyRecord("bytes", order="time")},
     ),
+    "nested": TableRecord(
+        "hashed",
+        "bytes",
+        "",
+        {"inner": FamilyRecord("bytes", supers="bytes"), "names": FamilyRecord("bytes")},
+    ),
     "owned": TableRecord("hashed", "bytes", "pool", {"names": FamilyRecord("bytes")}),
 }
 

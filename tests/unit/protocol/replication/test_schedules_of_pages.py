@@ -3,22 +3,27 @@
 from collections.abc import Callable
 
 import msgspec
-import pytest
 
 from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.limits import PART_ENTRIES
 from tenure.protocol.replication.messages import (
     AskParts,
+    AskState,
     NodeMessage,
     PageFound,
+    ReadColumn,
     ReadPage,
     ReadRow,
     RowFound,
     RowWritten,
     WriteRow,
 )
+from tenure.protocol.replication.node_events import Convicted
 from tenure.protocol.replication.pages import Slice
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
-from tests.unit.protocol.replication.test_schedules import last, write
+from tests.unit.protocol.replication.test_schedules import found, last, write
+
+ZED = Edit("names", None, b"z", b"z")
 
 
 def write_both(request: int, value: bytes, time: int) -> WriteRow:
@@ -43,11 +48,6 @@ def deliver_but(stage: NodeStage, is_held: Callable[[NodeMessage], bool]) -> lis
     return held
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a whole row is read in a round for each family, with writes in between",
-)
 def test_a_row_that_is_read_while_it_is_written_is_seen_whole() -> None:
     stage = NodeStage()
     stage.ask(1, write_both(1, b"x", 1))
@@ -63,6 +63,72 @@ def test_a_row_that_is_read_while_it_is_written_is_seen_whole() -> None:
     assert isinstance(answer, RowFound)
     values = {cell.value for page in answer.row.simple.values() for cell in page.cells}
     assert len(values) == 1
+
+
+def test_a_row_that_is_read_where_replicas_differ_is_mended_whole() -> None:
+    """One replica has two columns of an unknown write, and a page has room for one of them."""
+    stage = NodeStage()
+    edits = tuple(Edit("names", None, name, b"x") for name in (b"a", b"b"))
+    stage.ask(1, msgspec.structs.replace(write(1, b"x", 1), edits=edits))
+    stage.lose(2, 3)
+    stage.wait(6)
+    stage.messages.clear()
+    stage.ask(1, ReadRow(request=2, table="plain", key=b"k", within=1))
+    stage.deliver()
+    answer = last(stage)
+    assert isinstance(answer, RowFound)
+    assert [each.name for each in answer.row.simple["names"].cells] == [b"a"]
+    assert answer.row.simple["names"].next == b"a"
+    stage.nodes[2].post(Convicted((1,)))
+    stage.ask(2, ReadColumn(request=3, table="plain", key=b"k", family="names", name=b"b"))
+    stage.deliver(2, 3)
+    assert found(stage) == b"x"
+
+
+def test_a_row_on_replicas_of_an_earlier_release_is_read_by_family() -> None:
+    """In place of its super columns with their columns they tell a list of names."""
+    stage = NodeStage()
+    edits = tuple(Edit("inner", b"s", name, b"x") for name in (b"a", b"b"))
+    edits = (*edits, Edit("names", None, b"a", b"x"))
+    stage.ask(1, msgspec.structs.replace(write(1, b"x", 1), table="nested", edits=edits))
+    stage.deliver()
+    stage.ask(3, ReadRow(request=2, table="nested", key=b"k", within=1))
+    while stage.messages:
+        stage.messages = [without_whole_rows(each) for each in stage.messages]
+        stage.deliver_one()
+    answer = last(stage)
+    assert isinstance(answer, RowFound)
+    assert [each.name for each in answer.row.simple["names"].cells] == [b"a"]
+    [(name, page)] = answer.row.supers["inner"].supers
+    assert (name, [each.name for each in page.cells], page.next) == (b"s", [b"a"], b"a")
+    assert not any(isinstance(each.body, AskState) for each in stage.said)
+
+
+def without_whole_rows(message: NodeMessage) -> NodeMessage:
+    """The message as an earlier release reads it."""
+    body = message.body
+    if not isinstance(body, AskParts):
+        return message
+    plain = tuple(msgspec.structs.replace(each, within=None) for each in body.questions)
+    body = msgspec.structs.replace(body, questions=plain)
+    return msgspec.structs.replace(message, body=body)
+
+
+def test_a_row_whose_first_part_is_all_deleted_is_read_on() -> None:
+    """A part ends after so many deleted columns, and a page cannot go on without any column."""
+    stage = NodeStage()
+    for first in range(0, PART_ENTRIES, 5_000):
+        names = [b"%06d" % number for number in range(first, first + 5_000)]
+        edits = tuple(Edit("names", None, name, None) for name in names)
+        stage.ask(1, msgspec.structs.replace(write(1, b"", first), edits=edits))
+        stage.deliver()
+    stage.ask(1, msgspec.structs.replace(write(2, b"", 1), edits=(ZED,)))
+    stage.deliver()
+    stage.ask(2, ReadRow(request=3, table="plain", key=b"k", within=1))
+    stage.deliver()
+    answer = last(stage)
+    assert isinstance(answer, RowFound)
+    assert [each.name for each in answer.row.simple["names"].cells] == [b"z"]
 
 
 def write_times(request: int, column: bytes, value: bytes | None, time: int) -> WriteRow:
