@@ -110,7 +110,7 @@ class Soon(NamedTuple):
 
 
 SOON = {
-    "answered-before-durable": Soon(1),
+    "answered-before-durable": Soon(3),
     "digests-not-compared": Soon(0),
     "times-not-confirmed": Soon(0, ("D2", "D3")),
     "no-fence-for-writes": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
