@@ -31,9 +31,9 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.row_reading import RowReading
 from tenure.protocol.replication.scanning import Scanning
 from tenure.protocol.replication.warming import warm
+from tenure.protocol.replication.whole_reading import WholeReading
 from tenure.protocol.replication.writing import write_row
 from tenure.protocol.topology.tables import TableRecord
 
@@ -121,7 +121,7 @@ class Coordinator:
         if isinstance(request, ReadRow):
             found = answered(lambda whole: RowFound(request=request.request, row=whole))
             page = shapes, request.within
-            RowReading(self._context, now, request.level, row, page, found).begin(now)
+            WholeReading(self._context, now, request.level, row, page, found).begin(now)
         else:
             flow, make = _flow(request, shapes)
             FlowRun(self._context, request.level, row, flow, answered(make)).begin(now)

@@ -121,7 +121,7 @@ def supers(
 
 def row(key: bytes, shapes: Mapping[str, FamilyShape], within: int) -> Flow[WholeRow]:
     """The first columns of each family, which share the bytes of one page; each of an instant of
-    its own. `row_reading` reads a row so only where one question cannot tell it.
+    its own. `whole_reading` reads a row so only where one question cannot tell it.
     """
     simple: dict[str, CellPage] = {}
     with_supers: dict[str, SuperPage] = {}

@@ -24,7 +24,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.request import ClientRequestUnderWay
-from tenure.protocol.replication.row_reading import RowReading
+from tenure.protocol.replication.whole_reading import WholeReading
 from tenure.protocol.topology.records import NodeId, Replicas
 from tenure.protocol.topology.tables import RowKind
 
@@ -174,7 +174,7 @@ class Scanning(ClientRequestUnderWay):
         for key in batch:
             row = self._asked.table, key
             page = self._shapes, self._asked.within
-            RowReading(self.context, now, self.level, row, page, self._on_read(key)).begin(now)
+            WholeReading(self.context, now, self.level, row, page, self._on_read(key)).begin(now)
 
     def _on_read(self, key: Key) -> Callable[[Instant, WholeRow | None, FailedWhy | None], None]:
         def on_read(now: Instant, row: WholeRow | None, why: FailedWhy | None) -> None:

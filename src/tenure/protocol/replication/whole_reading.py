@@ -27,7 +27,7 @@ from tenure.protocol.replication.whole_rows import (
 from tenure.protocol.topology.records import NodeId
 
 
-class RowReading(Reading):
+class WholeReading(Reading):
     """See above. `then` is called once."""
 
     def __init__(
