@@ -1,0 +1,131 @@
+"""Strangers, clients of another pool, and neighbours, all at once, in a process of their own.
+
+Each connection does one thing that once cost others their leases, and comes again whenever it is
+let go. It ends when its input does.
+"""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from benchmarks.hostile import masked, read_on
+from tenure.transport.websocket_frames import PIECE
+from tenure.wire.versions import SUBPROTOCOLS
+from tests.hostile.test_bounds import join_of_many_labels
+
+AGAIN_SECONDS = 0.3
+REFUSED_SECONDS = 3.0
+MIB = 1 << 20
+UPGRADE = (
+    "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: {SUBPROTOCOLS[0]}\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+HUGE_FRAME = b"\x82\xff" + (15 * MIB).to_bytes(8) + bytes(4)
+FIRST_PIECE = b"\x02\xff" + (15 * MIB).to_bytes(8) + bytes(4)
+EMPTY_PIECE = bytes((PIECE, 0x80)) + bytes(4)
+"""A continuation with nothing in it, and no end."""
+Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def _upgraded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> None:
+    host = "{}:{}".format(*writer.get_extra_info("peername")[:2])
+    writer.write(UPGRADE.format(path=path, host=host).encode())
+    await reader.readuntil(b"\r\n\r\n")
+
+
+async def labels(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """S2: a lookup says what only an owner says, with millions of labels."""
+    await _upgraded(reader, writer, "/v1/lookup")
+    writer.write(LABELS)
+    await writer.drain()
+    await reader.read()
+
+
+async def large_joins(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Who may own sends as much as an owner may, and none of it is for the pool."""
+    await _upgraded(reader, writer, "/v1/owner")
+    writer.write(LABELS)
+    await writer.drain()
+    await reader.read()
+
+
+async def unfinished(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """S14: a frame that does not end."""
+    await _upgraded(reader, writer, "/v1/owner")
+    writer.write(HUGE_FRAME + bytes(MIB))
+    await writer.drain()
+    await reader.read()
+
+
+async def idle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """S15: one request, and then nothing."""
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await writer.drain()
+    await read_on(reader)
+
+
+async def pieces(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """S3: one large piece, and empty ones behind it."""
+    await _upgraded(reader, writer, "/ws")
+    writer.write(FIRST_PIECE + bytes(15 * MIB))
+    await writer.drain()
+    reading = asyncio.ensure_future(read_on(reader))
+    try:
+        while not reading.done():
+            writer.write(EMPTY_PIECE * 1000)
+            await writer.drain()
+    finally:
+        reading.cancel()
+
+
+AT_MANAGER: tuple[tuple[Attack, int], ...] = (
+    (labels, 3),
+    (large_joins, 3),
+    (unfinished, 30),
+    (idle, 400),
+)
+AT_DOOR: tuple[tuple[Attack, int], ...] = ((pieces, 3),)
+LABELS = b""
+
+
+async def attack(url: str, by: Attack, number: int, made: Counter[str]) -> None:
+    """One connection after another."""
+    where, peer = urlsplit(url), f"127.0.1.{number % 2 + 1}"
+    while True:
+        with suppress(OSError, EOFError):
+            reader, writer = await asyncio.open_connection(
+                where.hostname, where.port, local_addr=(peer, 0)
+            )
+            made[by.__name__] += 1
+            try:
+                await by(reader, writer)
+            finally:
+                writer.transport.abort()
+        await asyncio.sleep(AGAIN_SECONDS if by is not idle else REFUSED_SECONDS)
+
+
+async def main(manager: str, door: str) -> None:
+    """Attack until the input ends."""
+    global LABELS  # noqa: PLW0603 - made once, in this process alone
+    LABELS = masked(join_of_many_labels())
+    made: Counter[str] = Counter()
+    attacks = [
+        asyncio.ensure_future(attack(url, by, number, made))
+        for url, kinds in ((manager, AT_MANAGER), (door, AT_DOOR))
+        for by, count in kinds
+        for number in range(count)
+    ]
+    print("begun", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    for each in attacks:
+        each.cancel()
+    await asyncio.wait(attacks)
+    print(*(f"{name} {count}" for name, count in made.items()), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
