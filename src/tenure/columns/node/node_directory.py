@@ -9,6 +9,7 @@ replace them, so a whole one always exists.
 
 import asyncio
 import os
+import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from tenure.base.names import shown
 from tenure.columns.engines.directory import Translated
 from tenure.errors import MALFORMED, ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
-from tenure.protocol.topology.records import NodeId, Token, Topology
+from tenure.protocol.topology.records import PROOF_BYTES, NodeId, Proof, Token, Topology
 from tenure.protocol.topology.ring import random_token
 from tenure.runtime import private_files
 from tenure.transport.datagram import SHORTEST_SECRET
@@ -46,6 +47,8 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     generation: int = 0
     """The generation of the life that began last."""
+    proof: Proof = b""
+    """The secret by which managers know the node again, from its first life on that has one."""
 
 
 class NodeDirectory:
@@ -105,7 +108,8 @@ class NodeDirectory:
     def begin_life(self) -> None:
         """Begin a life. If the clock was put back, the generation still rises."""
         later = max(self.identity.generation + 1, time.time_ns() // 1_000_000)
-        self.keep(msgspec.structs.replace(self.identity, generation=later))
+        proof = self.identity.proof or secrets.token_bytes(PROOF_BYTES)
+        self.keep(msgspec.structs.replace(self.identity, generation=later, proof=proof))
 
     def keep(self, identity: NodeIdentity) -> None:
         """Have it on the disk."""

@@ -386,6 +386,7 @@ class NodeService:
             weights=weights,
             topology=topology if tells else None,
             report=self._report() if self._has_started else NodeReport(),
+            proof=identity.proof,
         )
 
     def _report(self) -> NodeReport:

@@ -40,6 +40,7 @@ from tenure.protocol.topology.messages import (
 )
 from tenure.protocol.topology.noted import TopologyKind
 from tenure.protocol.topology.placement import TooFewNodes
+from tenure.protocol.topology.proof import is_proven, mark_of
 from tenure.protocol.topology.records import Node, NodeId, Removed, Topology
 from tenure.protocol.topology.restoring import latest, missing
 from tenure.protocol.topology.sessions import Connection, NodeSessions
@@ -94,6 +95,8 @@ class LedCluster:
         self._weights: Weights | None = None
         self._down: dict[NodeId, str] = {}
         """The nodes that others take to be down, and their names, as last noted."""
+        self._doubted: set[NodeId] = set()
+        """The nodes in whose name somebody without their secret has spoken."""
         self._compares = 0
         """How often an operator wanted replicas to be compared at once."""
 
@@ -128,6 +131,9 @@ class LedCluster:
         session = self.sessions.get(request.node.id)
         if session is not None and session.is_late(request):
             return  # the answer to what it said since is on its way, or here
+        if not is_proven(self._known(request.node.id), request.proof):
+            self._doubt(connection, request)
+            return
         self.sessions.hear(now, connection, request)
         self._note_down()
         self._weights = None
@@ -136,8 +142,22 @@ class LedCluster:
         elif self._is_behind:  # another topology of that version is out there
             self.desk.note(TopologyKind.AHEAD, self.name, self.trouble)
         else:
-            self._know(request.node)
+            self._know(request.node, mark_of(request.proof))
             self._go_on()
+        self._tell(connection, request)
+
+    def _doubt(self, connection: Connection, request: NodeRequest) -> None:
+        """Answer who speaks for a node without its secret, and take down nothing that he says. It
+        may be the node itself, which went back to an earlier release: it goes on by what it hears.
+        """
+        if request.node.id not in self._doubted:
+            self._doubted.add(request.node.id)
+            detail = (
+                f"somebody speaks for the node {request.node.id:016x} without its secret, and is "
+                "not believed. If the node went back to an earlier release, have it replaced: "
+                "tenure columns replace. Otherwise withdraw the token that was used"
+            )
+            self.desk.note(TopologyKind.REFUSED_NODE, self.name, detail)
         self._tell(connection, request)
 
     def _note_down(self) -> None:
@@ -226,19 +246,22 @@ class LedCluster:
             return "full", f"{self.name!r} has {len(known)} nodes; no more are allowed"
         return None
 
-    def _know(self, node: Node) -> None:
-        """Write down a node that is new here, or a node's new address."""
+    def _known(self, node: NodeId) -> Node | None:
         topology = self.topology
-        known = next(
-            (each for each in (*topology.nodes, *topology.waiting) if each.id == node.id), None
-        )
+        everybody = (*topology.nodes, *topology.waiting)
+        return next((each for each in everybody if each.id == node), None)
+
+    def _know(self, node: Node, mark: bytes) -> None:
+        """Write down a node that is new here, a node's new address, or the mark of its secret."""
+        topology, known = self.topology, self._known(node.id)
         if known is None:
-            waiting = (*topology.waiting, replace(node, since=0))
+            waiting = (*topology.waiting, replace(node, since=0, mark=mark))
             self._set(replace(topology, waiting=waiting), TopologyKind.NODE_KNOWN, node.name)
             return
         # Its rack stays: replicas were placed by it. A node that was carried to another rack must
         # be replaced.
         now = replace(known, name=node.name, address=node.address, gossip=node.gossip)
+        now = replace(now, mark=known.mark or mark)
         if not known.since:
             now = replace(now, rack=node.rack, datacentre=node.datacentre)
         if now != known:

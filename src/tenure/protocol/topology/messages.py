@@ -18,6 +18,7 @@ from tenure.protocol.topology.records import (
     ClusterName,
     Node,
     NodeId,
+    Proof,
     ReplicaIds,
     Start,
     Topology,
@@ -122,6 +123,8 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     topology: Topology | None = None
     """The topology that the node has, if a manager has asked for it after a restore."""
     report: NodeReport = NodeReport()
+    proof: Proof = b""
+    """The secret of the node, which only it and managers have; empty in earlier releases."""
 
 
 class TopologyTold(TopologyMessage, frozen=True, kw_only=True):

@@ -30,6 +30,9 @@ ClusterId: TypeAlias = Nonce
 """Drawn when the cluster is made, so that one that is made anew is another one."""
 NodeId: TypeAlias = Nonce
 """Drawn by a node at its first start, and kept on its disk: another disk is another node."""
+PROOF_BYTES = 32
+Proof: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=PROOF_BYTES)]
+"""The secret of a node, or its hash: see `proof.py`."""
 Position: TypeAlias = Key
 """The place of a row on the ring: see `ring`."""
 Token: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=1, max_length=TOKEN_BYTES)]
@@ -105,6 +108,8 @@ class Node(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The node's place on the ring; if it waits, the one that it drew."""
     since: Number = 0
     """The version with which it became a member; 0 while it waits."""
+    mark: Proof = b""
+    """The hash of the secret by which managers know it again; empty if it has shown none."""
 
 
 class Removed(msgspec.Struct, frozen=True, array_like=True):

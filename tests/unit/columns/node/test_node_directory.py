@@ -13,7 +13,7 @@ from tenure.columns.node.node_service import NodeService, NodeSettings
 from tenure.errors import ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.topology.messages import NodeRefused
-from tenure.protocol.topology.records import Placement, Topology
+from tenure.protocol.topology.records import PROOF_BYTES, Placement, Topology
 from tenure.transport.credentials import NOTHING, Credentials
 from tests.certificates import Authority
 
@@ -32,6 +32,16 @@ def test_a_node_is_its_directory_and_each_start_a_later_life(tmp_path: Path) -> 
     assert (again.node, again.token) == (first.node, first.token)
     assert again.generation > first.generation
     assert opened(tmp_path / "b", seed=2).identity.node != first.node
+
+
+def test_a_node_has_a_secret_of_its_own_from_its_first_life_on_that_has_one(tmp_path: Path) -> None:
+    directory = NodeDirectory.open(tmp_path / "a", "mail", Random(1))
+    assert directory.identity.proof == b""  # as an earlier release has left it
+    directory.begin_life()
+    proof = directory.identity.proof
+    assert len(proof) == PROOF_BYTES
+    assert opened(tmp_path / "a").identity.proof == proof
+    assert opened(tmp_path / "b").identity.proof != proof
 
 
 def test_lives_are_counted_on_where_the_clock_was_put_back(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tenure.protocol.topology.messages import (
     ToNode,
     TopologyTold,
 )
+from tenure.protocol.topology.proof import mark_of
 from tenure.protocol.topology.questions import ClusterQuestion, CreateCluster
 from tenure.protocol.topology.records import Node, Placement, Replicas, Topology
 from tenure.protocol.topology.ring import random_token
@@ -98,6 +99,7 @@ class SimulatedNode:
         self.world, self.node = world, node
         self.topology: Topology | None = None
         self.life = self.sequence = self.through = 0
+        self.proof = mark_of(b"the disk of %d" % node.id)
         self.is_up = True
         self.refused = ""
         self.wanted = False
@@ -126,6 +128,7 @@ class SimulatedNode:
             through=self.through,
             weights=self.weights,
             topology=self.topology if self.wanted else None,
+            proof=self.proof,
         )
 
     def on_told(self, message: ToNode | Standby) -> None:
