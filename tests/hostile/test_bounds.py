@@ -9,6 +9,9 @@ import msgspec
 import pytest
 
 from tenure.errors import RemoteProtocolError
+from tenure.manager.api import NewPool
+from tenure.manager.cluster_api import NewCluster
+from tenure.manager.sign_in_api import ShownToken
 from tenure.protocol.entity import messages as entity_messages
 from tenure.protocol.entity.messages import EntityMessage
 from tenure.protocol.gossip.messages import GossipMessage
@@ -67,6 +70,11 @@ EXCUSED = {
 @pytest.mark.parametrize("which", WIRE)
 def test_every_field_of_a_message_has_a_bound(which: str) -> None:
     assert [each for each in unbounded(WIRE[which]) if each not in EXCUSED] == []
+
+
+@pytest.mark.parametrize("body", [NewPool, NewCluster, ShownToken])
+def test_every_field_of_a_body_that_a_manager_decodes_has_a_bound(body: type) -> None:
+    assert unbounded(body) == []
 
 
 def test_what_is_excused_has_none() -> None:

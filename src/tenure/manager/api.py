@@ -19,6 +19,7 @@ from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import (
     HttpRefusal,
+    Short,
     as_json,
     check_is_json,
     cut,
@@ -26,7 +27,7 @@ from tenure.manager.http_errors import (
     whole_number,
 )
 from tenure.manager.journal_health import journal_answer
-from tenure.manager.pool_spec import HexKey, key_of, pool_spec
+from tenure.manager.pool_spec import HexKey, WrittenKey, key_of, pool_spec
 from tenure.manager.status import VERSION, status_of
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
 from tenure.manager.tier_metrics import ReadCluster
@@ -53,6 +54,7 @@ from tenure.protocol.lease.leader.events import (
     ReadTable,
     Resolve,
 )
+from tenure.protocol.lease.limits import SPLIT_POINTS_PER_POOL
 from tenure.protocol.lease.steering_events import Steer
 from tenure.protocol.topology.answers import (
     ClusterRefused,
@@ -83,9 +85,11 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /v1/pools."""
 
-    name: str
-    kind: str
-    split_points: list[str | HexKey] = []
+    name: Short
+    kind: Short
+    split_points: Annotated[
+        list[WrittenKey | HexKey], msgspec.Meta(max_length=SPLIT_POINTS_PER_POOL)
+    ] = []
 
 
 class Api:

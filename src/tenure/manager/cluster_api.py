@@ -11,6 +11,7 @@ from tenure.base.numbers import Number
 from tenure.errors import MALFORMED
 from tenure.manager.http_errors import (
     HttpRefusal,
+    Short,
     as_json,
     check_is_json,
     decoded_body,
@@ -65,8 +66,8 @@ RING_COMMANDS: Mapping[str, type[RingCommand]] = {
 class NewCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /v1/clusters."""
 
-    name: str
-    placement: str = "3"
+    name: Short
+    placement: Short = "3"
     first_nodes: Number = 0
     """The number of first nodes: as many as a range has replicas, if there are fewer."""
     dry_run: bool = False

@@ -1,7 +1,7 @@
 """HTTP errors as JSON: what is wrong, and the way out."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -39,6 +39,11 @@ class HttpRefusal(Exception):
         """The same, and what does exist."""
         error = f"{self.problem.error}; {self.there}" if self.there else self.problem.error
         return HttpRefusal(self.status, error, self.problem.way_out, self.problem.leader)
+
+
+SHORT_CHARACTERS = 1000
+Short: TypeAlias = Annotated[str, msgspec.Meta(max_length=SHORT_CHARACTERS)]
+"""A word in a body: no name, kind or token is longer, and shorter bounds say more."""
 
 
 def as_json(body: Any, status: int = 200) -> web.Response:  # noqa: ANN401 - whatever msgspec encodes

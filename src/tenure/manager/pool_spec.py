@@ -4,11 +4,11 @@ line.
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from tenure.base.keys import KEY_BYTES, Key, PoolKind
+from tenure.base.keys import KEY_BYTES, LONGEST_KEY_BYTES, Key, PoolKind
 from tenure.base.names import shown, wrong_with_name
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.leader.events import CreatePool
@@ -56,10 +56,13 @@ def _checked(name: str, split_points: Sequence[Key]) -> tuple[Key, ...]:
     return points
 
 
+WrittenKey: TypeAlias = Annotated[str, msgspec.Meta(max_length=2 * LONGEST_KEY_BYTES)]
+
+
 class HexKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A key that is not text: its bytes in hexadecimal digits."""
 
-    hex: str
+    hex: WrittenKey
 
 
 def key_of(written: str | HexKey) -> Key:

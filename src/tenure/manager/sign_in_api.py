@@ -6,7 +6,7 @@ from aiohttp import web
 from tenure.manager.access.gate import SIGN_IN_PATH, Gate
 from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.access.sign_ins import cookie_name
-from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, decoded_body
+from tenure.manager.http_errors import HttpRefusal, Short, as_json, check_is_json, decoded_body
 
 WAY_OUT = "paste what `tenure token new` printed, for the role viewer or admin"
 
@@ -14,7 +14,7 @@ WAY_OUT = "paste what `tenure token new` printed, for the role viewer or admin"
 class ShownToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /v1/sign-in."""
 
-    token: str
+    token: Short
 
 
 class SignInAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
