@@ -42,6 +42,9 @@ STORIES: dict[str, Callable[[], object]] = {
     "an-owner-writes-below": seals.test_what_an_owner_with_a_slow_clock_deletes_does_not_come_back,
     "a-round-for-each-family": pages.test_a_row_that_is_read_while_it_is_written_is_seen_whole,
     "rows-mended-in-parts": pages.test_a_row_that_is_read_where_replicas_differ_is_mended_whole,
+    "times-not-confirmed": (
+        pages.test_a_column_that_is_rewritten_while_a_page_by_time_is_read_is_on_it
+    ),
     "no-catching-up": test_filling.test_a_node_catches_up_with_what_a_majority_acknowledged,
     "returned-before-mended": schedules.test_a_read_waits_until_a_quorum_has_what_it_returns,
     "lower-topology-served": (schedules.test_a_replica_with_a_later_topology_refuses_and_tells_it),
@@ -112,7 +115,6 @@ class Soon(NamedTuple):
 SOON = {
     "answered-before-durable": Soon(3),
     "digests-not-compared": Soon(0),
-    "times-not-confirmed": Soon(0, ("D2", "D3")),
     "no-fence-for-writes": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
     "short-way-with-a-quorum": Soon(7, ("D6", "D2"), "message,crash,cut,pause"),
     "never-compared": Soon(0, ("L1", "D2")),
