@@ -31,9 +31,14 @@ def overwrite(path: Path, data: bytes) -> None:
 
 def make_directory(path: Path) -> None:
     """Make a directory, unless there is one. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
         path.mkdir(DIRECTORY_MODE)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
         path.chmod(DIRECTORY_MODE)
 
 
