@@ -17,7 +17,7 @@ from aiohttp.http import RawRequestMessage
 from tenure.client.refusals import refusal
 from tenure.errors import NotOwner
 from tenure.member.asgi import PROBE, RELAYED, Relayed
-from tenure.member.exchange import IS_PRIVATE
+from tenure.member.exchange import IS_PRIVATE, stripped
 from tenure.member.guarded_asgi import REFUSED
 from tenure.member.listener import CLOSE_SECONDS, LIMITS, bound, url_of
 from tenure.transport.bounded_port import BACKLOG, log_refused
@@ -67,7 +67,7 @@ class AiohttpDoor:
             assert refused is not None
             return web.Response(status=refused.status, headers=refused.headers, text=refused.text)
         IS_PRIVATE.set(True)
-        return await self._app._handle(request)  # noqa: SLF001  # see above
+        return await self._app._handle(stripped(request))  # noqa: SLF001  # see above
 
     async def _check(self, guard: PortGuard, request: web.Request) -> None:
         """Let a request in, or raise the refusal that says that nothing was begun."""

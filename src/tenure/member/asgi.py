@@ -26,6 +26,8 @@ PROBE = "/.tenure/probe"
 """The path by which a member checks that its own listener answers."""
 PROOF = HEADER.lower().encode()
 """The header by which a member proves itself; that of a client is not passed on."""
+OURS = frozenset((RELAYED, PROOF))
+"""Headers that only members may send, and no application gets."""
 SERVICE_RESTART = 1012
 """The code that closes a WebSocket whose key goes elsewhere: connect again."""
 

@@ -18,7 +18,7 @@ from aiohttp import ClientError, WSMsgType, web
 from tenure.client.refusals import refusal
 from tenure.errors import LeaseLost
 from tenure.member.aiohttp_socket import AnySocket, receive_frame, send_frame
-from tenure.member.asgi import RELAYED, SERVED, Message, Receive, Scope, Send, text_of
+from tenure.member.asgi import OURS, SERVED, Message, Receive, Scope, Send, text_of
 from tenure.member.listener import CLOSE_SECONDS
 from tenure.member.member import KEY, MEMBER, PRIVATE
 
@@ -34,7 +34,7 @@ LOOKS_EVERY_SECONDS = 1.0
 """aiohttp tells a handler that its client has gone only when the handler writes. So a relay that
 writes nothing checks at this interval.
 """
-RELAYED_NAME = RELAYED.decode()
+OUR_NAMES = frozenset(name.decode() for name in OURS)
 
 
 class Exchange:
@@ -97,8 +97,7 @@ class Exchange:
         if self._is_taken:
             self._give_back((await receive())["body"])
         request = self.request
-        if RELAYED_NAME in request.headers:
-            request = stripped(request)
+        request = stripped(request)
         self._tell = send
         try:
             self._answer = await self._handler(request)
@@ -226,11 +225,13 @@ def wants_websocket(request: web.Request) -> bool:
 
 
 def stripped(request: web.Request) -> web.Request:
-    """A copy of the request without the header that only members may send."""
+    """The request without the headers that only members may send."""
+    if not any(name in request.headers for name in OUR_NAMES):
+        return request
     # A copy cannot have bytes that are not UTF-8. Only a forger of our header meets this.
     kept = [
         (name, value.encode("utf-8", "replace").decode())
         for name, value in request.headers.items()
-        if name.lower() != RELAYED_NAME
+        if name.lower() not in OUR_NAMES
     ]
     return request.clone(headers=kept)

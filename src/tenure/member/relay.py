@@ -17,6 +17,7 @@ from tenure.base.keys import UserKey
 from tenure.client.refusals import NOT_BEGUN, OUTCOME_HEADER, RETRY_HEADER, HttpAnswer, refusal
 from tenure.errors import KeyTypeError, LeaseLost, NotOwner, TenureError
 from tenure.member.asgi import (
+    OURS,
     RELAYED,
     SERVICE_RESTART,
     App,
@@ -293,9 +294,10 @@ def _unmark(scope: Scope) -> Relayed | None:
     Only requests that come by the member's own listener may say which client asked.
     """
     marks = [value for name, value in scope["headers"] if name == RELAYED]
+    if any(name in OURS for name, _ in scope["headers"]):
+        scope["headers"] = [each for each in scope["headers"] if each[0] not in OURS]
     if not marks:
         return None
-    scope["headers"] = [each for each in scope["headers"] if each[0] != RELAYED]
     relayed = Relayed.read(marks[0])
     if relayed is not None and scope.get(PRIVATE):
         scope["client"] = None if relayed.host == "-" else (relayed.host, relayed.port)
