@@ -10,7 +10,7 @@ from tenure.testing import World, simulated
 from tenure.testing.simulation import SeedFailed, run_seed
 
 APP = "tests.unit.testing.rooms.entities:app"
-SEEDS = 8
+SEEDS = 24
 HEARD: list[str] = []
 
 
