@@ -72,7 +72,8 @@ def test_subscribers_are_told() -> None:
         (LeaderKind.REFUSED_NAME, logging.WARNING),
         (LogKind.JOURNAL_FAILED, logging.WARNING),
         (LeaderKind.JOINED, logging.INFO),
-        (LeaderKind.GRANTED, logging.DEBUG),
+        (LeaderKind.GRANTED, logging.INFO),
+        (LeaderKind.LATE_REQUEST, logging.DEBUG),
     ],
 )
 def test_what_may_need_an_operator_is_loud_and_what_is_usual_is_quiet(
