@@ -69,7 +69,7 @@ KNOWN = {
     ),
     "nothing-published-on-return": Known(0, ("L1",), "cut"),
     "change-log-begins-too-early": Known(0, ("L1", UNSIGNALLED)),
-    "append-not-guarded": Known(12, (FREED, TWO, AGAIN)),
+    "append-not-guarded": Known(19, (FREED, TWO, AGAIN)),
     "loss-by-last-flag": Known(0, (UNSIGNALLED,)),
     "loss-signalled-in-vain": Known(0, ("S2: signalled in vain",)),
     "handed-over-while-served": Known(0, ("S2: a write was forgotten",)),
