@@ -14,6 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/ready
+STARTED := .venv/started
 # Two fifths of the time of these tests pass in waiting for processes and terms, so that half again as
 # many of them run at a time as there are cores.
 BUSY_WORKERS = $(or $(filter-out auto,$(WORKERS)),$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
@@ -22,7 +23,7 @@ SIMULATION := tests/simulation
 CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
+.PHONY: help setup install chat demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,11 +32,22 @@ help:  ## say what there is
 
 $(READY): pyproject.toml locks/ci.txt tools/setup
 	@PYTHON="$(PYTHON)" tools/setup
+	@touch $@ $(STARTED)
+
+# What users see first waits for what it needs, and for nothing that only developers do.
+$(STARTED): pyproject.toml locks/start.txt tools/setup
+	@PYTHON="$(PYTHON)" tools/setup start
 	@touch $@
 
-setup: $(READY)  ## make .venv, or bring it up to date
+setup: $(READY)  ## make .venv for developers, or bring it up to date
 
-demo: $(READY)  ## run the demo: a manager, owners and frontends, live in the terminal
+install: $(STARTED)  ## install tenure into .venv, without the tools of its developers
+
+chat: $(STARTED)  ## run a chat room with two workers, at http://127.0.0.1:8000
+	@mkdir -p build/chat && cd build/chat && PATH="$(CURDIR)/$(BIN):$$PATH" tenure run -- \
+		uvicorn --app-dir ../../examples chat:app --workers 2 $(ARGS)
+
+demo: $(STARTED)  ## run the demo: a manager, owners and frontends, live in the terminal
 	@$(BIN)/tenure demo $(ARGS)
 
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)

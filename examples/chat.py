@@ -4,8 +4,11 @@ Whichever worker a client is connected to, it talks to the one room, and stays c
 room moves to another worker.
 """
 
+from pathlib import Path
+
 import msgspec
 from fastapi import FastAPI, WebSocket
+from fastapi.responses import FileResponse
 
 from tenure import Entities, Entity, Socket, reading
 
@@ -31,6 +34,11 @@ class Room(Entity[Lines]):
 
 rooms = Entities(Room, pool="rooms", store="sqlite:rooms.db")  # the store survives crashes
 app = FastAPI(lifespan=rooms.lifespan)
+
+
+@app.get("/")
+async def page() -> FileResponse:
+    return FileResponse(Path(__file__).with_name("chat.html"))
 
 
 @app.get("/rooms/{room}/people")

@@ -102,6 +102,7 @@ async def test_the_chat_room_knows_who_is_there(monkeypatch: pytest.MonkeyPatch)
             while not ann.received:
                 await come_to_rest()
             assert (await client.get("/rooms/attic/people")).json() == ["ann"]
+            assert "new WebSocket(" in (await client.get("/")).text
             ann.leave()
             await task
 
@@ -111,4 +112,4 @@ async def test_the_guide_shows_these_very_programs() -> None:
     programs = [program for _, program in python_fences(guide)]
     shown = (ROOT / "examples" / "chat.py").read_text("utf-8").split('"""', 2)[2].lstrip()
     assert shown in programs
-    assert len(shown.splitlines()) < 40
+    assert len(shown.splitlines()) < 46

@@ -19,6 +19,7 @@ from tools.release.advisories import FINE, NOT_LOOKED_UP, WEAK, verdict
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = {
     "ci": ("server", "uvloop", "dev"),
+    "start": ("server", "chat"),
     "image": ("server", "columns", "uvloop"),
     "docs": ("docs",),
     "release": ("release",),
@@ -101,7 +102,7 @@ def test_what_is_installed_is_what_a_lock_says(program: str) -> None:
     text = (ROOT / program).read_text("utf-8").replace("\\\n", " ")
     for line in text.splitlines():
         if re.search(r"(pip|^ *) install ", line) and "()" not in line:
-            is_ours = "--no-deps" in line or "UNLOCKED" in line or ".[server,uvloop,dev]" in line
+            is_ours = "--no-deps" in line or "UNLOCKED" in line or ".[$extras]" in line
             assert "--require-hashes" in line or is_ours, f"{program}: {line}"
 
 

@@ -36,7 +36,7 @@ HEAVY = {
 }
 
 # Extras for developing and measuring; the library itself does not use them.
-TOOLS = {"dev", "docs", "peers", "release"}
+TOOLS = {"chat", "dev", "docs", "peers", "release"}
 
 
 IMPORTED_AS = {"cassandra_driver": "cassandra", "opentelemetry_api": "opentelemetry"}

@@ -1,4 +1,6 @@
-"""The quick start shows its two programs whole, and the README shows the heart of the owner."""
+"""The quick start shows its two programs whole; the README shows the heart of the owner, and of the
+chat room.
+"""
 
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
@@ -35,6 +37,14 @@ def test_the_quick_start_shows_the_programs_that_run() -> None:
 def test_the_owner_in_the_readme_is_the_one_that_runs() -> None:
     owner = next(each for each in shown("README.md") if "owner.holds(stored)" in each)
     assert is_part(statements(owner), statements(in_files()[0]))
+
+
+def test_the_chat_room_in_the_readme_is_the_one_that_runs() -> None:
+    room = next(each for each in shown("README.md") if "Entity[Lines]" in each)
+    whole = statements((ROOT / "examples" / "chat.py").read_text("utf-8"))
+    parts = [statements(each) for each in room.split("\n\n\n")]
+    assert len(parts) == 3
+    assert [each for each in parts if not is_part(each, whole)] == []
 
 
 def test_a_line_that_differs_is_found() -> None:

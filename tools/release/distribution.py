@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_DEVELOPERS = {"dev", "docs", "peers", "release"}
+OF_DEVELOPERS = {"chat", "dev", "docs", "peers", "release"}
 IN_SDIST = (
     "LICENSE",
     "README.md",

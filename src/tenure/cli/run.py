@@ -73,7 +73,7 @@ def run(
 async def _run(service: ManagerService, command: tuple[str, ...]) -> int:
     orphans, impatient = Orphans(), asyncio.Event()
     async with service:
-        print(f"tenure: manager at {service.url}", file=sys.stderr, flush=True)
+        print(f"tenure: manager and dashboard at {service.url}", file=sys.stderr, flush=True)
         process = await _started(command, {**os.environ, VARIABLE: service.url})
         _forward_signals(process, impatient)
         ended = asyncio.create_task(process.wait())
