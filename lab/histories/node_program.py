@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.histories.program import arguments
-from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.columns.node.node_lives import NodeLives
+from tenure.columns.node.node_service import NodeSettings
 
 CLUSTER = "histories"
 
@@ -28,7 +29,7 @@ def settings(said: dict[str, Any]) -> NodeSettings:
 
 async def main(said: dict[str, Any]) -> None:
     """Run the node."""
-    async with NodeService(settings(said)) as node:
+    async with NodeLives(settings(said)) as node:
         await node.wait()
 
 

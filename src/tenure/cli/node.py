@@ -21,7 +21,8 @@ from tenure.cli.long_run import (
 )
 from tenure.cli.waiting import entered
 from tenure.client.managers import VARIABLE, manager_urls
-from tenure.columns.node.node_service import NodeService, NodeSettings
+from tenure.columns.node.node_lives import NodeLives
+from tenure.columns.node.node_service import NodeSettings
 from tenure.errors import ConfigurationError
 from tenure.transport.credentials import Credentials
 from tenure.transport.datagram import host_and_port
@@ -93,7 +94,7 @@ def node(
     log_to_standard_error(log_level, log_format)
     credentials = Credentials.from_environment()
     settings = settings_of(options, credentials)
-    run_long(lambda: _run(NodeService(settings, credentials), as_json=json_))
+    run_long(lambda: _run(NodeLives(settings, credentials), settings.cluster, as_json=json_))
 
 
 def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
@@ -170,10 +171,10 @@ def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:
     return tuple(seeds)
 
 
-async def _run(service: NodeService, *, as_json: bool) -> None:
+async def _run(node: NodeLives, cluster: str, *, as_json: bool) -> None:
     told = told_to_end()
-    async with entered(service, "starting the node", "ending the node"):
-        text = f"a node of {service.settings.cluster!r} listens at {service.url}"
-        tell("listening", text, as_json=as_json, url=service.url, pid=os.getpid())
-        await until_one_ends(told.wait(), service.wait())
+    async with entered(node, "starting the node", "ending the node"):
+        text = f"a node of {cluster!r} listens at {node.url}"
+        tell("listening", text, as_json=as_json, url=node.url, pid=os.getpid())
+        await until_one_ends(told.wait(), node.wait())
     tell("stopped", "stopped", as_json=as_json)

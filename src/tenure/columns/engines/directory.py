@@ -198,6 +198,10 @@ def _write(directory: Path, name: str, said: StoreMark) -> None:
         os.close(descriptor)
 
 
+class StoreMoved(StoreUnwritable):
+    """The directory of an open store was removed or replaced: to wait for room would not help."""
+
+
 class DirectoryWatch:
     """Notices that the directory of an open store, or that of its log, was removed or replaced.
 
@@ -210,10 +214,10 @@ class DirectoryWatch:
         self._marks = {each: _directory_with(each) for each in marks}
 
     def check(self) -> None:
-        """Raise StoreUnwritable if one of them is another directory now, or missing."""
+        """Raise StoreMoved if one of them is another directory now, or missing."""
         for mark, before in self._marks.items():
             if before is None or _directory_with(mark) != before:
-                raise StoreUnwritable(
+                raise StoreMoved(
                     f"{mark.parent} is no longer the directory that this store has open: it was "
                     "removed, moved or replaced, and what was written since is not in it. Put it "
                     "back, and open the store again"

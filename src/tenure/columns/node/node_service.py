@@ -27,6 +27,7 @@ from tenure.base.names import shown, wrong_with_name
 from tenure.columns.backends.cluster import STORE_PATH, STORE_ROLE
 from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.engines.rocksdb import RocksEngine
+from tenure.columns.node.disk_trouble import DiskTrouble
 from tenure.columns.node.gossip_engine import GossipEngine
 from tenure.columns.node.manager_link import NODE_ROLE, ManagerLink
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
@@ -164,6 +165,7 @@ class NodeService:
         """The topology by which it will take part."""
         self._newer: tuple[NodeId, int] | None = None
         """The node that has meanwhile announced a newer topology, and its version."""
+        self._disk = DiskTrouble(settings.data, self.on_failed)
         self._weights_told = 0
         """The weighings that the managers have been told of."""
 
@@ -205,6 +207,7 @@ class NodeService:
         self.store = StoreEngine(
             self.directory, self._storage, transport, seal, wall_us, self.on_failed
         )
+        self.store.on_refused = self._disk.refused
         self.store.on_opening = self._on_opening
         self.store.on_topology = self._on_topology
         self.store.on_through = self.store.on_doubted = self._poke
@@ -257,6 +260,7 @@ class NodeService:
         self._failed.cancel()
         for task in self._tasks:
             task.cancel()
+        await self._disk.stop()
         if self._link is not None:
             await self._link.stop()
         if self.url:

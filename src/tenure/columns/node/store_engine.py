@@ -75,7 +75,8 @@ COUNT_SECONDS = 5.0
 class StoreEngine:
     """Runs a `StoreNode` from `start` to `stop`, and is the listener of its door.
 
-    `fail` is called with an error after which the node cannot go on; `on_opening` with the first
+    `fail` is called with an error after which the node cannot go on; `on_refused` with what the
+    disk has refused or lost, and the node still answers what it can; `on_opening` with the first
     message of a client, and the way to answer; `on_topology` with each topology that counts from
     then on; `on_promised` with how often the counter of the disk was raised; `on_through` when the
     node has finished a step of a change.
@@ -110,6 +111,9 @@ class StoreEngine:
         self._keeps = 0
         """The version of the topology that is being kept, or was last."""
         self._joiner = MessageJoiner()
+        self._is_certain = True
+        """Whether a sync says what the disk has: once one has failed, a later one does not."""
+        self.on_refused: Callable[[StoreError], None] = fail
         self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
         self.on_through: Callable[[], None] = lambda: None
@@ -228,8 +232,11 @@ class StoreEngine:
     def _run(self, run: RunStep) -> None:
         try:
             result, changes = self.replica.run(run.step)
-        except (StoreError, EngineBusy) as error:
+        except EngineBusy as error:
             _log.warning("the disk refuses: %s", str(error) or "it does not keep up")
+            self.post(StepFailed(run.ticket))
+        except StoreError as error:
+            self.on_refused(error)
             self.post(StepFailed(run.ticket))
         else:
             self.post(StepDone(run.ticket, result, changes))
@@ -266,9 +273,12 @@ class StoreEngine:
 
     def _on_synced(self, changes: int, promises: int, synced: "asyncio.Future[None]") -> None:
         error = synced.exception()
-        if isinstance(error, Exception):
-            self._fail(error)  # nobody knows what the disk has
-        else:
+        if isinstance(error, StoreError):
+            self._is_certain = False  # what waits is never answered: a next life reads the log
+            self.on_refused(error)
+        elif isinstance(error, Exception):
+            self._fail(error)
+        elif self._is_certain:
             self.post(Synced(changes))
             if promises > self.promises:
                 self.promises = promises

@@ -1,0 +1,49 @@
+"""What a node does when its disk refuses something: it answers what it can until it begins anew.
+
+What was applied and not synced when a disk refused is in doubt, and RocksDB takes nothing more
+until it is opened again. So the life goes on with what is durable, without writing, until the disk
+has room; then it ends, and the next life reads the log.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from tenure.columns.engines.directory import StoreMoved
+from tenure.columns.node.disk_room import ROOM_BYTES, room_on
+from tenure.errors import StoreError, StoreUnwritable
+
+_log = logging.getLogger("tenure.columns")
+
+
+class DiskTrouble:
+    """See above. `fail` ends the life."""
+
+    def __init__(self, directory: Path, fail: Callable[[Exception], None]) -> None:
+        self._directory = directory
+        self._fail = fail
+        self._waiting: asyncio.Task[None] | None = None
+
+    def refused(self, error: StoreError) -> None:
+        """Decide how the life goes on."""
+        if isinstance(error, StoreMoved) or not isinstance(error, StoreUnwritable):
+            self._fail(error)
+        elif self._waiting is None:
+            _log.warning(
+                "%s. Until there is room for %d MiB, this node writes nothing, and answers what it "
+                "has; then it goes on by itself",
+                error,
+                ROOM_BYTES >> 20,
+            )
+            self._waiting = asyncio.get_running_loop().create_task(self._wait(error))
+
+    async def _wait(self, error: StoreUnwritable) -> None:
+        await room_on(self._directory)
+        self._fail(error)
+
+    async def stop(self) -> None:
+        """Wait no longer."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await asyncio.wait([self._waiting])
