@@ -26,15 +26,16 @@ from tenure.protocol.replication import node_events
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.comparing import Comparing
 from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.messages import (
-    AskState,
-    MergeState,
-    NodeMessage,
-    StateMerged,
-    StateTold,
-)
+from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
-from tenure.protocol.replication.steps import ApplyMutation, BuildSums, FollowRanges, SumsBuilt
+from tenure.protocol.replication.operations import (
+    ApplyRow,
+    MergeState,
+    ReadState,
+    StateMerged,
+    StateRead,
+)
+from tenure.protocol.replication.tasks import BuildSums, FollowRanges, TaskDone
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
 from tenure.wire.columns import FIRST_VERSION, encode_store
@@ -46,7 +47,7 @@ EQUAL_BYTES = 64 << 10
 DIFFERING_BYTES = 300_000
 TABLE = Table("t", f=Family(columns=bytes))
 NOW_US = 1_700_000_000_000_000
-MENDS = (AskState, StateTold, MergeState, StateMerged)
+MENDS = (ReadState, StateRead, MergeState, StateMerged)
 
 
 class _Network:
@@ -102,14 +103,16 @@ class _Side:
         self.store.load()
         self.store.run(FollowRanges((WHOLE,)))
         result: object = None
-        while not (isinstance(result, SumsBuilt) and result.is_all):
+        while not (isinstance(result, TaskDone) and result.is_all):
             result, _ = self.store.run(BuildSums())
         config = node_events.NodeConfig(node=node, topology=network.topology)
         self.machine = StoreNode(config, Random(node))
 
     def write(self, key: bytes, time_us: int) -> None:
         edit = Edit("f", None, b"name", b"a value of some bytes, as short ones are")
-        self.store.run(ApplyMutation(TABLE.name, key, (edit,), Attempt(Version(0, time_us))))
+        self.store.run(
+            ApplyRow(table=TABLE.name, key=key, edits=(edit,), attempt=Attempt(Version(0, time_us)))
+        )
 
     def post(self, event: node_events.NodeEvent) -> None:
         self._perform(self.machine.handle(self._network.now, event).actions)

@@ -26,21 +26,18 @@ from tenure.protocol.replication.copies import (
 )
 from tenure.protocol.replication.layout import AFTER, TIME_BYTES, bound, row_key
 from tenure.protocol.replication.limits import STEP_ENTRIES
+from tenure.protocol.replication.operations import PieceRead, ReadPiece
 from tenure.protocol.replication.records import NOTHING, record_of
 from tenure.protocol.replication.states import is_marker
-from tenure.protocol.replication.steps import (
+from tenure.protocol.replication.sums import row_print
+from tenure.protocol.replication.tasks import (
     BeginFilling,
     CompareRows,
-    FillingBegun,
-    PieceRead,
-    PieceTaken,
-    RangeWiped,
-    ReadPiece,
     RowsCompared,
     TakePiece,
+    TaskDone,
     WipeRange,
 )
-from tenure.protocol.replication.sums import row_print
 
 if TYPE_CHECKING:
     from tenure.columns.node_replica import NodeReplica
@@ -77,8 +74,8 @@ class NodeCopies:
             size += len(row.at) + len(row.record)
             if size >= step.most_bytes or entries >= PIECE_ENTRIES or len(rows) >= STEP_ENTRIES:
                 mark = CopyMark(row.table, row.at)
-                return PieceRead(packed_rows(rows), mark, is_all=False, horizons=horizons)
-        return PieceRead(packed_rows(rows), step.mark, is_all=True, horizons=horizons)
+                return PieceRead(rows=packed_rows(rows), mark=mark, is_all=False, horizons=horizons)
+        return PieceRead(rows=packed_rows(rows), mark=step.mark, is_all=True, horizons=horizons)
 
     def _rows(self, key_range: KeyRange, mark: CopyMark) -> Iterator[CopiedRow]:
         engine = self._replica.engine
@@ -112,13 +109,13 @@ class NodeCopies:
 
     # --- where it goes to ---
 
-    def begin(self, step: BeginFilling) -> FillingBegun:
+    def begin(self, step: BeginFilling) -> TaskDone:
         """Note what is to be copied."""
         self._replica.engine.apply([(META, FILLING, packed_record(step.record))])
         self.record = step.record
-        return FillingBegun()
+        return TaskDone()
 
-    def take(self, step: TakePiece) -> PieceTaken:
+    def take(self, step: TakePiece) -> TaskDone:
         """Take rows as another node keeps them."""
         record = self.record.with_part(step.number, step.part)
         batch: list[Entry] = [(META, FILLING, packed_record(record))]
@@ -131,9 +128,9 @@ class NodeCopies:
         self._replica.apply_rows(batch, changes)
         self._replica.horizons.load()
         self.record = record
-        return PieceTaken()
+        return TaskDone()
 
-    def wipe(self, step: WipeRange) -> RangeWiped:
+    def wipe(self, step: WipeRange) -> TaskDone:
         """Forget some of a range: few enough entries that others need not wait."""
         batch: list[Entry] = []
         changes: list[RowChange] = []
@@ -149,7 +146,7 @@ class NodeCopies:
             batch.extend(self._replica.horizons.forgotten(step.range))
         self._replica.apply_rows(batch, changes)
         self._replica.horizons.load()
-        return RangeWiped(is_all=is_all)
+        return TaskDone(is_all=is_all)
 
 
 class _Behind:

@@ -6,7 +6,7 @@ horizons of such a replica differ by range, because seals do.
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
+from typing import assert_never
 
 import msgspec
 
@@ -29,81 +29,72 @@ from tenure.protocol.replication.admission import (
 )
 from tenure.protocol.replication.copies import RangeHorizon
 from tenure.protocol.replication.layout import position, row_key
+from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.merging import StateMerge
-from tenure.protocol.replication.pages import Steps, of_a_step
-from tenure.protocol.replication.records import record_of, stored
-from tenure.protocol.replication.steps import (
-    ApplyMutation,
-    BeginFilling,
-    BuildSums,
-    CompareRows,
+from tenure.protocol.replication.operations import (
+    ApplyRow,
     DoomedFound,
-    DropHint,
     FindDoomed,
-    FollowRanges,
-    HintKept,
-    HintsRead,
-    HorizonRaised,
-    KeepHint,
+    HorizonPromised,
     KeysListed,
     ListKeys,
     ListPlaces,
     ListRows,
-    MutationDone,
+    MergeState,
     PartsRead,
-    RaisePromised,
-    RaiseRowFence,
-    RaiseSealed,
-    RangesFollowed,
-    ReadHints,
+    PromiseFence,
+    PromiseHorizon,
     ReadParts,
     ReadPiece,
     ReadState,
     ReadSums,
+    RowApplied,
     RowsListed,
-    RowsWeighed,
+    SealHorizon,
+    StateMerged,
     StateRead,
-    StateTaken,
+    SumsRead,
+)
+from tenure.protocol.replication.pages import Steps, of_a_step
+from tenure.protocol.replication.records import record_of, stored
+from tenure.protocol.replication.sums import SUM_BYTES, digest_of_sums, row_print
+from tenure.protocol.replication.tasks import (
+    BeginFilling,
+    BuildSums,
+    CompareRows,
+    DropHint,
+    FollowRanges,
+    HintsRead,
+    KeepHint,
+    ReadHints,
+    RowsWeighed,
     Step,
     StepResult,
-    SumsBuilt,
-    SumsRead,
     SweepSome,
-    Swept,
     TakePiece,
-    TakeState,
+    TaskDone,
     WeighRows,
     WipeRange,
+    is_change,
 )
-from tenure.protocol.replication.sums import SUM_BYTES, row_print
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
 _PROMISES = b"promises"
-_CHANGING = frozenset(
-    (
-        ApplyMutation,
-        TakeState,
-        RaiseRowFence,
-        RaisePromised,
-        RaiseSealed,
-        WipeRange,
-        BeginFilling,
-        TakePiece,
-        BuildSums,
-        SweepSome,
-    )
-)
 
 
 class NodeReplica(Replica):
     """See above."""
 
-    def __init__(self, engine: StorageEngine, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, engine: StorageEngine, clock: Callable[[], int], lag_us: int = HORIZON_LAG_US
+    ) -> None:
         super().__init__(engine)
         self._clock = clock
+        self._lag_us = lag_us
+        """How old a tombstone becomes before it may go."""
         self.tables: dict[str, Table] = {}
         self.copies = NodeCopies(self)
         self.horizons = RangeHorizons(engine)
@@ -120,32 +111,6 @@ class NodeReplica(Replica):
         """How often this counter was raised in all lives: with each promised horizon and fence,
         with each life, and after other changes. A store that has a lower one than it had was put
         back to an earlier state (R26)."""
-        self._steps: dict[type, Callable[[Any], StepResult]] = {
-            ApplyMutation: self._apply,
-            ReadParts: self._parts,
-            ReadState: self._state,
-            TakeState: self._take,
-            RaiseRowFence: self._fence,
-            ListRows: self._list,
-            ListKeys: self._list_keys,
-            FollowRanges: self._follow,
-            BuildSums: self._build,
-            ReadSums: self._read_sums,
-            ListPlaces: self._list_places,
-            FindDoomed: self._find_doomed,
-            SweepSome: self._sweep,
-            WeighRows: self._weigh,
-            KeepHint: self._keep_hint,
-            DropHint: self._drop_hint,
-            ReadHints: self._read_hints,
-            RaisePromised: self._promise,
-            RaiseSealed: self._seal,
-            WipeRange: self.copies.wipe,
-            BeginFilling: self.copies.begin,
-            ReadPiece: self.copies.read,
-            TakePiece: self.copies.take,
-            CompareRows: self.copies.compare,
-        }
 
     def load(self) -> None:
         """Load what was there before. Call it after `open`."""
@@ -160,12 +125,62 @@ class NodeReplica(Replica):
         """A replica of a cluster has no sums of whole tables."""
 
     def run(self, step: Step) -> tuple[StepResult, int]:
-        """Do the task; return its result, and how often the store has been changed."""
-        kind = type(step)
-        result = self._steps[kind](step)
-        if kind in _CHANGING:
-            self.changes += 1
+        """Do it; return its result, and how often the store has been changed."""
+        result = self._done(step)
+        self.changes += is_change(step)
         return result, self.changes
+
+    def _done(self, step: Step) -> StepResult:
+        match step:
+            case ReadParts():
+                return self._parts(step)
+            case ApplyRow():
+                return self._apply(step)
+            case ReadState():
+                return self._state(step)
+            case MergeState():
+                return self._take(step)
+            case PromiseFence():
+                return self._fence(step)
+            case ListRows():
+                return self._list(step)
+            case ListKeys():
+                return self._list_keys(step)
+            case FollowRanges():
+                return self._follow(step)
+            case BuildSums():
+                return self._build(step)
+            case ReadSums():
+                return self._read_sums(step)
+            case ListPlaces():
+                return self._list_places(step)
+            case FindDoomed():
+                return self._find_doomed(step)
+            case SweepSome():
+                return self._sweep(step)
+            case WeighRows():
+                return self._weigh(step)
+            case KeepHint():
+                return self._keep_hint(step)
+            case DropHint():
+                return self._drop_hint(step)
+            case ReadHints():
+                return self._read_hints(step)
+            case PromiseHorizon():
+                return self._promise(step)
+            case SealHorizon():
+                return self._seal(step)
+            case WipeRange():
+                return self.copies.wipe(step)
+            case BeginFilling():
+                return self.copies.begin(step)
+            case ReadPiece():
+                return self.copies.read(step)
+            case TakePiece():
+                return self.copies.take(step)
+            case CompareRows():
+                return self.copies.compare(step)
+        assert_never(step)
 
     def horizon_of(self, table: Table, key: Key) -> int:
         """The time up to which the writes of a row are refused: promised, whether sealed or not
@@ -190,17 +205,17 @@ class NodeReplica(Replica):
 
     # --- rows ---
 
-    def _apply(self, step: ApplyMutation) -> MutationDone:
+    def _apply(self, step: ApplyRow) -> RowApplied:
         mutation = RowMutation(self.tables[step.table], step.key, step.edits)
-        return MutationDone(self.write(mutation, step.attempt, self._clock()))
+        return RowApplied(refused=self.write(mutation, step.attempt, self._clock()))
 
     def _parts(self, step: ReadParts) -> PartsRead:
         return parts_of(self, step)
 
     def _state(self, step: ReadState) -> StateRead:
-        return StateRead(state_of(self, self.tables[step.table], step.key))
+        return StateRead(state=state_of(self, self.tables[step.table], step.key))
 
-    def _take(self, step: TakeState) -> StateTaken:
+    def _take(self, step: MergeState) -> StateMerged:
         table = self.tables[step.table]
         at = position(step.key, table.kind)
         merge = StateMerge(table.shapes, table.spaces, at, step.state)
@@ -212,11 +227,11 @@ class NodeReplica(Replica):
         sealed = self.sealed[on_ring(step.key, table.kind)]
         outcome = merge.admit(record, found, everything, sealed)
         if not isinstance(outcome, MutationAdmitted):
-            return StateTaken(wants_whole=True)
+            return StateMerged(wants_whole=True)
         self.apply_admitted(table.name, at, record, outcome)
-        return StateTaken()
+        return StateMerged()
 
-    def _fence(self, step: RaiseRowFence) -> StateRead:
+    def _fence(self, step: PromiseFence) -> StateRead:
         table = self.tables[step.table]
         at = position(step.key, table.kind)
         record = self.record(table, at)
@@ -234,7 +249,7 @@ class NodeReplica(Replica):
             batch.append(self._promised_once_more())
             self.apply(table.name, at, batch, record, after)
             self.promises += 1
-        return StateRead(state_of(self, table, step.key), refused)
+        return StateRead(state=state_of(self, table, step.key), refused=refused)
 
     # --- ranges ---
 
@@ -249,20 +264,22 @@ class NodeReplica(Replica):
             for at, kept in islice(walk, LISTED_ROWS + 1)
         )
         horizons = self.horizons.within(step.range)
-        return RowsListed(rows[:LISTED_ROWS], len(rows) <= LISTED_ROWS, horizons)
+        return RowsListed(
+            rows=rows[:LISTED_ROWS], is_all=len(rows) <= LISTED_ROWS, horizons=horizons
+        )
 
     def _list_keys(self, step: ListKeys) -> KeysListed:
         cursor = self.engine.cursor(rows_space(step.table))
         walk = cursor.walk(step.lower, step.upper, reverse=step.reverse)
         positions = tuple(at for at, _ in islice(walk, LISTED_ROWS + 1))
-        return KeysListed(positions[:LISTED_ROWS], is_all=len(positions) <= LISTED_ROWS)
+        return KeysListed(positions=positions[:LISTED_ROWS], is_all=len(positions) <= LISTED_ROWS)
 
-    def _promise(self, step: RaisePromised) -> HorizonRaised:
+    def _promise(self, step: PromiseHorizon) -> HorizonPromised:
         raised = self.horizons.raised([RangeHorizon(step.range, step.time, 0)])
         self.engine.apply([*raised, self._promised_once_more()])
         self.horizons.load()
         self.promises += 1
-        return HorizonRaised(step.time)
+        return HorizonPromised(time=step.time)
 
     def count_once_more(self) -> None:
         """Raise the counter, without a promise."""
@@ -272,20 +289,20 @@ class NodeReplica(Replica):
     def _promised_once_more(self) -> Entry:
         return META, _PROMISES, str(self.promises + 1).encode()
 
-    def _seal(self, step: RaiseSealed) -> HorizonRaised:
+    def _seal(self, step: SealHorizon) -> HorizonPromised:
         self.engine.apply(self.horizons.raised([RangeHorizon(step.range, step.time, step.time)]))
         self.horizons.load()
-        return HorizonRaised(step.time)
+        return HorizonPromised(time=step.time)
 
     # --- hints ---
 
-    def _keep_hint(self, step: KeepHint) -> HintKept:
+    def _keep_hint(self, step: KeepHint) -> TaskDone:
         self.engine.apply([(HINTS, step.key, step.hint)])
-        return HintKept()
+        return TaskDone()
 
-    def _drop_hint(self, step: DropHint) -> HintKept:
+    def _drop_hint(self, step: DropHint) -> TaskDone:
         self.engine.apply([(HINTS, step.key, None)])
-        return HintKept()
+        return TaskDone()
 
     def _read_hints(self, step: ReadHints) -> HintsRead:
         found, is_all = of_a_step(self.engine.cursor(HINTS).walk(step.after + b"\0", None))
@@ -293,28 +310,31 @@ class NodeReplica(Replica):
 
     # --- upkeep ---
 
-    def _follow(self, step: FollowRanges) -> RangesFollowed:
+    def _follow(self, step: FollowRanges) -> TaskDone:
         kinds = {name: table.kind for name, table in self.tables.items()}
         self.range_sums.follow(kinds, step.ranges)
-        return RangesFollowed()
+        return TaskDone()
 
-    def _build(self, step: BuildSums) -> SumsBuilt:
+    def _build(self, step: BuildSums) -> TaskDone:
         del step
-        return SumsBuilt(self.range_sums.build())
+        return TaskDone(self.range_sums.build())
 
     def _read_sums(self, step: ReadSums) -> SumsRead:
-        return SumsRead(self.range_sums.read(step.table, step.range, step.place))
+        sums = self.range_sums.read(step.table, step.range, step.place)
+        if sums is None:
+            return SumsRead(is_known=False)
+        return SumsRead(sums=b"" if digest_of_sums(sums) == step.digest else sums)
 
     def _list_places(self, step: ListPlaces) -> RowsListed:
         return RowsListed(
-            tuple(self.range_sums.rows(step.table, step.range, step.places)), is_all=True
+            rows=tuple(self.range_sums.rows(step.table, step.range, step.places)), is_all=True
         )
 
     def _find_doomed(self, step: FindDoomed) -> DoomedFound:
-        until = self._clock() - step.lag_us
+        until = self._clock() - self._lag_us
         tables = self.tables.values() if until > 0 else ()
         return DoomedFound(
-            max((doomed_within(self, each, step.range, until) for each in tables), default=0)
+            time=max((doomed_within(self, each, step.range, until) for each in tables), default=0)
         )
 
     def _weigh(self, step: WeighRows) -> RowsWeighed:
@@ -328,13 +348,13 @@ class NodeReplica(Replica):
         is_all = _some_steps(self._weighings)
         return RowsWeighed(self._sizes if is_all else {}, is_all)
 
-    def _sweep(self, step: SweepSome) -> Swept:
+    def _sweep(self, step: SweepSome) -> TaskDone:
         """Sweep some; the next step continues where this one ends."""
         del step
         if not self._sweeps:
             self.horizon = max(time for _, time in self.sealed)
             self._sweeps = [Sweep(self, table).steps() for table in self.tables.values()]
-        return Swept(_some_steps(self._sweeps))
+        return TaskDone(_some_steps(self._sweeps))
 
 
 def counter_of(engine: StorageEngine) -> int:

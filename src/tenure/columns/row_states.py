@@ -9,11 +9,11 @@ from tenure.columns.tables import Table
 from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position
 from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.merging import Found
+from tenure.protocol.replication.operations import PartsRead, ReadParts
 from tenure.protocol.replication.pages import Steps
 from tenure.protocol.replication.parts import section_part, supers_with_columns
-from tenure.protocol.replication.sections import SectionPart
+from tenure.protocol.replication.sections import SectionPart, digest_of
 from tenure.protocol.replication.states import RowState
-from tenure.protocol.replication.steps import PartsRead, ReadParts
 from tenure.protocol.topology.ring import position as on_ring
 
 if TYPE_CHECKING:
@@ -68,8 +68,15 @@ def parts_of(replica: "NodeReplica", asked: ReadParts) -> PartsRead:
             continue
         part = _at_once(section_part(*row, left))
         parts.append(part if question.lists_supers else part.without_known(sealed))
-    promised = replica.horizon_of(table, asked.key)
-    return PartsRead(tuple(parts), sealed, record.adopted, record.attempt, record.newest, promised)
+    return PartsRead(
+        digest=digest_of(parts),
+        parts=() if asked.digest_only else tuple(parts),
+        sealed=sealed,
+        adopted=record.adopted,
+        attempt=record.attempt,
+        newest=record.newest,
+        promised=replica.horizon_of(table, asked.key),
+    )
 
 
 def _at_once(steps: Steps[P]) -> P:

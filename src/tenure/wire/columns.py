@@ -20,7 +20,6 @@ from tenure.protocol.replication.limits import (
     WHOLE_BYTES,
 )
 from tenure.protocol.replication.messages import (
-    ApplyRow,
     ClientAnswer,
     ClientRequest,
     NodeMessage,
@@ -28,6 +27,7 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
+from tenure.protocol.replication.operations import ApplyRow
 from tenure.protocol.replication.pages import Slice
 from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import MIB

@@ -6,9 +6,9 @@ from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.messages import WriteRow
+from tenure.protocol.replication.operations import PartsRead, ReadParts
 from tenure.protocol.replication.pages import Slice
 from tenure.protocol.replication.sections import SectionQuestion
-from tenure.protocol.replication.steps import PartsRead, ReadParts
 from tenure.protocol.replication.versions import Version
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 
@@ -30,7 +30,7 @@ def test_names_fill_an_answer_also_of_what_is_deleted(value: bytes | None) -> No
         stage.ask(1, asked)
         stage.messages.clear()
     question = SectionQuestion(family="names", part=Slice(10_000))
-    result, _ = stage.nodes[1].store.run(ReadParts("plain", b"k", (question,)))
+    result, _ = stage.nodes[1].store.run(ReadParts(table="plain", key=b"k", questions=(question,)))
     assert isinstance(result, PartsRead)
     [part] = result.parts
     assert part.last == part.cells[-1][0]

@@ -10,17 +10,7 @@ from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.steps import (
-    ApplyMutation,
-    BuildSums,
-    FollowRanges,
-    RaiseSealed,
-    ReadSums,
-    SumsRead,
-    SweepSome,
-    Swept,
-    WipeRange,
-)
+from tenure.protocol.replication.operations import ApplyRow, ReadSums, SealHorizon, SumsRead
 from tenure.protocol.replication.sums import (
     INNER_SUMS,
     SUM_BYTES,
@@ -29,6 +19,13 @@ from tenure.protocol.replication.sums import (
     inner_place,
     inner_places,
     place_among_sums,
+)
+from tenure.protocol.replication.tasks import (
+    BuildSums,
+    FollowRanges,
+    SweepSome,
+    TaskDone,
+    WipeRange,
 )
 from tenure.protocol.replication.versions import Version
 
@@ -46,7 +43,7 @@ def replica_of(engine: MemoryEngine | None = None) -> NodeReplica:
 
 def write(replica: NodeReplica, key: bytes, time: int, value: bytes | None) -> None:
     edit = Edit("f", None, b"n", value) if value is not None else Edit()
-    replica.run(ApplyMutation("t", key, (edit,), Attempt(Version(0, time))))
+    replica.run(ApplyRow(table="t", key=key, edits=(edit,), attempt=Attempt(Version(0, time))))
 
 
 def follow(replica: NodeReplica) -> None:
@@ -56,11 +53,11 @@ def follow(replica: NodeReplica) -> None:
 
 
 def sums(replica: NodeReplica) -> list[bytes | None]:
-    found = []
+    found: list[bytes | None] = []
     for half in HALVES:
-        result, _ = replica.run(ReadSums("t", half))
+        result, _ = replica.run(ReadSums(table="t", range=half))
         assert isinstance(result, SumsRead)
-        found.append(result.sums)
+        found.append(result.sums if result.is_known else None)
     return found
 
 
@@ -129,10 +126,10 @@ def test_a_row_that_is_wiped_or_swept_is_in_no_sum() -> None:
     fill(one)
     for number in range(600):
         write(one, b"%d" % number, 10_000, None)
-    one.run(RaiseSealed(KeyRange(b"", None), 20_000))
+    one.run(SealHorizon(range=KeyRange(b"", None), time=20_000))
     while True:
         result, _ = one.run(SweepSome())
-        assert isinstance(result, Swept)
+        assert isinstance(result, TaskDone)
         if result.is_all:
             break
     assert sums(one) == sums(empty)
@@ -148,7 +145,7 @@ def test_only_what_is_sealed_is_swept() -> None:
     follow(one)
     for number in range(100):
         write(one, bytes([2 * number]), 10, None)
-    one.run(RaiseSealed(HALVES[0], 20))
+    one.run(SealHorizon(range=HALVES[0], time=20))
     before = sums(one)
     assert any(before[1] or b"")  # there are deletes in both halves
     while not one.run(SweepSome())[0].is_all:  # type: ignore[union-attr]

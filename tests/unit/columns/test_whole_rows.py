@@ -13,14 +13,14 @@ from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import shapes_of
 from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.messages import WholeRow
-from tenure.protocol.replication.sections import SectionPart
-from tenure.protocol.replication.steps import (
-    ApplyMutation,
+from tenure.protocol.replication.operations import (
+    ApplyRow,
     PartsRead,
     ReadParts,
     ReadState,
     StateRead,
 )
+from tenure.protocol.replication.sections import SectionPart
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.replication.whole_rows import questions_of, row_of_parts, row_of_state
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
@@ -50,15 +50,17 @@ class Replica:
 
     def write(self, *edits: Edit) -> None:
         attempt = Attempt(Version(0, next(self._times)))
-        self.store.run(ApplyMutation("t", b"k", edits, attempt))
+        self.store.run(ApplyRow(table="t", key=b"k", edits=edits, attempt=attempt))
 
     def parts(self, within: int) -> tuple[SectionPart, ...]:
-        result, _ = self.store.run(ReadParts("t", b"k", questions_of(SHAPES, within)))
+        result, _ = self.store.run(
+            ReadParts(table="t", key=b"k", questions=questions_of(SHAPES, within))
+        )
         assert isinstance(result, PartsRead)
         return result.parts
 
     def row_of_state(self, within: int) -> WholeRow:
-        result, _ = self.store.run(ReadState("t", b"k"))
+        result, _ = self.store.run(ReadState(table="t", key=b"k"))
         assert isinstance(result, StateRead)
         return row_of_state(b"k", SHAPES, result.state, within)
 

@@ -5,13 +5,14 @@ import pytest
 
 from tenure.errors import RemoteProtocolError
 from tenure.protocol.replication.copies import CopyMark
-from tenure.protocol.replication.messages import MessagePart, NodeMessage, PieceTold
+from tenure.protocol.replication.messages import MessagePart, NodeMessage
+from tenure.protocol.replication.operations import PieceRead
 from tenure.wire import message_parts
 from tenure.wire.message_parts import MessageJoiner, in_parts
 
 
 def message(ticket: int = 7, size: int = 95_000, sender: int = 2) -> NodeMessage:
-    body = PieceTold(ticket=ticket, rows=b"x" * size, mark=CopyMark(), is_all=True)
+    body = PieceRead(ticket=ticket, rows=b"x" * size, mark=CopyMark(), is_all=True)
     return NodeMessage(cluster="chat", id=1, sender=sender, receiver=3, version=4, body=body)
 
 

@@ -19,13 +19,7 @@ from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError, StoreUnwritable
 from tenure.protocol.replication.delays import Delays
-from tenure.protocol.replication.messages import (
-    AskParts,
-    AskTopology,
-    MessagePart,
-    NodeMessage,
-    PartsTold,
-)
+from tenure.protocol.replication.messages import AskTopology, MessagePart, NodeMessage
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import (
     AnswerClient,
@@ -50,6 +44,7 @@ from tenure.protocol.replication.node_events import (
     TopologyLearned,
 )
 from tenure.protocol.replication.openings import UNASKED, OpenStore, store_opened
+from tenure.protocol.replication.operations import PartsRead, ReadParts
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.runtime.clock import Clock, boot_clock
@@ -289,7 +284,7 @@ class StoreEngine:
         address = next((each.address for each in known if each.id == node), None)
         if address is None:
             return
-        if isinstance(message.body, AskParts):
+        if isinstance(message.body, ReadParts):
             self._delays.asked(self._clock(), message.body.ticket, node)
         try:
             self._transport.send(address, message)
@@ -412,7 +407,7 @@ class StoreEngine:
                 self._hear(connection, whole, is_proven=is_proven)
         else:
             told = message.body
-            if isinstance(told, PartsTold) and self._delays.answered(self._clock(), told.ticket):
+            if isinstance(told, PartsRead) and self._delays.answered(self._clock(), told.ticket):
                 self._look_who_is_near(topology)
             self.post(NodeTold(message, is_proven))
 

@@ -14,16 +14,9 @@ node has made no promise, and late writes of a former owner could reach it.
 import msgspec
 
 from tenure.base.instants import Instant
-from tenure.protocol.replication.messages import (
-    Adopted,
-    AdoptRow,
-    Failed,
-    NodeBody,
-    PromiseFence,
-    StateMerged,
-    StateTold,
-)
+from tenure.protocol.replication.messages import Adopted, AdoptRow, Failed, NodeBody
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import PromiseFence, StateMerged, StateRead
 from tenure.protocol.replication.settling import Settling
 from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.versions import version_of
@@ -62,9 +55,9 @@ class Adopting(Settling):
             attempt=self._asked.attempt,
         )
 
-    def on_told(self, now: Instant, node: NodeId, body: StateTold | StateMerged) -> None:
+    def on_told(self, now: Instant, node: NodeId, body: StateRead | StateMerged) -> None:
         """A higher number was promised somewhere: this owner is a former one."""
-        refused = body.refused if isinstance(body, StateTold) else None
+        refused = body.refused if isinstance(body, StateRead) else None
         if refused is not None:
             if (refused.fence, refused.journal) == (self._asked.number, self._asked.journal):
                 self.on_deadline(now)  # this very try has been made: by a request that came twice

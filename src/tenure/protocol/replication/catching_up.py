@@ -14,16 +14,19 @@ from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.levels import majority
-from tenure.protocol.replication.messages import AskRows, AskState, NodeBody, RowsTold, StateTold
+from tenure.protocol.replication.messages import NodeBody
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.steps import (
-    CompareRows,
-    RaisePromised,
-    RaiseSealed,
-    RowsCompared,
-    StateTaken,
-    TakeState,
+from tenure.protocol.replication.operations import (
+    ListRows,
+    MergeState,
+    PromiseHorizon,
+    ReadState,
+    RowsListed,
+    SealHorizon,
+    StateMerged,
+    StateRead,
 )
+from tenure.protocol.replication.tasks import CompareRows, RowsCompared
 from tenure.protocol.topology.records import NodeId
 
 COMPARISONS_AT_ONCE = 8
@@ -138,7 +141,7 @@ class Comparison:
         self.forget()
         self._waiting.clear()
         if self._tables:
-            body = AskRows(
+            body = ListRows(
                 ticket=self._context.draw_ticket(),
                 table=self._tables[0],
                 range=self.range,
@@ -160,26 +163,26 @@ class Comparison:
         context.forget(body.ticket)
         if body.ticket not in self._asked:
             return
-        if isinstance(body, RowsTold):
+        if isinstance(body, RowsListed):
             for each in body.horizons:
                 for step in (
-                    RaisePromised(each.range, each.promised),
-                    RaiseSealed(each.range, each.sealed),
+                    PromiseHorizon(range=each.range, time=each.promised),
+                    SealHorizon(range=each.range, time=each.sealed),
                 ):
                     context.run(step, _nothing, self.forget)  # its deadline comes then
             self._next = None if body.is_all else body.rows[-1][0]
             context.run(CompareRows(table, body.rows), lambda found: self._on_compared(body, found))
-        elif isinstance(body, StateTold):
+        elif isinstance(body, StateRead):
             key = self._asked[body.ticket]
             assert key is not None
 
-            def taken(_: StateTaken) -> None:
+            def taken(_: StateMerged) -> None:
                 context.row_changed(table, key)
                 self._on_taken(body.ticket)
 
-            context.run(TakeState(table, key, body.state), taken)
+            context.run(MergeState(table=table, key=key, state=body.state), taken)
 
-    def _on_compared(self, told: RowsTold, found: RowsCompared) -> None:
+    def _on_compared(self, told: RowsListed, found: RowsCompared) -> None:
         if told.ticket in self._asked:
             self._waiting = list(found.keys)
             self._on_taken(told.ticket)
@@ -191,7 +194,7 @@ class Comparison:
         while self._waiting and len(self._asked) < STATES_AT_ONCE:
             key = self._waiting.pop()
             ticket = self._context.draw_ticket()
-            self._send(now, AskState(ticket=ticket, table=self._tables[0], key=key), key)
+            self._send(now, ReadState(ticket=ticket, table=self._tables[0], key=key), key)
         if not self._asked:
             if self._next is None:
                 del self._tables[0]

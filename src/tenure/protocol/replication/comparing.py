@@ -17,21 +17,20 @@ from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.layout import row_key
-from tenure.protocol.replication.messages import (
-    AskPlaces,
-    AskState,
-    AskSums,
-    BetweenNodes,
-    MergeState,
-    NodeBody,
-    RowsTold,
-    StateMerged,
-    StateTold,
-    SumsTold,
-)
+from tenure.protocol.replication.messages import NodeBody
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import (
+    BetweenNodes,
+    ListPlaces,
+    MergeState,
+    ReadState,
+    ReadSums,
+    RowsListed,
+    StateMerged,
+    StateRead,
+    SumsRead,
+)
 from tenure.protocol.replication.states import RowState, lacks, merged
-from tenure.protocol.replication.steps import ListPlaces, ReadSums, RowsListed, SumsRead
 from tenure.protocol.replication.sums import differing, digest_of_sums, inner_places
 from tenure.protocol.topology.records import NodeId
 
@@ -170,7 +169,7 @@ class Comparing:
         """Have sums of both, the others' first."""
         context = self._context
 
-        def heard(mine: bytes, now: Instant, told: SumsTold) -> None:
+        def heard(mine: bytes, now: Instant, told: SumsRead) -> None:
             self.bytes += len(told.sums)
             if not told.is_known:
                 self.end(now, is_whole=False)
@@ -180,7 +179,7 @@ class Comparing:
             self._part_done(now)
 
         def ask(mine: bytes) -> None:
-            body = AskSums(
+            body = ReadSums(
                 ticket=context.draw_ticket(),
                 table=self._table,
                 range=self._range,
@@ -189,14 +188,13 @@ class Comparing:
             )
             self._ask(context.now, self._other, body, lambda at, _, told: heard(mine, at, told))
 
-        def read(result: SumsRead) -> None:
-            mine = result.sums
-            if mine is None:
+        def read(mine: SumsRead) -> None:
+            if not mine.is_known:
                 self.end(context.now, is_whole=False)
             else:
-                self._when_durable(lambda: ask(mine))
+                self._when_durable(lambda: ask(mine.sums))
 
-        context.run(ReadSums(self._table, self._range, place), read)
+        context.run(ReadSums(table=self._table, range=self._range, place=place), read)
 
     def _when_durable(self, then: Callable[[], None]) -> None:
         """Call `then` when all is durable: what is the same must stay so after a power failure."""
@@ -216,11 +214,11 @@ class Comparing:
             self._when_durable(lambda: ask(set(result.rows)))
 
         def ask(mine: set[tuple[bytes, bytes]]) -> None:
-            body = AskPlaces(
+            body = ListPlaces(
                 ticket=context.draw_ticket(), table=self._table, range=self._range, places=places
             )
 
-            def heard(now: Instant, node: NodeId, told: RowsTold) -> None:
+            def heard(now: Instant, node: NodeId, told: RowsListed) -> None:
                 del node
                 self.bytes += sum(len(at) + len(found) for at, found in told.rows)
                 for at in sorted({at for at, _ in mine ^ set(told.rows)}):
@@ -229,7 +227,7 @@ class Comparing:
 
             self._ask(context.now, self._other, body, heard)
 
-        context.run(ListPlaces(self._table, self._range, places), listed)
+        context.run(ListPlaces(table=self._table, range=self._range, places=places), listed)
 
     def _exchange(self, now: Instant, at: bytes) -> None:
         """Merge what both have of a row, and give it to whoever lacks something."""
@@ -237,14 +235,14 @@ class Comparing:
         key, _ = row_key(at, context.topology.tables[self._table].kind)
         states: dict[NodeId, RowState] = {}
 
-        def heard(at: Instant, node: NodeId, told: StateTold) -> None:
+        def heard(at: Instant, node: NodeId, told: StateRead) -> None:
             states[node] = told.state
             if len(states) == 2:  # noqa: PLR2004 - of both
                 self._merge(at, key, states)
 
         self.differing += 1
         for node in (context.node, self._other):
-            body = AskState(ticket=context.draw_ticket(), table=self._table, key=key)
+            body = ReadState(ticket=context.draw_ticket(), table=self._table, key=key)
             self._ask(now, node, body, heard)
 
     def _merge(self, now: Instant, key: Key, states: dict[NodeId, RowState]) -> None:

@@ -16,16 +16,9 @@ import msgspec
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.copies import FillingPart, FillingRecord
-from tenure.protocol.replication.messages import AskPiece, PieceTold
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.steps import (
-    BeginFilling,
-    FillingBegun,
-    PieceTaken,
-    RangeWiped,
-    TakePiece,
-    WipeRange,
-)
+from tenure.protocol.replication.operations import PieceRead, ReadPiece
+from tenure.protocol.replication.tasks import BeginFilling, TakePiece, TaskDone, WipeRange
 from tenure.protocol.topology.records import NodeId
 
 PIECES_AT_ONCE = 2
@@ -96,7 +89,7 @@ class Copying:
     def wipe(self, ranges: list[KeyRange]) -> None:
         """Forget what was there, range by range."""
 
-        def done(result: RangeWiped) -> None:
+        def done(result: TaskDone) -> None:
             rest = ranges[1:] if result.is_all else ranges
             if rest:
                 self._do_later(lambda: self.wipe(rest), TURN_NS)
@@ -113,7 +106,7 @@ class Copying:
         parts = [part for each in self._gained for part in split(each, count)]
         record = FillingRecord(self.version, tuple(map(FillingPart, parts)))
 
-        def done(result: FillingBegun) -> None:
+        def done(result: TaskDone) -> None:
             del result
             self._context.filling = record
             self._go_on(self._context.now)
@@ -154,7 +147,7 @@ class Copying:
         if not free:
             return
         source = min(free, key=lambda each: (each in self._silent, counts.get(each, 0)))
-        body = AskPiece(
+        body = ReadPiece(
             ticket=context.draw_ticket(),
             range=part.range,
             mark=part.mark,
@@ -164,7 +157,7 @@ class Copying:
         self._lanes[body.ticket] = Lane(number, source, deadline)
         context.ask(self, source, body)
 
-    def on_told(self, now: Instant, node: NodeId, body: PieceTold) -> None:
+    def on_told(self, now: Instant, node: NodeId, body: PieceRead) -> None:
         """A piece is here."""
         self._silent.discard(node)
         lane, context = self._lanes.get(body.ticket), self._context
@@ -184,7 +177,7 @@ class Copying:
         context = self._context
         lane.deadline = FAR_FUTURE  # the disk says what became of it
 
-        def done(result: PieceTaken) -> None:
+        def done(result: TaskDone) -> None:
             del result
             if context.filling.began == self.version:
                 context.filling = context.filling.with_part(piece.number, piece.part)

@@ -24,15 +24,8 @@ from tenure.protocol.replication.conversation import (
     Until,
 )
 from tenure.protocol.replication.levels import Level, are_met, fewest
-from tenure.protocol.replication.messages import (
-    AskParts,
-    AskState,
-    DrawVersion,
-    PartsTold,
-    StateTold,
-    VersionDrawn,
-    WriteRow,
-)
+from tenure.protocol.replication.messages import DrawVersion, VersionDrawn, WriteRow
+from tenure.protocol.replication.operations import PartsRead, ReadParts, ReadState, StateRead
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.versions import Version, version_of
 from tenure.protocol.topology.records import NodeId, Topology
@@ -100,7 +93,7 @@ def is_above(talk: Conversation, asked: WriteRow) -> Conversing[int | None]:
 def _newest(talk: Conversation, asked: DrawVersion | WriteRow) -> Conversing[list[tuple[int, int]]]:
     """The newest time of the row, and the horizon, that each replica of a quorum tells."""
     replicas, needs = talk.replicas(asked.table, asked.key, first_level(asked.level))
-    question = AskParts(table=asked.table, key=asked.key, questions=(), digest_only=True)
+    question = ReadParts(table=asked.table, key=asked.key, questions=(), digest_only=True)
     nearest = talk.context.in_order(replicas.everyone)
     chosen = fewest(needs, nearest)
     answers = talk.ask(dict.fromkeys(chosen, question))
@@ -110,18 +103,18 @@ def _newest(talk: Conversation, asked: DrawVersion | WriteRow) -> Conversing[lis
         or_else=lambda: talk.ask(dict.fromkeys(others, question), answers),
     )
     old = [node for node, told in answers.items() if not told.newest]
-    states = talk.ask(dict.fromkeys(old, AskState(table=asked.table, key=asked.key)))
+    states = talk.ask(dict.fromkeys(old, ReadState(table=asked.table, key=asked.key)))
     yield Until(lambda: states.keys() >= set(old))
     return [_told(told) for told in (*answers.values(), *states.values()) if not _is_mute(told)]
 
 
-def _is_mute(told: PartsTold | StateTold) -> bool:
+def _is_mute(told: PartsRead | StateRead) -> bool:
     """Whether an older node has answered, which tells this only with all that it has of the row."""
-    return isinstance(told, PartsTold) and not told.newest
+    return isinstance(told, PartsRead) and not told.newest
 
 
-def _told(told: PartsTold | StateTold) -> tuple[int, int]:
-    if isinstance(told, StateTold):
+def _told(told: PartsRead | StateRead) -> tuple[int, int]:
+    if isinstance(told, StateRead):
         return version_of(told.state.newest).time, told.state.sealed
     return version_of(told.newest or NOTHING).time, told.promised
 

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.protocol.replication.messages import ApplyRow, RowApplied, WriteRow
+from tenure.protocol.replication.messages import WriteRow
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.steps import DropHint, HintsRead, KeepHint, ReadHints
+from tenure.protocol.replication.operations import ApplyRow, RowApplied
+from tenure.protocol.replication.tasks import DropHint, HintsRead, KeepHint, ReadHints
 from tenure.protocol.topology.messages import HintsFor
 from tenure.protocol.topology.records import NodeId
 

@@ -12,31 +12,22 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from tenure.base.numbers import Number
-from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.copies import CopyMark, RangeHorizon
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.limits import PAGE_COLUMNS, PART_BYTES
 from tenure.protocol.replication.message_limits import (
     OF_EDITS,
-    OF_ENTRIES,
     OF_FAMILIES,
     ColumnName,
     Columns,
     Detail,
-    Digest,
     FamilyName,
-    Marker,
     RowKey,
-    RowPosition,
-    Rows,
-    Sums,
     TableName,
 )
+from tenure.protocol.replication.operations import AnyAnswer, AnyOperation, BetweenNodes
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
-from tenure.protocol.replication.sections import SectionPart, SectionQuestion
-from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.versions import NEVER, Version
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
 
@@ -223,209 +214,6 @@ ClientAnswer: TypeAlias = (
 )
 
 
-class BetweenNodes(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
-    """The base of what nodes say to each other."""
-
-    ticket: Number = 0
-    """Drawn by who asks, when it asks; the answer has the same."""
-
-
-class ApplyRow(BetweenNodes, frozen=True, kw_only=True):
-    """Apply a mutation, or refuse it."""
-
-    table: TableName
-    key: RowKey
-    edits: Annotated[tuple[Edit, ...], OF_EDITS]
-    attempt: Attempt
-
-
-class RowApplied(BetweenNodes, frozen=True, kw_only=True):
-    """The mutation is durable; or it was refused, and nothing of it was kept."""
-
-    refused: Refused | None = None
-
-
-class AskParts(BetweenNodes, frozen=True, kw_only=True):
-    """Say what you have of a row. Without questions, only what concerns all of it, at once."""
-
-    table: TableName
-    key: RowKey
-    questions: Annotated[tuple[SectionQuestion, ...], OF_EDITS]
-    digest_only: bool = False
-
-
-class PartsTold(BetweenNodes, frozen=True, kw_only=True):
-    """The parts that a replica has, all of one instant, and durable."""
-
-    digest: Digest
-    parts: Annotated[tuple[SectionPart, ...], OF_EDITS] = ()
-    """The parts in the order of the questions; none if only the digest was asked for."""
-    sealed: Number = 0
-    adopted: Number = 0
-    attempt: Number = 0
-    newest: Marker = b""
-    """The newest version that the row ever had there, packed; an older node does not tell it."""
-    promised: Number = 0
-    """The horizon up to which it refuses writes."""
-
-
-class AskState(BetweenNodes, frozen=True, kw_only=True):
-    """Say all that you have of a row."""
-
-    table: TableName
-    key: RowKey
-
-
-class StateTold(BetweenNodes, frozen=True, kw_only=True):
-    """All that a replica has of a row, durable; or the replica refused to promise."""
-
-    state: RowState
-    refused: Outranked | None = None
-
-
-class MergeState(BetweenNodes, frozen=True, kw_only=True):
-    """Take a state: a mend, or what a repair or an adoption found (R12)."""
-
-    table: TableName
-    key: RowKey
-    state: RowState
-
-
-class StateMerged(BetweenNodes, frozen=True, kw_only=True):
-    """The merged state is durable."""
-
-    wants_whole: bool = False
-    """Whether nothing was taken, because the row was adopted later than here, so that all of it is
-    needed.
-    """
-
-
-class PromiseFence(BetweenNodes, frozen=True, kw_only=True):
-    """Refuse lower lease numbers from here on, and say all that you have of the row."""
-
-    table: TableName
-    key: RowKey
-    number: Number
-    journal: Number
-    attempt: Number
-
-
-class AskRows(BetweenNodes, frozen=True, kw_only=True):
-    """Say which rows you have in a range, and their digests."""
-
-    table: TableName
-    range: KeyRange
-    after: RowPosition = b""
-    """A position; those behind it."""
-
-
-class RowsTold(BetweenNodes, frozen=True, kw_only=True):
-    """Positions and digests, in order."""
-
-    rows: Annotated[tuple[tuple[RowPosition, Digest], ...], OF_ENTRIES]
-    is_all: bool = True
-    horizons: Annotated[tuple[RangeHorizon, ...], OF_EDITS] = ()
-    """The horizons of the range."""
-
-
-class AskKeys(BetweenNodes, frozen=True, kw_only=True):
-    """Say which rows you have, by position, from `lower`, included, to `upper`, excluded."""
-
-    table: TableName
-    lower: RowPosition
-    upper: RowPosition | None = None
-    reverse: bool = False
-
-
-class KeysTold(BetweenNodes, frozen=True, kw_only=True):
-    """Positions in the order that was asked for; if that is not all, the first of them."""
-
-    positions: Annotated[tuple[RowPosition, ...], OF_ENTRIES]
-    is_all: bool = True
-
-
-class AskPiece(BetweenNodes, frozen=True, kw_only=True):
-    """Say all that you have of some rows in a range, as it is kept, to the node that is filled
-    (R17).
-    """
-
-    range: KeyRange
-    mark: CopyMark = CopyMark()
-    """The mark behind which the asked rows are."""
-    most_bytes: Number
-
-
-class PieceTold(BetweenNodes, frozen=True, kw_only=True):
-    """Rows in order, durable."""
-
-    rows: Rows
-    """See `copies.packed_rows`: packed, so that whoever only carries them need not look inside."""
-    mark: CopyMark
-    """How far that is."""
-    is_all: bool
-    """Whether nothing is behind it."""
-    horizons: Annotated[tuple[RangeHorizon, ...], OF_EDITS] = ()
-    """The horizons of the range."""
-
-
-class AskSums(BetweenNodes, frozen=True, kw_only=True):
-    """Say the sums of a range, unless they are those of this digest: see `sums`."""
-
-    table: TableName
-    range: KeyRange
-    place: Number | None = None
-    """The inner sums of this one."""
-    digest: Digest
-
-
-class SumsTold(BetweenNodes, frozen=True, kw_only=True):
-    """Packed sums; none if they are the same."""
-
-    sums: Sums = b""
-    is_known: bool = True
-    """Whether they are built."""
-
-
-class AskPlaces(BetweenNodes, frozen=True, kw_only=True):
-    """Say which rows you have in some inner sums of a range, and their prints."""
-
-    table: TableName
-    range: KeyRange
-    places: Annotated[tuple[Number, ...], OF_EDITS]
-
-
-class AskDoomed(BetweenNodes, frozen=True, kw_only=True):
-    """Say up to when a range should be sealed."""
-
-    range: KeyRange
-
-
-class DoomedTold(BetweenNodes, frozen=True, kw_only=True):
-    """The time of the newest thing there that was deleted long enough ago; 0 for nothing."""
-
-    time: Number
-
-
-class PromiseHorizon(BetweenNodes, frozen=True, kw_only=True):
-    """Take no more writes of this time or an earlier one (R24)."""
-
-    range: KeyRange
-    time: Number
-
-
-class HorizonPromised(BetweenNodes, frozen=True, kw_only=True):
-    """The promise is durable, and this high."""
-
-    time: Number
-
-
-class SealHorizon(BetweenNodes, frozen=True, kw_only=True):
-    """All replicas have everything up to this time: what was deleted may go (R23)."""
-
-    range: KeyRange
-    time: Number
-
-
 class Outdated(BetweenNodes, frozen=True, kw_only=True):
     """The topology that the sender acted by has been replaced (R16)."""
 
@@ -450,35 +238,7 @@ class MessagePart(BetweenNodes, frozen=True, kw_only=True):
     data: Annotated[bytes, msgspec.Meta(max_length=PART_BYTES)]
 
 
-NodeBody: TypeAlias = (
-    ApplyRow
-    | RowApplied
-    | AskParts
-    | PartsTold
-    | AskState
-    | StateTold
-    | MergeState
-    | StateMerged
-    | PromiseFence
-    | AskRows
-    | RowsTold
-    | AskKeys
-    | KeysTold
-    | AskPiece
-    | PieceTold
-    | AskSums
-    | SumsTold
-    | AskPlaces
-    | AskDoomed
-    | DoomedTold
-    | PromiseHorizon
-    | HorizonPromised
-    | SealHorizon
-    | Outdated
-    | AskTopology
-    | TopologySaid
-    | MessagePart
-)
+NodeBody: TypeAlias = AnyOperation | AnyAnswer | Outdated | AskTopology | TopologySaid | MessagePart
 
 
 class NodeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):

@@ -14,22 +14,7 @@ from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.protocol.replication.coordinator import Coordinator
 from tenure.protocol.replication.filling import Filler
-from tenure.protocol.replication.messages import (
-    AskTopology,
-    DoomedTold,
-    HorizonPromised,
-    KeysTold,
-    NodeMessage,
-    Outdated,
-    PartsTold,
-    PieceTold,
-    RowApplied,
-    RowsTold,
-    StateMerged,
-    StateTold,
-    SumsTold,
-    TopologySaid,
-)
+from tenure.protocol.replication.messages import AskTopology, NodeMessage, Outdated, TopologySaid
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.node_events import (
     CompareAsked,
@@ -48,27 +33,13 @@ from tenure.protocol.replication.node_events import (
     TopologyKept,
     TopologyLearned,
 )
+from tenure.protocol.replication.operations import AnyOperation, ReplicaAnswer, ReplicaOperation
 from tenure.protocol.replication.replica import ReplicaPart
 from tenure.protocol.replication.told_topologies import ToldTopologies
 from tenure.protocol.replication.upkeep import Upkeep
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId, Topology
 
-ANSWERS = frozenset(
-    (
-        RowApplied,
-        PartsTold,
-        StateTold,
-        StateMerged,
-        KeysTold,
-        RowsTold,
-        PieceTold,
-        SumsTold,
-        DoomedTold,
-        HorizonPromised,
-    )
-)
-_OF_TOPOLOGY = (Outdated, TopologySaid)
 PARKED = 1_000
 """Messages that wait until their topology is learned."""
 
@@ -162,23 +133,27 @@ class StoreNode:
             return  # a message of another cluster
         if message.receiver != context.node or topology.is_removed(message.sender):
             return
-        if isinstance(body, _OF_TOPOLOGY):
+        asker = context.asker_of(body)
+        if isinstance(body, Outdated | TopologySaid):
             self._hear(message.sender, body.topology, is_proven=is_proven)
-            asker = context.asker_of(body)
             if isinstance(body, Outdated) and asker is not None:
                 asker.on_outdated(now)
-        elif type(body) in ANSWERS:
-            asker = context.asker_of(body)
-            if asker is not None:
-                asker.on_told(now, message.sender, body)
         elif isinstance(body, AskTopology):
             context.tell(message.sender, TopologySaid(ticket=body.ticket, topology=topology))
-        elif message.version > topology.version:
+        elif isinstance(body, ReplicaAnswer):
+            if asker is not None:
+                asker.on_told(now, message.sender, body)
+        elif isinstance(body, ReplicaOperation):
+            self._serve(message, body)
+
+    def _serve(self, message: NodeMessage, asked: AnyOperation) -> None:
+        context, topology = self.context, self.context.topology
+        if message.version > topology.version:
             self._park(message)
         elif message.version < topology.version:  # its sender acts by what has been replaced (R16)
-            context.tell(message.sender, Outdated(ticket=body.ticket, topology=topology))
+            context.tell(message.sender, Outdated(ticket=asked.ticket, topology=topology))
         elif topology.node(message.sender) is not None:
-            self.replica.serve(message.sender, body)
+            self.replica.serve(message.sender, asked)
 
     # --- topology ---
 

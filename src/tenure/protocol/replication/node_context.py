@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
-from tenure.protocol.replication.messages import BetweenNodes, ClientAnswer, NodeBody, NodeMessage
+from tenure.protocol.replication.messages import ClientAnswer, NodeBody, NodeMessage
 from tenure.protocol.replication.node_events import (
     AnswerClient,
     NodeAction,
@@ -19,7 +19,8 @@ from tenure.protocol.replication.node_events import (
     SyncUpTo,
     TellNode,
 )
-from tenure.protocol.replication.steps import Step
+from tenure.protocol.replication.operations import BetweenNodes
+from tenure.protocol.replication.tasks import Step
 from tenure.protocol.replication.weighing import RequestSample
 from tenure.protocol.topology.records import NodeId, Replicas, Topology
 from tenure.protocol.topology.ring import position

@@ -7,9 +7,8 @@ import msgspec
 from tenure.base.instants import seconds
 from tenure.base.noted import Noted
 from tenure.protocol.replication.copies import FillingRecord
-from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
-from tenure.protocol.replication.steps import Step, StepResult
+from tenure.protocol.replication.tasks import Step, StepResult
 from tenure.protocol.replication.told_topologies import Doubt
 from tenure.protocol.topology.records import NodeId, Topology
 
@@ -30,8 +29,6 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The time between two rounds in which replicas are compared."""
     repair_bytes_a_second: int = 16 << 20
     """The most bytes a second that comparing and mending may take."""
-    lag_us: int = HORIZON_LAG_US
-    """How old a tombstone becomes before it may go."""
     most_requests: int = 1_000
     """The most requests that are coordinated at once."""
     most_hints: int = 100_000

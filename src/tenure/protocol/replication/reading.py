@@ -17,14 +17,9 @@ from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.levels import Level, Need, are_met, fewest
-from tenure.protocol.replication.messages import (
-    AskParts,
-    FailedWhy,
-    MergeState,
-    PartsTold,
-    StateMerged,
-)
+from tenure.protocol.replication.messages import FailedWhy
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import MergeState, PartsRead, ReadParts, StateMerged
 from tenure.protocol.replication.request import ReplicaRequest
 from tenure.protocol.replication.resolving import Resolution, Resolved, agreed
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
@@ -55,7 +50,7 @@ class Reading(ReplicaRequest):
         self._then = then
         self._needs: list[Need] = []
         self._everyone: tuple[NodeId, ...] = ()
-        self._told: dict[NodeId, PartsTold] = {}
+        self._told: dict[NodeId, PartsRead] = {}
         self._asked_for_data: set[NodeId] = set()
         self._resolved: list[Resolved] = []
         self._have: set[NodeId] = set()
@@ -88,7 +83,7 @@ class Reading(ReplicaRequest):
     def _ask(self, node: NodeId, *, digest_only: bool = False) -> None:
         if not digest_only:
             self._asked_for_data.add(node)
-        body = AskParts(
+        body = ReadParts(
             ticket=self.context.draw_ticket(),
             table=self._table,
             key=self._key,
@@ -107,7 +102,7 @@ class Reading(ReplicaRequest):
 
     # --- resolve ---
 
-    def on_told(self, now: Instant, node: NodeId, body: PartsTold | StateMerged) -> None:
+    def on_told(self, now: Instant, node: NodeId, body: PartsRead | StateMerged) -> None:
         """See who agrees; or who has been mended."""
         if isinstance(body, StateMerged):
             self._on_mended(now, node, body)
@@ -141,7 +136,7 @@ class Reading(ReplicaRequest):
         """As many replicas as are needed have these parts."""
         self._end_with(now, [agreed(part) for part in parts])
 
-    def resolve(self, now: Instant, told: dict[NodeId, PartsTold]) -> None:
+    def resolve(self, now: Instant, told: dict[NodeId, PartsRead]) -> None:
         """They differ: merge what they have, and mend those that lack something."""
         # Only what is of one adoption can be merged part by part (R21).
         if len({(each.adopted, each.attempt) for each in told.values()}) > 1:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.layout import CELL, MARKER, FamilyShape
-from tenure.protocol.replication.messages import PartsTold
+from tenure.protocol.replication.operations import PartsRead
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.sections import (
     MergedSection,
@@ -49,7 +49,7 @@ class Resolution:
         self,
         questions: Sequence[SectionQuestion],
         shapes: Sequence[FamilyShape],
-        told: dict[NodeId, PartsTold],
+        told: dict[NodeId, PartsRead],
     ) -> None:
         self.resolved: list[Resolved] = []
         self._lacks: dict[NodeId, list[StateEntry]] = {node: [] for node in told}

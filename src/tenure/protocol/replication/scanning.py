@@ -14,15 +14,9 @@ from tenure.base.keys import Key
 from tenure.protocol.replication.layout import FamilyShape, bound, position, row_key
 from tenure.protocol.replication.levels import Need, are_met, fewest
 from tenure.protocol.replication.limits import PAGE_BYTES
-from tenure.protocol.replication.messages import (
-    AskKeys,
-    FailedWhy,
-    KeysTold,
-    ReadRows,
-    RowsFound,
-    WholeRow,
-)
+from tenure.protocol.replication.messages import FailedWhy, ReadRows, RowsFound, WholeRow
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import KeysListed, ListKeys
 from tenure.protocol.replication.request import ClientRequestUnderWay
 from tenure.protocol.replication.whole_reading import WholeReading
 from tenure.protocol.topology.records import NodeId, Replicas
@@ -55,7 +49,7 @@ class Scanning(ClientRequestUnderWay):
             self._lower = position(part.after, self._kind) + b"\0"
         self._piece: Replicas | None = None
         self._needs: list[Need] = []
-        self._told: dict[NodeId, KeysTold] = {}
+        self._told: dict[NodeId, KeysListed] = {}
         self._asked_nodes: list[NodeId] = []
         self._keys: list[Key] = []
         """Listed, and not read yet."""
@@ -110,7 +104,7 @@ class Scanning(ClientRequestUnderWay):
         assert self._piece is not None
         lower, upper = self._bounds(self._piece)
         self._asked_nodes.append(node)
-        body = AskKeys(
+        body = ListKeys(
             ticket=self.context.draw_ticket(),
             table=self._asked.table,
             lower=lower,
@@ -128,7 +122,7 @@ class Scanning(ClientRequestUnderWay):
                 if node not in self._asked_nodes:
                     self._ask(node)
 
-    def on_told(self, now: Instant, node: NodeId, body: KeysTold) -> None:
+    def on_told(self, now: Instant, node: NodeId, body: KeysListed) -> None:
         """A replica has listed what it has."""
         if self._piece is None:
             return

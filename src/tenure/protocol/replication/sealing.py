@@ -16,16 +16,16 @@ from collections.abc import Callable
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.replication.comparing import Comparing
-from tenure.protocol.replication.messages import (
-    AskDoomed,
+from tenure.protocol.replication.messages import NodeBody
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import (
     BetweenNodes,
-    DoomedTold,
+    DoomedFound,
+    FindDoomed,
     HorizonPromised,
-    NodeBody,
     PromiseHorizon,
     SealHorizon,
 )
-from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.topology.records import NodeId, Replicas
 
 
@@ -67,7 +67,7 @@ class RangeUpkeep:
         if self.held_back_by:
             self._compare(now)
             return
-        self._ask_all(now, lambda ticket: AskDoomed(ticket=ticket, range=self.range))
+        self._ask_all(now, lambda ticket: FindDoomed(ticket=ticket, range=self.range))
 
     def needed(self) -> tuple[NodeId, ...]:
         """The nodes that must promise, and then have all that any of them has (R23)."""
@@ -89,7 +89,7 @@ class RangeUpkeep:
         self._context.forget(body.ticket)
         if self._asked.pop(body.ticket, None) is None or self.is_over:
             return
-        assert isinstance(body, DoomedTold | HorizonPromised)
+        assert isinstance(body, DoomedFound | HorizonPromised)
         self._heard[node] = body.time
         if not self._asked:
             self.wake_at = FAR_FUTURE

@@ -12,14 +12,9 @@ from collections.abc import Callable
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.protocol.replication.levels import Level, Need, are_met
-from tenure.protocol.replication.messages import (
-    AskState,
-    MergeState,
-    NodeBody,
-    StateMerged,
-    StateTold,
-)
+from tenure.protocol.replication.messages import NodeBody
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import MergeState, ReadState, StateMerged, StateRead
 from tenure.protocol.replication.request import ReplicaRequest
 from tenure.protocol.replication.states import RowState, lacks, merged
 from tenure.protocol.topology.records import NodeId, Replicas
@@ -72,7 +67,7 @@ class Settling(ReplicaRequest):
             self.ask(node, self.question())
         self.wake_at = min(Instant(now + context.config.spare_ns), self.deadline)
 
-    def on_told(self, now: Instant, node: NodeId, body: StateTold | StateMerged) -> None:
+    def on_told(self, now: Instant, node: NodeId, body: StateRead | StateMerged) -> None:
         """Merge when all who are up have answered, or soon after a quorum has."""
         if isinstance(body, StateMerged):
             if not body.wants_whole:
@@ -137,7 +132,7 @@ class RowMend(Settling):
 
     def question(self) -> NodeBody:
         """All that a replica has."""
-        return AskState(ticket=self.context.draw_ticket(), table=self.table, key=self.key)
+        return ReadState(ticket=self.context.draw_ticket(), table=self.table, key=self.key)
 
     def settled(self, state: RowState) -> RowState:
         """The state as it is."""

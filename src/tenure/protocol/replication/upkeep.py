@@ -17,14 +17,12 @@ from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.sealing import RangeUpkeep
-from tenure.protocol.replication.steps import (
+from tenure.protocol.replication.tasks import (
     BuildSums,
     FollowRanges,
-    RangesFollowed,
     RowsWeighed,
-    SumsBuilt,
     SweepSome,
-    Swept,
+    TaskDone,
     WeighRows,
 )
 from tenure.protocol.replication.weighing import parts_of
@@ -124,7 +122,7 @@ class Upkeep:
         def is_of_this_round() -> bool:
             return self._version == version
 
-        def done(result: RangesFollowed | SumsBuilt | Swept | RowsWeighed) -> None:
+        def done(result: TaskDone | RowsWeighed) -> None:
             if is_of_this_round():
                 self._waits_for_step = False
                 if version == self._context.topology.version:
@@ -137,7 +135,7 @@ class Upkeep:
         self._context.run(step, done, failed)
 
     def _build(self) -> None:
-        def built(result: SumsBuilt) -> None:
+        def built(result: TaskDone) -> None:
             if result.is_all:
                 self._sweep()
             else:
@@ -146,7 +144,7 @@ class Upkeep:
         self._run(BuildSums(), built)
 
     def _sweep(self) -> None:
-        def swept(result: Swept) -> None:
+        def swept(result: TaskDone) -> None:
             if result.is_all:
                 self._weigh()
             else:

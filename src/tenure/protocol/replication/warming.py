@@ -11,16 +11,15 @@ from collections.abc import Callable, Sequence
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
 from tenure.protocol.replication.messages import (
-    AskParts,
     ClientAnswer,
     Failed,
     PageFound,
-    PartsTold,
     ReadPage,
     ReadSupers,
     SupersFound,
 )
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import PartsRead, ReadParts
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
 from tenure.protocol.replication.reading import Found, Reading
 from tenure.protocol.replication.request import ReplicaRequest
@@ -102,7 +101,7 @@ class PartsWarming(ReplicaRequest):
             ticket = self.context.draw_ticket()
             self.ask(
                 node,
-                AskParts(
+                ReadParts(
                     ticket=ticket,
                     table=table,
                     key=key,
@@ -111,7 +110,7 @@ class PartsWarming(ReplicaRequest):
                 ),
             )
 
-    def on_told(self, now: Instant, node: int, body: PartsTold) -> None:
+    def on_told(self, now: Instant, node: int, body: PartsRead) -> None:
         """One more has read it."""
         del node
         self.context.forget(body.ticket)

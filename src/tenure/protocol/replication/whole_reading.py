@@ -13,8 +13,9 @@ from tenure.base.keys import Key
 from tenure.protocol.replication import flows
 from tenure.protocol.replication.flow_run import FlowRun
 from tenure.protocol.replication.levels import Level
-from tenure.protocol.replication.messages import FailedWhy, PartsTold, WholeRow
+from tenure.protocol.replication.messages import FailedWhy, WholeRow
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import PartsRead
 from tenure.protocol.replication.reading import Found, Reading
 from tenure.protocol.replication.sections import SectionPart
 from tenure.protocol.replication.states import RowState
@@ -51,7 +52,7 @@ class WholeReading(Reading):
         else:
             self._end_with_row(now, row)
 
-    def resolve(self, now: Instant, told: dict[NodeId, PartsTold]) -> None:
+    def resolve(self, now: Instant, told: dict[NodeId, PartsRead]) -> None:
         """They differ: settle the whole row. But what some cannot say in one answer is no reason
         to send all of it.
         """

@@ -29,14 +29,13 @@ from tenure.protocol.replication.drawing import is_above
 from tenure.protocol.replication.hints import Hints
 from tenure.protocol.replication.levels import Need, are_met, may_be_met
 from tenure.protocol.replication.messages import (
-    ApplyRow,
     ClientAnswer,
     Failed,
     NotWritten,
-    RowApplied,
     RowWritten,
     WriteRow,
 )
+from tenure.protocol.replication.operations import ApplyRow, RowApplied
 from tenure.protocol.topology.records import NodeId
 
 

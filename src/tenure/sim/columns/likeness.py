@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.layout import CELL, MARKER, FamilyShape, parted, shapes_of
+from tenure.protocol.replication.operations import ReadState
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.states import RowState, StateEntry
-from tenure.protocol.replication.steps import ReadState
 from tenure.protocol.replication.versions import version_of
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.protocol.topology.ring import position
@@ -26,7 +26,7 @@ def first_difference(
         replicas = topology.at(position(key, record.kind)).everyone
         shown: list[set[StateEntry]] = []
         for node in replicas:
-            result, _ = stores[node].run(ReadState(table, key))
+            result, _ = stores[node].run(ReadState(table=table, key=key))
             shown.append(_shown(result.state, shapes))  # type: ignore[union-attr]
         odd = shown[0].union(*shown) - shown[0].intersection(*shown)
         old = sorted(entry for entry in odd if version_of(entry[2]).time < before_us)

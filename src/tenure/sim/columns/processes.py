@@ -10,14 +10,7 @@ from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication import node_events
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
-from tenure.protocol.replication.steps import (
-    CompareRows,
-    ListKeys,
-    ListRows,
-    ReadParts,
-    ReadPiece,
-    ReadState,
-)
+from tenure.protocol.replication.tasks import is_change
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import NodeId
 from tenure.sim.columns.disks import Disk
@@ -30,7 +23,6 @@ EPOCH_US = 1_700_000_000_000_000
 SYNC_NS = 4 * MILLISECOND_NS
 """How long a sync takes if the disk is quick."""
 SLOW_SYNC = Fault("slow sync", lambda strength: float(0.05 * 12**strength))
-_READS = frozenset((ReadParts, ReadState, ListRows, ListKeys, ReadPiece, CompareRows))
 MANAGER = "m0"
 ASKS_EVERY_NS = seconds(10)
 """How often a node asks the manager while the ring changes, or until it is answered."""
@@ -194,7 +186,7 @@ class NodeProcess(StoreProcess):
         """Carry out one action."""
         match action:
             case node_events.RunStep(ticket=ticket, step=step):
-                if self.disk.is_full and type(step) not in _READS:
+                if self.disk.is_full and is_change(step):
                     self.next(node_events.StepFailed(ticket))
                 else:
                     self.next(node_events.StepDone(ticket, *self.store.run(step)))

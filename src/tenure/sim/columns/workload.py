@@ -9,11 +9,7 @@ from typing import Any
 from tenure.protocol.replication.cells import cell_of
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
-from tenure.protocol.replication.messages import (
-    PageFound,
-    ReadColumn,
-    ReadPage,
-)
+from tenure.protocol.replication.messages import PageFound, ReadColumn, ReadPage
 from tenure.protocol.replication.pages import FoundCell, Slice
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tenure.sim.columns.attempts import MOST_ATTEMPTS, Ownership, RowAttempts

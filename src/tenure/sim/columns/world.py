@@ -222,7 +222,7 @@ class ColumnsWorld(World, RingSite):
         disk = self.disks[slot]
         disk.lives += 1
         disk.engine.sync()  # what a store finds when it is opened is on the disk from then on
-        store = NodeReplica(disk.engine, lambda: self.wall_us(slot))
+        store = NodeReplica(disk.engine, lambda: self.wall_us(slot), self.lag_us)
         store.open(OPENED)
         store.load()
         config = NodeConfig(
@@ -232,7 +232,6 @@ class ColumnsWorld(World, RingSite):
             spare_ns=self.trial.patience_ns // 10,
             hint_ns=2 * self.trial.patience_ns,
             repair_ns=REPAIRED_AFTER * self.trial.patience_ns,
-            lag_us=self.lag_us,
             filling=store.copies.record,
             copy_parts=COPY_PARTS,
             piece_bytes=PIECE_BYTES,

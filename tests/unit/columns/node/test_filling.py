@@ -14,7 +14,7 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError
 from tenure.protocol.replication.messages import NodeMessage
-from tenure.protocol.replication.steps import ReadState, StateRead
+from tenure.protocol.replication.operations import ReadState, StateRead
 from tenure.wire import columns, message_parts
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import CLUSTER
@@ -103,7 +103,7 @@ async def test_a_row_that_is_larger_than_a_message_is_copied_and_compared(
                     await services[1].wait()
                 await services[1].__aexit__()
                 await settled([services[0], services[2], added], told)
-                read = ReadState("mail", b"ann")
+                read = ReadState(table="mail", key=b"ann")
                 states = [node.store.replica.run(read)[0] for node in (services[0], added)]
                 assert all(isinstance(each, StateRead) for each in states)
                 one, other = (each.state for each in states if isinstance(each, StateRead))

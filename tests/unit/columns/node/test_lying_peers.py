@@ -19,9 +19,9 @@ from tenure.protocol.replication.messages import (
     NodeBody,
     NodeMessage,
     Outdated,
-    PromiseHorizon,
     TopologySaid,
 )
+from tenure.protocol.replication.operations import PromiseHorizon
 from tenure.protocol.topology.records import Removed, Topology
 from tenure.transport.contract import Role
 from tenure.transport.websocket import WebSocketTransport

@@ -19,7 +19,7 @@ from tenure.columns.owned_rows import OwnedRow, OwnedRows
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost
-from tenure.protocol.replication.messages import AskParts, MergeState, PromiseFence
+from tenure.protocol.replication.operations import MergeState, PromiseFence, ReadParts
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
 pytestmark = pytest.mark.asyncio
@@ -111,7 +111,7 @@ async def test_adopting_a_row_takes_two_rounds(tmp_path: Path) -> None:
     replicas = len(nodes)
     assert 0 < said[PromiseFence] <= replicas
     assert said[MergeState] == 0
-    assert 0 < said[AskParts] <= replicas
+    assert 0 < said[ReadParts] <= replicas
 
 
 async def test_another_handle_adopts_under_the_same_lease_the_long_way(tmp_path: Path) -> None:

@@ -9,14 +9,10 @@ from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.protocol.replication import node_events
-from tenure.protocol.replication.messages import (
-    ClientAnswer,
-    ClientRequest,
-    NodeMessage,
-    PartsTold,
-)
+from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.replication.node import StoreNode
-from tenure.protocol.replication.steps import Step
+from tenure.protocol.replication.operations import PartsRead
+from tenure.protocol.replication.tasks import Step
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 
@@ -162,7 +158,7 @@ class NodeStage:
     def _bring(self, message: NodeMessage) -> None:
         self.messages.remove(message)
         told = _over_the_wire(message)
-        if told.sender in self.older and isinstance(told.body, PartsTold):
+        if told.sender in self.older and isinstance(told.body, PartsRead):
             body = msgspec.structs.replace(told.body, newest=b"", promised=0)
             told = msgspec.structs.replace(told, body=body)
         self.nodes[message.receiver].post(node_events.NodeTold(told))

@@ -6,19 +6,19 @@ import msgspec
 import pytest
 
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.protocol.replication import messages as m
+from tenure.protocol.replication import operations
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.copying import split
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
-from tenure.protocol.replication.steps import (
-    ApplyMutation,
-    RaisePromised,
-    RaiseSealed,
+from tenure.protocol.replication.operations import (
+    ApplyRow,
+    PromiseHorizon,
     ReadState,
+    SealHorizon,
     StateRead,
-    TakePiece,
 )
+from tenure.protocol.replication.tasks import TakePiece
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.change import take_back
 from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology
@@ -54,12 +54,14 @@ class Filled(NodeStage):
     def write(self, node: int, row: bytes, value: bytes, time: int = 1) -> None:
         """Write at one replica, whatever the others do."""
         attempt = Attempt(Version(0, EPOCH_US + time))
-        step = ApplyMutation("plain", row, (Edit("names", None, b"n", value),), attempt)
+        step = ApplyRow(
+            table="plain", key=row, edits=(Edit("names", None, b"n", value),), attempt=attempt
+        )
         self.nodes[node].store.run(step)
 
     def value(self, node: int, row: bytes) -> bytes | None:
         """Return what one replica has."""
-        result, _ = self.nodes[node].store.run(ReadState("plain", row))
+        result, _ = self.nodes[node].store.run(ReadState(table="plain", key=row))
         assert isinstance(result, StateRead)
         return next((entry[17:] for _, _, entry in result.state.entries), None)
 
@@ -90,7 +92,9 @@ def test_pieces_come_from_several_replicas() -> None:
     stage = Filled()
     stage.learn(filling(stage.topology, 2))
     stage.wait(0.01)
-    asked = {each.receiver for each in stage.messages if isinstance(each.body, m.AskPiece)}
+    asked = {
+        each.receiver for each in stage.messages if isinstance(each.body, operations.ReadPiece)
+    }
     assert len(asked) >= 2
 
 
@@ -132,7 +136,7 @@ def test_a_copy_that_was_killed_goes_on_with_what_was_under_way() -> None:
                 stage.wait(0.1)
                 continue
             message = stage.messages.pop(0)
-            sent += len(message.body.rows) if isinstance(message.body, m.PieceTold) else 0
+            sent += len(message.body.rows) if isinstance(message.body, operations.PieceRead) else 0
             stage.nodes[message.receiver].post(NodeTold(message))
 
     whole = Filled()
@@ -210,8 +214,8 @@ def test_a_node_is_not_through_before_a_majority_has_answered() -> None:
 def test_what_was_promised_and_sealed_is_taken_over() -> None:
     stage = Filled([b"kept"])
     for node in (1, 2, 3):
-        stage.nodes[node].store.run(RaisePromised(WHOLE, 7))
-        stage.nodes[node].store.run(RaiseSealed(WHOLE, 5))
+        stage.nodes[node].store.run(PromiseHorizon(range=WHOLE, time=7))
+        stage.nodes[node].store.run(SealHorizon(range=WHOLE, time=5))
     stage.learn(filling(stage.topology, 2))
     stage.run()
     store = stage.nodes[JOINS].store
@@ -228,9 +232,9 @@ def test_a_disk_that_does_not_know_the_filling_is_never_through() -> None:
 def test_promises_are_counted_on_the_disk() -> None:
     stage = Filled([])
     node = stage.nodes[1]
-    node.store.run(RaisePromised(WHOLE, 7))
+    node.store.run(PromiseHorizon(range=WHOLE, time=7))
     node.sync()
-    node.store.run(RaisePromised(WHOLE, 8))
+    node.store.run(PromiseHorizon(range=WHOLE, time=8))
     assert node.store.promises == 2
     node.engine.crash()
     node.start(stage.topology)
@@ -267,7 +271,7 @@ def test_a_piece_is_tried_less_and_less_often_while_the_disk_is_full() -> None:
     stage.deliver()
     for _ in range(600):
         stage.wait(0.05)
-    pieces = len([each for each in stage.said if isinstance(each.body, m.PieceTold)])
+    pieces = len([each for each in stage.said if isinstance(each.body, operations.PieceRead)])
     assert 30 * pieces <= joining.refused <= 40 * pieces, (joining.refused, pieces)
     joining.refuses = None
     stage.wait(1.0)
@@ -282,14 +286,16 @@ def test_a_piece_that_the_disk_refuses_is_written_soon_and_not_sent_again() -> N
     joining.refuses = TakePiece
     stage.wait(0.01)
     stage.deliver()
-    sent = [each for each in stage.said if isinstance(each.body, m.PieceTold)]
+    sent = [each for each in stage.said if isinstance(each.body, operations.PieceRead)]
     assert sent
     joining.refuses = None
     stage.wait(0.03)  # much less than after which a silent replica is given up
     taken = sum(part.bytes for part in joining.machine.context.filling.parts)
-    assert taken == sum(len(each.body.rows) for each in sent if isinstance(each.body, m.PieceTold))
+    assert taken == sum(
+        len(each.body.rows) for each in sent if isinstance(each.body, operations.PieceRead)
+    )
     stage.run()
     assert joining.through == 2
-    asked = [each.body for each in stage.said if isinstance(each.body, m.AskPiece)]
+    asked = [each.body for each in stage.said if isinstance(each.body, operations.ReadPiece)]
     assert len({(each.range.start, each.mark) for each in asked}) == len(asked)
     assert all(stage.value(JOINS, row) == b"one" for row in ROWS)

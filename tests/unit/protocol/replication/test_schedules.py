@@ -10,7 +10,6 @@ from tenure.protocol.replication.messages import (
     ClientAnswer,
     DrawVersion,
     Failed,
-    MergeState,
     NotWritten,
     PageFound,
     ReadColumn,
@@ -19,6 +18,7 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
+from tenure.protocol.replication.operations import MergeState
 from tenure.protocol.replication.pages import Slice
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology

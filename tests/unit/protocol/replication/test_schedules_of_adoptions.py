@@ -1,10 +1,11 @@
 """Schedules of adoptions: former owners, late states, and tries that overtake each other (D6)."""
 
 from tenure.protocol.replication import messages as m
+from tenure.protocol.replication import operations
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold
-from tenure.protocol.replication.steps import ApplyMutation, MutationDone
+from tenure.protocol.replication.operations import ApplyRow, RowApplied
 from tenure.protocol.replication.versions import Version
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 from tests.unit.protocol.replication.test_filling import JOINS, Filled, filling, joint
@@ -16,8 +17,10 @@ def written_at(stage: NodeStage, node: int, value: bytes, number: int = 1) -> bo
     """Whether one replica takes what an owner writes."""
     attempt = Attempt(Version(number, EPOCH_US + 1), journal=1)
     edits = (Edit("names", None, b"a", value),)
-    result, _ = stage.nodes[node].store.run(ApplyMutation("owned", b"k", edits, attempt))
-    assert isinstance(result, MutationDone)
+    result, _ = stage.nodes[node].store.run(
+        ApplyRow(table="owned", key=b"k", edits=edits, attempt=attempt)
+    )
+    assert isinstance(result, RowApplied)
     stage.nodes[node].sync()
     return result.refused is None
 
@@ -52,7 +55,7 @@ def test_a_former_owners_hints_are_refused() -> None:
     assert last(stage) == m.Adopted(request=3)
     stage.messages.clear()
     stage.wait(11)
-    assert any(isinstance(each.body, m.ApplyRow) for each in stage.messages)
+    assert any(isinstance(each.body, operations.ApplyRow) for each in stage.messages)
     stage.deliver()
     stage.ask(2, read(4, "owned"))
     stage.deliver(2, 3)
@@ -95,7 +98,7 @@ def test_the_first_trys_state_arrives_after_the_second_try() -> None:
     stage.lose(3)
     stage.deliver(1, 2, 4)
     stage.wait(1)
-    states = [each for each in stage.messages if isinstance(each.body, m.MergeState)]
+    states = [each for each in stage.messages if isinstance(each.body, operations.MergeState)]
     assert {each.receiver for each in states} == {1, 2, 3}
     stage.messages.clear()
     stage.wait(6)
@@ -120,7 +123,7 @@ def test_a_mend_from_before_an_adoption_brings_nothing_of_a_former_owner() -> No
     mends = []
     while stage.messages:
         message = stage.messages.pop(0)
-        if isinstance(message.body, m.MergeState):
+        if isinstance(message.body, operations.MergeState):
             mends.append(message)
         else:
             stage.nodes[message.receiver].post(NodeTold(message))

@@ -7,13 +7,13 @@ from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     NotWritten,
     PageFound,
-    PartsTold,
     ReadPage,
     RowWritten,
     VersionDrawn,
     WriteRow,
 )
 from tenure.protocol.replication.node_events import Convicted, TopologyLearned
+from tenure.protocol.replication.operations import PartsRead
 from tenure.protocol.replication.pages import CellPage, Slice
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import ReplicaRange, Topology
@@ -133,7 +133,7 @@ def test_what_is_warmed_is_read_by_all_replicas_and_told_to_nobody() -> None:
     stage.deliver()
     assert last(stage) == PageFound(request=2, page=CellPage(()))
     said = [each.body for each in stage.said[before:]]
-    told = [each for each in said if isinstance(each, PartsTold)]
+    told = [each for each in said if isinstance(each, PartsRead)]
     assert len(told) == 3
     assert all(each.parts == () for each in told)
     assert len({each.digest for each in told}) == 1

@@ -7,8 +7,6 @@ import msgspec
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import PART_ENTRIES
 from tenure.protocol.replication.messages import (
-    AskParts,
-    AskState,
     NodeMessage,
     PageFound,
     ReadColumn,
@@ -19,6 +17,7 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_events import Convicted
+from tenure.protocol.replication.operations import ReadParts, ReadState
 from tenure.protocol.replication.pages import Slice
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 from tests.unit.protocol.replication.test_schedules import found, last, write
@@ -34,7 +33,7 @@ def write_both(request: int, value: bytes, time: int) -> WriteRow:
 
 def asks_for_times(message: NodeMessage) -> bool:
     body = message.body
-    return isinstance(body, AskParts) and any(each.family == "times" for each in body.questions)
+    return isinstance(body, ReadParts) and any(each.family == "times" for each in body.questions)
 
 
 def deliver_but(stage: NodeStage, is_held: Callable[[NodeMessage], bool]) -> list[NodeMessage]:
@@ -101,13 +100,13 @@ def test_a_row_on_replicas_of_an_earlier_release_is_read_by_family() -> None:
     assert [each.name for each in answer.row.simple["names"].cells] == [b"a"]
     [(name, page)] = answer.row.supers["inner"].supers
     assert (name, [each.name for each in page.cells], page.next) == (b"s", [b"a"], b"a")
-    assert not any(isinstance(each.body, AskState) for each in stage.said)
+    assert not any(isinstance(each.body, ReadState) for each in stage.said)
 
 
 def without_whole_rows(message: NodeMessage) -> NodeMessage:
     """The message as an earlier release reads it."""
     body = message.body
-    if not isinstance(body, AskParts):
+    if not isinstance(body, ReadParts):
         return message
     plain = tuple(msgspec.structs.replace(each, within=None) for each in body.questions)
     body = msgspec.structs.replace(body, questions=plain)
@@ -139,7 +138,7 @@ def write_times(request: int, column: bytes, value: bytes | None, time: int) -> 
 def asks_again(message: NodeMessage) -> bool:
     """Whether it asks for what did not fit into the first round of a page of two columns."""
     body = message.body
-    return isinstance(body, AskParts) and any(
+    return isinstance(body, ReadParts) and any(
         each.part is not None and (each.part.after is not None or each.part.first != 2)
         for each in body.questions
     )

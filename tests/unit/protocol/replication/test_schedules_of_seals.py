@@ -9,19 +9,19 @@ import msgspec
 
 from tenure.base.ranges import WHOLE
 from tenure.protocol.replication import messages as m
+from tenure.protocol.replication import operations
 from tenure.protocol.replication.admission import Attempt, Late
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
-from tenure.protocol.replication.steps import (
-    ApplyMutation,
-    MutationDone,
-    RaiseSealed,
+from tenure.protocol.replication.operations import (
+    ApplyRow,
+    MergeState,
     ReadState,
+    RowApplied,
+    SealHorizon,
     StateRead,
-    SweepSome,
-    Swept,
-    TakeState,
 )
+from tenure.protocol.replication.tasks import SweepSome, TaskDone
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import Removed, ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage, StagedNode
@@ -37,14 +37,14 @@ from tests.unit.protocol.replication.test_upkeep import (
 )
 
 
-def applied(
-    stage: NodeStage, node: int, key: bytes, time: int, value: bytes | None
-) -> MutationDone:
+def applied(stage: NodeStage, node: int, key: bytes, time: int, value: bytes | None) -> RowApplied:
     """Return what one replica says of a write that comes late, as a hint does."""
     attempt = Attempt(Version(0, EPOCH_US + time), "merge")
     edits = (Edit("names", None, b"a", value),)
-    result, _ = stage.nodes[node].store.run(ApplyMutation("plain", key, edits, attempt))
-    assert isinstance(result, MutationDone)
+    result, _ = stage.nodes[node].store.run(
+        ApplyRow(table="plain", key=key, edits=edits, attempt=attempt)
+    )
+    assert isinstance(result, RowApplied)
     return result
 
 
@@ -69,7 +69,7 @@ def test_what_comes_between_the_comparison_and_the_seal_is_refused() -> None:
     """Schedule 5: below the seal nobody would tell the others of it."""
     stage = NodeStage()
     put(stage, (1, 2, 3), b"k", 2, None)
-    held(stage, m.SealHorizon, bool)
+    held(stage, operations.SealHorizon, bool)
     late = applied(stage, 2, b"l", 1, b"late")
     stage.deliver()
     rounds(stage, 2)
@@ -82,8 +82,8 @@ def test_a_promise_survives_a_power_failure() -> None:
     stage = NodeStage()
     node = stage.nodes[2]
     node.is_quick = False
-    tell(stage, 1, 2, m.PromiseHorizon(ticket=1, range=WHOLE, time=EPOCH_US + 3))
-    is_promised = bool(bodies(stage.said, m.HorizonPromised))
+    tell(stage, 1, 2, operations.PromiseHorizon(ticket=1, range=WHOLE, time=EPOCH_US + 3))
+    is_promised = bool(bodies(stage.said, operations.HorizonPromised))
     node.engine.crash()
     node.start(stage.topology)
     is_refused = applied(stage, 2, b"k", 2, None).refused is not None
@@ -95,7 +95,7 @@ def test_a_tombstone_stays_until_all_have_it() -> None:
     put(stage, (1, 2, 3), b"k", 1, b"x")
     put(stage, (1, 2), b"k", 2, None)
     for node in (1, 2, 3):
-        tell(stage, 1, node, m.PromiseHorizon(ticket=1, range=WHOLE, time=EPOCH_US + 2))
+        tell(stage, 1, node, operations.PromiseHorizon(ticket=1, range=WHOLE, time=EPOCH_US + 2))
     rounds(stage, 2)
     assert len({entries(node.store, b"k") for node in stage.nodes.values()}) == 1
 
@@ -112,7 +112,7 @@ def test_a_hint_from_before_a_seal_is_dropped() -> None:
 def seal_and_purge(stage: NodeStage, time: int) -> None:
     """Seal and purge at all replicas, at once."""
     for node in stage.nodes.values():
-        node.store.run(RaiseSealed(WHOLE, EPOCH_US + time))
+        node.store.run(SealHorizon(range=WHOLE, time=EPOCH_US + time))
         purge(node)
 
 
@@ -120,7 +120,7 @@ def purge(node: StagedNode) -> None:
     """Sweep what is sealed."""
     while True:
         result, _ = node.store.run(SweepSome())
-        assert isinstance(result, Swept)
+        assert isinstance(result, TaskDone)
         if result.is_all:
             break
     node.sync()
@@ -148,11 +148,11 @@ def test_what_an_owner_with_a_slow_clock_deletes_does_not_come_back() -> None:
     time = adopted.newest.time - EPOCH_US + 1
     assert wrote(2, time, Edit()) == m.RowWritten(request=1)
     for node in stage.nodes.values():
-        node.store.run(RaiseSealed(WHOLE, EPOCH_US + time))
+        node.store.run(SealHorizon(range=WHOLE, time=EPOCH_US + time))
     purge(stage.nodes[2])
-    later, _ = stage.nodes[3].store.run(ReadState("owned", b"k"))
+    later, _ = stage.nodes[3].store.run(ReadState(table="owned", key=b"k"))
     assert isinstance(later, StateRead)
-    stage.nodes[2].store.run(TakeState("owned", b"k", later.state))
+    stage.nodes[2].store.run(MergeState(table="owned", key=b"k", state=later.state))
     purge(stage.nodes[1])
     purge(stage.nodes[3])
     stage.ask(2, read(3, "owned"))
@@ -179,7 +179,7 @@ def test_a_removed_replica_brings_nothing_back() -> None:
     """Schedule 3: a delete was sealed without it."""
     stage = NodeStage(4)
     put(stage, (1, 2, 3), b"k", 1, b"x")
-    before, _ = stage.nodes[3].store.run(ReadState("plain", b"k"))
+    before, _ = stage.nodes[3].store.run(ReadState(table="plain", key=b"k"))
     assert isinstance(before, StateRead)
     without = msgspec.structs.replace(
         stage.topology,
@@ -192,7 +192,7 @@ def test_a_removed_replica_brings_nothing_back() -> None:
         stage.nodes[node].post(TopologyLearned(without))
         applied(stage, node, b"k", 2, None)
     seal_and_purge(stage, 2)
-    said = m.MergeState(ticket=1, table="plain", key=b"k", state=before.state)
+    said = operations.MergeState(ticket=1, table="plain", key=b"k", state=before.state)
     for version in (1, 2):
         context = stage.nodes[3].machine.context
         context.topology = msgspec.structs.replace(stage.topology, version=version)
@@ -214,17 +214,17 @@ def test_while_a_node_fills_nothing_is_sealed() -> None:
         while stage.messages:
             stage.lose(JOINS)
             stage.deliver(1, 2, 3)
-    assert not bodies(stage.said, m.SealHorizon)
+    assert not bodies(stage.said, operations.SealHorizon)
 
 
 def test_a_seal_is_not_begun_under_one_topology_and_ended_under_another() -> None:
     stage = NodeStage()
     put(stage, (1, 2, 3), b"k", 2, None)
-    held(stage, m.HorizonPromised, lambda kept: len(kept) == 2)
+    held(stage, operations.HorizonPromised, lambda kept: len(kept) == 2)
     later = msgspec.structs.replace(stage.topology, version=2)
     for node in stage.nodes.values():
         node.post(TopologyLearned(later))
     stage.deliver()
-    assert not bodies(stage.said, m.SealHorizon)
+    assert not bodies(stage.said, operations.SealHorizon)
     rounds(stage, 2)
-    assert bodies(stage.said, m.SealHorizon), "the next round seals it"
+    assert bodies(stage.said, operations.SealHorizon), "the next round seals it"

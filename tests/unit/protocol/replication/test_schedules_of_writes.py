@@ -13,7 +13,7 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_events import Convicted, TopologyLearned
-from tenure.protocol.replication.steps import ApplyMutation, RaisePromised
+from tenure.protocol.replication.operations import ApplyRow, PromiseHorizon
 from tenure.protocol.topology.records import ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage, topology_of
 from tests.unit.protocol.replication.test_schedules import (
@@ -77,9 +77,9 @@ def test_a_version_is_above_what_the_new_list_has_in_the_joint_step() -> None:
         assert drawn(stage, 1) > 10_000
 
 
-def step_of(asked: WriteRow) -> ApplyMutation:
+def step_of(asked: WriteRow) -> ApplyRow:
     """The step of a replica that gets the write."""
-    return ApplyMutation(asked.table, asked.key, asked.edits, asked.attempt)
+    return ApplyRow(table=asked.table, key=asked.key, edits=asked.edits, attempt=asked.attempt)
 
 
 def test_a_version_is_above_the_horizon_that_was_promised() -> None:
@@ -146,7 +146,7 @@ def test_replicas_of_an_earlier_release_are_asked_for_all_that_they_have() -> No
 def promise(stage: NodeStage, *nodes: int) -> None:
     """Have these nodes refuse what is not above a horizon."""
     for node in nodes:
-        stage.nodes[node].store.run(RaisePromised(WHOLE, EPOCH_US + PROMISED))
+        stage.nodes[node].store.run(PromiseHorizon(range=WHOLE, time=EPOCH_US + PROMISED))
 
 
 def test_a_write_that_one_replica_has_and_two_refuse_is_unknown() -> None:

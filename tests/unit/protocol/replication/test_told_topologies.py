@@ -3,12 +3,7 @@
 import msgspec
 import pytest
 
-from tenure.protocol.replication.messages import (
-    AskTopology,
-    NodeMessage,
-    Outdated,
-    TopologySaid,
-)
+from tenure.protocol.replication.messages import AskTopology, NodeMessage, Outdated, TopologySaid
 from tenure.protocol.replication.node_events import NodeTold, TopologyLearned
 from tenure.protocol.replication.told_topologies import LEAP
 from tenure.protocol.topology.records import Removed, Topology

@@ -12,19 +12,19 @@ from tenure.protocol.replication.admission import Attempt, Late
 from tenure.protocol.replication.cells import cell_of
 from tenure.protocol.replication.comparing import PARTS_AT_ONCE
 from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.messages import (
-    AskSums,
-    MergeState,
-    NodeBody,
-    NodeMessage,
-    NotWritten,
-    PromiseHorizon,
-    SealHorizon,
-    WriteRow,
-)
+from tenure.protocol.replication.messages import NodeBody, NodeMessage, NotWritten, WriteRow
 from tenure.protocol.replication.node_events import Convicted, RunStep, TopologyLearned
+from tenure.protocol.replication.operations import (
+    ApplyRow,
+    ListPlaces,
+    MergeState,
+    PromiseHorizon,
+    ReadState,
+    ReadSums,
+    SealHorizon,
+    StateRead,
+)
 from tenure.protocol.replication.states import RowState, merged
-from tenure.protocol.replication.steps import ApplyMutation, ListPlaces, ReadState, StateRead
 from tenure.protocol.replication.upkeep import Upkeep
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import ReplicaRange
@@ -53,7 +53,7 @@ def put(
 
 
 def entries(store: NodeReplica, key: bytes) -> tuple[object, ...]:
-    result, _ = store.run(ReadState("plain", key))
+    result, _ = store.run(ReadState(table="plain", key=key))
     assert isinstance(result, StateRead)
     return result.state.entries
 
@@ -77,7 +77,7 @@ def test_equal_replicas_say_little() -> None:
         put(stage, (1, 2, 3), b"%d" % number, number + 1, b"x")
     rounds(stage)
     said = rounds(stage)
-    assert bodies(said, AskSums)
+    assert bodies(said, ReadSums)
     assert not bodies(said, MergeState)
     assert sum(len(str(each.body)) for each in said) < 10_000
 
@@ -101,7 +101,12 @@ def test_a_disk_that_cannot_be_read_for_a_while_does_not_end_repair_for_ever() -
     stage = NodeStage()
     for number in range(40):
         attempt = Attempt(Version(0, EPOCH_US + number))
-        step = ApplyMutation("plain", b"%d" % number, (Edit("names", None, b"a", b"x"),), attempt)
+        step = ApplyRow(
+            table="plain",
+            key=b"%d" % number,
+            edits=(Edit("names", None, b"a", b"x"),),
+            attempt=attempt,
+        )
         stage.nodes[1].store.run(step)
     stage.nodes[1].refuses = ListPlaces
     rounds(stage, 2)
@@ -140,7 +145,9 @@ def test_a_row_marker_is_repaired_too() -> None:
     stage.deliver(1, 2)
     stage.messages.clear()
     rounds(stage, 2)
-    states = [node.store.run(ReadState("plain", b"k"))[0] for node in stage.nodes.values()]
+    states = [
+        node.store.run(ReadState(table="plain", key=b"k"))[0] for node in stage.nodes.values()
+    ]
     markers = {each.state.marker for each in states if isinstance(each, StateRead)}
     assert markers == {Version(0, EPOCH_US + 5).packed()}
 
@@ -215,7 +222,7 @@ def test_from_its_promise_on_a_replica_takes_no_write_of_that_time() -> None:
 def test_a_mend_from_before_a_seal_is_ignored() -> None:
     stage = NodeStage()
     put(stage, (1, 2, 3), b"k", 1, b"x")
-    before, _ = stage.nodes[1].store.run(ReadState("plain", b"k"))
+    before, _ = stage.nodes[1].store.run(ReadState(table="plain", key=b"k"))
     assert isinstance(before, StateRead)
     put(stage, (1, 2, 3), b"k", 2, None)
     rounds(stage, 12)
