@@ -8,17 +8,21 @@ import pytest
 
 from lab.mutants.catalogue import mutant
 from lab.mutants.running import first_broken, run_without
+from tenure.cli.simulate.command import TIERS
 from tenure.sim.lease.run import run_seed, run_seeds
 from tenure.sim.lease.trial import Trial
+from tests.simulation import whole_stories
 
 COMMAND = [sys.executable, "-m", "tenure", "simulate"]
 
 
 def printed(arguments: list[str], hash_seed: str) -> str:
+    return printed_by([*COMMAND, *arguments], hash_seed)
+
+
+def printed_by(command: list[str], hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [*COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout
 
@@ -34,6 +38,21 @@ def test_what_is_printed_is_the_same_under_any_hash_seed(arguments: list[str]) -
     once, again = printed(arguments, "1"), printed(arguments, "4242")
     assert once == again
     assert "fingerprint" in once
+
+
+@pytest.mark.parametrize("tier", whole_stories.HOURS)
+def test_the_whole_story_is_the_same_under_any_hash_seed(tier: str) -> None:
+    """Ten seeds of each tier, event by event, with all details."""
+    command = [sys.executable, "-m", whole_stories.__name__, tier]
+    once, again = (printed_by(command, hash_seed).splitlines() for hash_seed in ("1", "2"))
+    assert len(once) > whole_stories.SEEDS
+    different = (pair for pair in zip(once, again, strict=False) if pair[0] != pair[1])
+    assert next(different, None) is None
+    assert len(once) == len(again)
+
+
+def test_every_tier_has_whole_stories() -> None:
+    assert TIERS.keys() < whole_stories.HOURS.keys()
 
 
 def test_a_mutant_is_caught_in_the_same_way_each_time() -> None:

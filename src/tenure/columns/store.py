@@ -54,7 +54,7 @@ class ColumnStore:
         self.tables: Mapping[str, Table] = tables
         self._wall = clock
         self._clock = WriteClock()
-        self._warming: set[asyncio.Task[None]] = set()
+        self._warming: dict[asyncio.Task[None], None] = {}
         self._is_open = False
         self._process = os.getpid()
 
@@ -229,7 +229,7 @@ class ColumnStore:
         at = self._key(table, key)
         shapes = [table.shapes[path_shape.name] for path_shape in _shapes(table, families)]
         task = asyncio.create_task(self.backend.warm(table, at, shapes))
-        self._warming.add(task)
+        self._warming[task] = None
         task.add_done_callback(self._warmed)
 
     async def warmed(self) -> None:
@@ -238,7 +238,7 @@ class ColumnStore:
             await asyncio.wait(self._warming)
 
     def _warmed(self, task: "asyncio.Task[None]") -> None:
-        self._warming.discard(task)
+        self._warming.pop(task, None)
         if not task.cancelled():
             task.exception()  # the next request reports the failure again
 

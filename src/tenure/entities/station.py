@@ -55,7 +55,7 @@ class Station:
         self.loop = asyncio.get_running_loop()
         self._links = Links(settings.environment.channels(), self._serve, self._on_link_lost)
         self._alarms = Alarms(settings.environment, self._go)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -123,8 +123,8 @@ class Station:
     def _go(self, work: Any) -> None:  # noqa: ANN401  # a coroutine
         # Whatever began it, it does not run on behalf of a turn.
         task = asyncio.get_running_loop().create_task(work, context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def _sweep(self) -> None:
         idle = self._settings.idle

@@ -261,7 +261,7 @@ class EntityHost:
             raise self.guards.lease_lost(live.key, lease)
         live.activated(lease)
         self.gate.arm(live.key, live.envelope.next_alarm())
-        for edge in {each.edge for each in live.envelope.sockets.values()}:
+        for edge in dict.fromkeys(each.edge for each in live.envelope.sockets.values()):
             self.on_edge(edge)
 
     def passivate(self, before: float) -> None:

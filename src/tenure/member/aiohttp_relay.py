@@ -52,7 +52,7 @@ class AiohttpRelay:
             deadline=deadline,
             outstanding=outstanding,
         )
-        self._open: set[Exchange] = set()
+        self._open: dict[Exchange, None] = {}
 
     @property
     def key(self) -> PathKey:
@@ -67,11 +67,11 @@ class AiohttpRelay:
         if scope["type"] == "http":
             await self._relay(scope, exchange.receive, exchange.send)
             return exchange.answer()
-        self._open.add(exchange)
+        self._open[exchange] = None
         try:
             await self._relay(scope, exchange.receive, exchange.send)
         finally:
-            self._open.remove(exchange)
+            self._open.pop(exchange, None)
         return exchange.answer()
 
     async def close_sockets(self) -> None:

@@ -101,7 +101,7 @@ class KeptConnections:
         self._credentials = credentials
         self._secret = secret or PoolSecret()
         self._idle: dict[str, list[KeptConnection]] = {}
-        self._busy: set[KeptConnection] = set()
+        self._busy: dict[KeptConnection, None] = {}
 
     async def ask(
         self,
@@ -118,7 +118,7 @@ class KeptConnections:
         if connection is None:
             connection = await self._connected(origin)
             head = await self._proven(connection, origin, head)
-        self._busy.add(connection)
+        self._busy[connection] = None
         release = partial(self._release, connection)
         answer = ForwardedAnswer(connection.transport, release, has_body=method != "HEAD")
         connection.answer = answer
@@ -144,7 +144,7 @@ class KeptConnections:
         ids = self._secret.ids
         if not ids:
             return head
-        self._busy.add(connection)
+        self._busy[connection] = None
         transport = connection.transport
         asked = Challenge(f"{origin.scheme}://{origin.authority}", token_hex(NONCE_BYTES), "")
         try:
@@ -156,7 +156,7 @@ class KeptConnections:
                 raise NotConnected(f"{origin.authority} gives no challenge: {error!r}") from None
             raise
         finally:
-            self._busy.discard(connection)
+            self._busy.pop(connection, None)
         shown = answered(said, asked, self._secret)
         if shown is not None:
             proof = b"\r\n%b: %b" % (PROOF, shown.encode())
@@ -189,7 +189,7 @@ class KeptConnections:
 
     def _release(self, connection: "KeptConnection", is_usable: bool) -> None:  # noqa: FBT001
         """A connection's answer is over."""
-        self._busy.discard(connection)
+        self._busy.pop(connection, None)
         connection.answer = None
         idle = self._idle.setdefault(connection.authority, [])
         if is_usable and not connection.is_lost and len(idle) < MOST_KEPT:

@@ -62,7 +62,7 @@ class Link:
         self._has_some = asyncio.Event()
         self._may_read = asyncio.Event()
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._seq = 0
 
     # --- living ---
@@ -186,7 +186,7 @@ class Link:
             size = size_of(message)
             self._backlog.add(self, asks=1, size=size)
             task = asyncio.ensure_future(self._answer(message))
-            self._tasks.add(task)
+            self._tasks[task] = None
             task.add_done_callback(lambda _: self._answered(task, size))
             return
         waiting = self._asked.get(message.seq)
@@ -206,7 +206,7 @@ class Link:
             self._put(EntityReply(ask.seq, data), gate)
 
     def _answered(self, task: "asyncio.Task[None]", size: int) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not self.is_lost:
             self._backlog.add(self, asks=-1, size=-size)
 

@@ -37,7 +37,7 @@ class Links:
         self._backlogs = Backlogs(limits)
         self._links: dict[str, Link] = {}
         self._connecting: dict[str, asyncio.Task[Link]] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], None] = {}
         self.url = ""
 
     async def listen(self, where: str, address: str | None = None) -> str:
@@ -86,8 +86,8 @@ class Links:
         link.url = url
         self._links[url] = link
         running = asyncio.ensure_future(link.run())
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
+        self._running[running] = None
+        running.add_done_callback(self._running.pop)
         hello = link.ask(EntityCall("", b"", HELLO, self.url.encode()))
         hello.add_done_callback(lambda done: done.cancelled() or done.exception())
         return link

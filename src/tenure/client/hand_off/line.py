@@ -52,7 +52,7 @@ class Line(ABC):
         self._driver = Driver(machine, clock, self._perform, timers=timers, fail=self._on_bug)
         self._outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._channel: Channel | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._over = asyncio.Event()
 
     @abstractmethod
@@ -116,8 +116,8 @@ class Line(ABC):
                 self._on_failure(error, failed)
 
         task = asyncio.get_running_loop().create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     def _on_failure(self, error: Exception, failed: Callable[[str], PeerLost | CallFailed]) -> None:
         if isinstance(error, TenureError):

@@ -102,7 +102,7 @@ class Transfers:
         """
         self._arriving: dict[int, TakingLine] = {}
         self._numbers = count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._journal = self._incarnation = 0
         self._handed: RangeMap[int] = RangeMap(NONE_OF_OURS)
         """The ranges whose state was served here and still is here, with their lease numbers."""
@@ -194,8 +194,8 @@ class Transfers:
 
     def _start(self, line: GivingLine) -> None:
         task = asyncio.get_running_loop().create_task(self._give(line))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def _give(self, line: GivingLine) -> None:
         order = line.order

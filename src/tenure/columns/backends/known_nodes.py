@@ -72,7 +72,7 @@ class KnownNodes:
             gone = set(self._addresses if self._topology else ()).difference(here)
             self._topology, self._addresses = topology, tuple(here)
             self._given = tuple(node for node in self._given if node not in gone)
-            for node in gone:
+            for node in sorted(gone):
                 self.lost.pop(node, None)
                 self._heard.pop(node, None)
             if self._home in gone:

@@ -153,7 +153,7 @@ class NodeService:
         self._credentials = credentials
         self._failed: asyncio.Future[None]
         self._openings: list[tuple[OpenStore, Answer]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._random = SystemRandom()
         self.url = ""
         self.gossip_address = ""
@@ -433,8 +433,8 @@ class NodeService:
         self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]
     ) -> None:
         task = asyncio.get_running_loop().create_task(self._make(opening, answer, missing))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def _make(
         self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]

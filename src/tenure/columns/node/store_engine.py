@@ -101,7 +101,7 @@ class StoreEngine:
         """The connections of clients, which are told each topology."""
         self._numbers: dict[Connection, int] = {}
         self._drawn = count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._syncs_to = 0
         self._keeps = 0
         """The version of the topology that is being kept, or was last."""
@@ -326,8 +326,8 @@ class StoreEngine:
 
     def _begin(self, coroutine: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     def _open_tables(self, topology: Topology) -> None:
         if topology.tables != self.replica.records or not topology.tables:
@@ -337,7 +337,7 @@ class StoreEngine:
 
     def _on_topology(self, topology: Topology) -> None:
         self._look_who_is_near(topology)
-        for number in list(self._clients):
+        for number in sorted(self._clients):
             self._answer(number, store_opened(UNASKED, topology))
         self.on_topology(topology)
 

@@ -43,7 +43,7 @@ class FanOut:
     def __init__(self, name: str) -> None:
         self.name = name
         self._pumps: dict[str, Pump] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def kick(self, topic: str) -> None:
         """See `Sender`."""
@@ -55,8 +55,8 @@ class FanOut:
             pump = self._pumps[topic] = Pump(topic, self.topics, self.targets, self.name)
             # Whatever kicks it, it does not run on behalf of a turn.
             task = asyncio.get_running_loop().create_task(self._run(pump), context=Context())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
         pump.again.set()
         return pump
 

@@ -49,7 +49,7 @@ class WatchedPools:
         self._check = check
         self._queues: dict[str, None] = {}
         """The queues that watch keys, and are used here."""
-        self._asking: set[asyncio.Task[None]] = set()
+        self._asking: dict[asyncio.Task[None], None] = {}
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
@@ -77,8 +77,8 @@ class WatchedPools:
         failed = await self._asked(queues)
         if failed:
             asking = asyncio.create_task(self._ask_again(failed))
-            self._asking.add(asking)
-            asking.add_done_callback(self._asking.discard)
+            self._asking[asking] = None
+            asking.add_done_callback(self._asking.pop)
 
     async def _asked(self, queues: list[str]) -> list[str]:
         """Make the queues look; return those that could not."""

@@ -53,7 +53,9 @@ class Convictions:
         before, now = self._silent_since, self._site.now
         self._silent_since = since = dict.fromkeys(pairs, now)
         self._convicted = {}
-        for pair in since.keys() & before.keys():
+        for pair in since:
+            if pair not in before:
+                continue
             at = since[pair] = before[pair]
             if now - at >= CONVICTED_AFTER_NS:
                 self._convicted.setdefault(pair[1], []).append(pair[0])

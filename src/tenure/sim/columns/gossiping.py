@@ -209,7 +209,7 @@ def is_known_to_be_back(copy: Disk, ring: Iterable[NodeId], disks: Mapping[NodeI
     nodes = set(ring)
     knowing = [
         node
-        for node in nodes & disks.keys() - {copy.node}
+        for node in sorted(nodes & disks.keys() - {copy.node})
         for known in disks[node].known
         if known.node == copy.node and known.promises > copy.promises
     ]

@@ -181,7 +181,7 @@ class _Search:
         """The configurations after one more write."""
         if each.value is not None and self._begins.get(each.value, -1) > self._now:
             return
-        for place in self._writes - each.done:
+        for place in sorted(self._writes - each.done):
             yield self._after(each, place)
         if wanted in self._unread:
             yield self._after(each, wanted)

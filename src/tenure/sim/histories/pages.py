@@ -158,7 +158,7 @@ class RowPages:
             for number, each in self._writes.items()
             if all(newest.get(name, -1) > each.last for name in each.columns)
         }
-        for number in gone:
+        for number in sorted(gone):
             del self._writes[number]
             self._later.pop(number, None)
         for later in self._later.values():

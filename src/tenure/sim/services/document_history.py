@@ -164,7 +164,7 @@ class DocumentHistory:
             self._newest, self._newest_asked_at = version, asked.at
 
     def _follow(self, version: str, before: str) -> None:
-        known = {*self._seen, *self._made, *self._follows.values()}
+        known = dict.fromkeys((*self._seen, *self._made, *self._follows.values()))
         between = [
             each for each in known if self._is_later(each, before) and self._is_later(version, each)
         ]
@@ -197,8 +197,8 @@ class DocumentHistory:
         """When everything is answered: each section is what the last update of it says, or what an
         update says of which nobody has heard the answer. Raises Violation.
         """
-        versions = {*self._seen, *self._made}
-        for journal in {journal_and_place(each)[0] for each in versions}:
+        versions = sorted({*self._seen, *self._made})
+        for journal in dict.fromkeys(journal_and_place(each)[0] for each in versions):
             those = [each for each in versions if journal_and_place(each)[0] == journal]
             self._check_one_by_one(sorted(those, key=lambda each: journal_and_place(each)[1]))
 
@@ -215,12 +215,12 @@ class DocumentHistory:
                 seen: dict[str, str | None] = {
                     each: self._seen[version].get(each) for each in SECTIONS
                 }
-                odd = {each for each in SECTIONS if seen[each] != expected.get(each, seen[each])}
+                odd = [each for each in SECTIONS if seen[each] != expected.get(each, seen[each])]
                 heard |= self._explained(version, seen, odd, heard)
                 expected = seen
 
     def _explained(
-        self, version: str, seen: dict[str, str | None], odd: set[str], heard: set[int]
+        self, version: str, seen: dict[str, str | None], odd: list[str], heard: set[int]
     ) -> set[int]:
         """The updates that nobody had heard of until this version showed them."""
         found = set()
