@@ -34,6 +34,12 @@ def outranking(refused: Outranked, number: int) -> str:
     )
 
 
+MOST_DRAWS = 8
+"""How often a version is drawn: clocks that differ by so much that replicas refuse them all must
+not keep a writer here for ever.
+"""
+
+
 class RowWrite:
     """A write to be awaited. It may be cancelled: then nobody knows its outcome, and `repeat`
     writes exactly the same again, any number of times.
@@ -51,6 +57,7 @@ class RowWrite:
         self._wall = wall
         self.mutation = mutation
         self._attempt: Attempt | None = None
+        self._draws = 0
         self._may_be_there = False
         """Whether it was sent once and its outcome was not told: what is refused now may have been
         taken then.
@@ -71,6 +78,7 @@ class RowWrite:
     async def _write(self) -> Version:
         while True:
             if self._attempt is None:
+                self._draws += 1
                 self._attempt = await self._drawn()
             version = self._attempt.version
             refused = await self._send(self._attempt)
@@ -94,7 +102,7 @@ class RowWrite:
 
     def _is_final(self, refused: Refused) -> bool:
         """Whether another version must not, or need not, be drawn."""
-        if self._may_be_there or self.mutation.time is not None:
+        if self._may_be_there or self.mutation.time is not None or self._draws >= MOST_DRAWS:
             return True
         match refused:
             case Late(horizon):
@@ -148,5 +156,6 @@ class RowWrite:
             case Ahead(bound):
                 return ConfigurationError(
                     f"the time {version.time} lies past {bound}, a minute ahead of the clock: "
-                    "nothing could be written over it until then. Give microseconds since 1970"
+                    "nothing could be written over it until then. Give microseconds since 1970, "
+                    "and set the clocks of the store's hosts, of which one may be wrong"
                 )

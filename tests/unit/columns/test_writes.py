@@ -10,7 +10,7 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Family, Table
-from tenure.columns.writes import RowWrite
+from tenure.columns.writes import MOST_DRAWS, RowWrite
 from tenure.errors import (
     ConfigurationError,
     Fenced,
@@ -142,6 +142,12 @@ def test_a_time_of_ones_own_is_never_replaced() -> None:
     backend = Scripted(Late(9))
     assert asyncio.run(outcome_of(write_of(backend, time=5))) is TooLate
     assert [each.version.time for each in backend.attempts] == [5]
+
+
+def test_a_version_that_replicas_always_refuse_is_not_drawn_for_ever() -> None:
+    backend = Scripted(*[Ahead(NOW + AHEAD_US)] * 100)
+    assert asyncio.run(outcome_of(write_of(backend))) is ConfigurationError
+    assert len(backend.attempts) == MOST_DRAWS
 
 
 def test_a_cancelled_write_may_be_there() -> None:

@@ -88,6 +88,7 @@ class StoreEngine:
         clock: Clock = boot_clock,
     ) -> None:
         self._directory = directory
+        self._wall = wall
         self.replica = NodeReplica(storage, wall)
         self._transport = transport
         self._seal = seal
@@ -421,7 +422,7 @@ class StoreEngine:
             self.on_opening(message, partial(self._answer, number))
         else:
             assert not isinstance(message, NodeMessage)
-            self.post(StoreAsked(number, message))
+            self.post(StoreAsked(number, message, self._wall()))
 
     def _on_answer(self, url: str, message: object) -> None:
         """A node has answered by the connection that it made itself."""

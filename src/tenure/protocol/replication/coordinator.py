@@ -127,11 +127,19 @@ class Coordinator:
             FlowRun(self._context, request.level, row, flow, answered(make)).begin(now)
 
 
+_A_FENCE = "a fence, which lease numbers need: `fenced_by` names the pool"
+"""Without this, one lease number would keep everybody from a row that nobody owns."""
+
+
 def lacking_in(request: ClientRequest, table: TableRecord) -> str | None:
     """The first thing that a request names and a table does not have; None if it has everything.
     No entry may lie where readers of its family do not expect it: nobody could read the row.
     """
     match request:
+        case AdoptRow() if not table.fenced_by:
+            return _A_FENCE
+        case WriteRow(attempt=attempt) if attempt.version.number and not table.fenced_by:
+            return _A_FENCE
         case WriteRow(edits=edits):
             named = {
                 (edit.family, edit.super is not None, edit.name is not None)

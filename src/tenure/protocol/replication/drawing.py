@@ -19,11 +19,13 @@ from tenure.base.keys import Key
 from tenure.protocol.replication.conversation import (
     Conversation,
     Conversing,
+    RequestFailed,
     TooFewReplicas,
     TopologyReplaced,
     Until,
 )
 from tenure.protocol.replication.levels import Level, are_met, fewest
+from tenure.protocol.replication.limits import AHEAD_US, LAST_US
 from tenure.protocol.replication.messages import DrawVersion, VersionDrawn, WriteRow
 from tenure.protocol.replication.operations import PartsRead, ReadParts, ReadState, StateRead
 from tenure.protocol.replication.records import NOTHING
@@ -35,9 +37,19 @@ SLOTS = 512
 times a second run ahead of the clock, which only shows in pages in the order of time.
 """
 ROWS = 4_096
-"""Rows are told apart by a hash: two that share a place draw different times for no need, which
-harms nobody.
+"""Rows are told apart by a hash: two that share a place draw different times for no need. That
+harms nobody, as no drawn time is far ahead of the clock and of what the row has.
 """
+DRAWN_AHEAD_US = AHEAD_US // 2
+"""How far drawn times may run ahead of this node's clock: other replicas' clocks may be behind it
+by as much again, and they must take the write.
+"""
+
+
+class Overdrawn(RequestFailed):
+    """Versions of the row were drawn so quickly that the next one would be refused as ahead."""
+
+    why = "overloaded"
 
 
 class DrawnTimes:
@@ -46,11 +58,16 @@ class DrawnTimes:
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
-    def draw(self, key: Key, above: int, slot: int) -> int:
-        """The first time of the slot that is above `above`, and above all drawn for the row."""
+    def draw(self, key: Key, above: int, slot: int, most: int) -> int:
+        """The first time of the slot that is above `above`, and above all drawn for the row.
+        Raises Overdrawn if it is above `most`.
+        """
         row = crc32(key) % ROWS
         first = max(above, self._last.get(row, 0)) + 1
-        time = self._last[row] = first + (slot - first) % SLOTS
+        time = first + (slot - first) % SLOTS
+        if time > most:
+            raise Overdrawn(f"the next time for it, {time}, is above {most}")
+        self._last[row] = time
         return time
 
 
@@ -74,20 +91,21 @@ def draw_version(
             told = yield from _newest(talk, asked)
             context = talk.context
             newest = max(time for time, _ in told)
-            above = max(newest, *(promised for _, promised in told), asked.floor - 1)
-            time = drawn.draw(asked.key, above, slot_of(context.node, context.topology))
+            known = max(newest, *(promised for _, promised in told))
+            # A floor ahead of this clock would be drawn above for every later write (R33).
+            above = max(known, min(asked.floor - 1, context.wall_us))
+            most = min(max(known, context.wall_us) + DRAWN_AHEAD_US, LAST_US)
+            slot = slot_of(context.node, context.topology)
+            time = drawn.draw(asked.key, above, slot, most)
             return VersionDrawn(request=asked.request, version=Version(0, time), newest=newest)
 
 
-def is_above(talk: Conversation, asked: WriteRow) -> Conversing[int | None]:
-    """Ask a quorum whether a version lies above what it has, for a client of an earlier release,
-    which draws versions without asking. None if it does; otherwise the time to draw above.
-    """
+def newest_of(talk: Conversation, asked: WriteRow) -> Conversing[int]:
+    """Ask a quorum for the newest time of the row, where the client has not, or is not believed."""
     while True:
         with suppress(TopologyReplaced):
             told = yield from _newest(talk, asked)
-            newest = max(time for time, _ in told)
-            return None if asked.attempt.version.time > newest else newest
+            return max(time for time, _ in told)
 
 
 def _newest(talk: Conversation, asked: DrawVersion | WriteRow) -> Conversing[list[tuple[int, int]]]:

@@ -35,5 +35,7 @@ STEP_BYTES = 1 << 20
 AHEAD_US = 60_000_000
 """How far a write's time may lie past the clock of a replica (R3). A time far ahead would outlast
 everything that is written in the meantime."""
+LAST_US = (1 << 63) - 1
+"""The last time that there is."""
 HORIZON_LAG_US = 600_000_000
 """How old a tombstone becomes before it may go: who gives times of their own has so long (R23)."""

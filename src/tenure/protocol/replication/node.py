@@ -74,7 +74,8 @@ class StoreNode:
                 self._on_message(now, message, is_proven=is_proven)
             case Synced(changes):
                 context.on_synced(changes)
-            case StoreAsked(client, request):
+            case StoreAsked(client, request, wall_us):
+                context.wall_us = wall_us
                 self.coordinator.on_asked(now, client, request)
             case TopologyLearned(topology):
                 self._learn(topology)

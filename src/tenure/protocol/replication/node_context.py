@@ -73,6 +73,8 @@ class NodeContext:
         self.node = config.node
         self.now = Instant(0)
         """The time of the event that is handled."""
+        self.wall_us = 0
+        """The wall clock when a client last asked."""
         self.topology: Topology = config.topology
         self.down: frozenset[NodeId] = frozenset()
         self.nearest: tuple[NodeId, ...] = ()

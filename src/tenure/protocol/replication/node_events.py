@@ -64,6 +64,8 @@ class StoreAsked(msgspec.Struct, frozen=True):
     client: int
     """The number by which the shell knows where the answer goes."""
     request: ClientRequest
+    wall_us: int
+    """This node's wall clock: a client's word about the time is not believed (R33)."""
 
 
 class StepDone(msgspec.Struct, frozen=True):

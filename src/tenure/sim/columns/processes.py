@@ -138,7 +138,8 @@ class NodeProcess(StoreProcess):
                 elif life == self.disk.lives:
                     self.site.on_refused(self)
             case _:
-                self.post(node_events.StoreAsked(sender.uid, message))
+                wall_us = self.site.wall_us(self.slot)
+                self.post(node_events.StoreAsked(sender.uid, message, wall_us))
 
     @property
     def is_part(self) -> bool:

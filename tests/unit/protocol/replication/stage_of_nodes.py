@@ -138,7 +138,8 @@ class NodeStage:
 
     def ask(self, node: int, request: ClientRequest) -> None:
         """A client asks a node."""
-        self.nodes[node].post(node_events.StoreAsked(CLIENT, request))
+        wall_us = EPOCH_US + self.now // 1_000
+        self.nodes[node].post(node_events.StoreAsked(CLIENT, request, wall_us))
 
     def deliver(self, *receivers: int) -> None:
         """Bring what is under way to these nodes, and all that follows from it; to all nodes if

@@ -5,6 +5,7 @@ import msgspec
 from tenure.base.ranges import WHOLE
 from tenure.protocol.replication.admission import Attempt, Late, Outranked
 from tenure.protocol.replication.drawing import SLOTS, DrawnTimes, slot_of
+from tenure.protocol.replication.limits import LAST_US
 from tenure.protocol.replication.messages import (
     Failed,
     NotWritten,
@@ -122,14 +123,15 @@ def test_a_node_that_was_removed_meanwhile_draws_none() -> None:
 def test_no_two_nodes_draw_one_time_and_no_node_draws_one_twice() -> None:
     topology = topology_of(5)
     times = {
-        DrawnTimes().draw(b"k", 1_000, slot_of(node.id, each))
+        DrawnTimes().draw(b"k", 1_000, slot_of(node.id, each), LAST_US)
         for each in (topology, msgspec.structs.replace(topology, version=2))
         for node in topology.nodes
     }
     assert len(times) == 10
     one = DrawnTimes()
-    assert len({one.draw(b"k", 1_000, 4) for _ in range(9)}) == 9
-    assert all(time % SLOTS == 4 for time in (one.draw(b"j", 7, 4), one.draw(b"k", 0, 4)))
+    assert len({one.draw(b"k", 1_000, 4, LAST_US) for _ in range(9)}) == 9
+    more = one.draw(b"j", 7, 4, LAST_US), one.draw(b"k", 0, 4, LAST_US)
+    assert all(time % SLOTS == 4 for time in more)
 
 
 def test_replicas_of_an_earlier_release_are_asked_for_all_that_they_have() -> None:
