@@ -8,13 +8,17 @@ says when to read that again.
 
 A reader that does not keep up is disconnected, and comes back: EventSource reconnects
 automatically. The port disconnects a reader that reads nothing at all, as it does for every answer.
+
+Whoever connects and leaves makes events, and each goes to every reader. So an event is encoded
+once, and a reader is sent what has come since the last time, 20 times a second at most.
 """
 
 import asyncio
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -42,6 +46,9 @@ again. A reader with more has stopped reading, or its line is too thin.
 """
 MOST_READERS = 100
 """Open pages and commands. Each costs a task, and what waits for it."""
+PAUSE_SECONDS = 0.05
+"""How soon a reader is sent what comes after what it was sent: nobody sees the difference, and all
+readers together cost a few hundredths of the manager's time, whatever happens."""
 PULSE_SECONDS = 0.5
 """How soon a page shows a change that it was not told of as an event."""
 LIFE_BYTES = 4
@@ -92,16 +99,31 @@ class _Reader:
     def __init__(self, least: Level, permit: Permit) -> None:
         self.least = least
         self.permit = permit
-        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING_EVENTS)
-        """The messages that wait; None ends the connection."""
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(WAITING_EVENTS)
+        """The messages that wait; an empty one ends the connection."""
 
-    def put(self, frame: bytes | None) -> None:
+    def end(self) -> None:
+        """Tell nothing more than what waits."""
+        self.put(b"")
+
+    def put(self, frame: bytes) -> None:
         try:
-            self.waiting.put_nowait(frame)
+            self._waiting.put_nowait(frame)
         except asyncio.QueueFull:
-            while not self.waiting.empty():
-                self.waiting.get_nowait()
-            self.waiting.put_nowait(None)
+            self._take()
+            self._waiting.put_nowait(b"")
+
+    async def next(self) -> list[bytes]:
+        """Everything that waits, as soon as there is anything."""
+        try:
+            async with asyncio.timeout(QUIET_SECONDS):
+                first = await self._waiting.get()
+        except TimeoutError:
+            first = b":\n\n"
+        return [first, *self._take()]
+
+    def _take(self) -> list[bytes]:
+        return [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
 
 
 class LiveFeed:
@@ -111,10 +133,12 @@ class LiveFeed:
         self._engine = engine
         self._gate = gate
         self._wall = wall
-        self._recent: deque[tuple[Level, LiveEvent]] = deque(maxlen=RECENT_EVENTS)
+        self._recent: deque[tuple[Level, int, bytes]] = deque(maxlen=RECENT_EVENTS)
+        """The level, the number and the bytes of each event."""
         self._last = 0
         self._life = secrets.token_hex(LIFE_BYTES)
-        self._readers: set[_Reader] = set()
+        self._readers: dict[_Reader, None] = {}
+        """Who came first is the first."""
         self._has_come = asyncio.Event()
         self._pulse: Pulse | None = None
         engine.observer.subscribe(self._on_noted)
@@ -127,7 +151,7 @@ class LiveFeed:
 
     async def _end(self, app: web.Application) -> None:
         for reader in self._readers:
-            reader.put(None)
+            reader.end()
 
     # --- what happens ---
 
@@ -144,10 +168,11 @@ class LiveFeed:
             cause=noted.cause,
             life=self._life,
         )
-        self._recent.append((level, event))
+        frame = _frame("noted", event, event.id)
+        self._recent.append((level, event.number, frame))
         for reader in self._readers:
             if level >= reader.least:
-                reader.put(_frame("noted", event, event.id))
+                reader.put(frame)
 
     async def _pulsing(self, app: web.Application) -> AsyncIterator[None]:
         task = asyncio.create_task(self._tell_pulse())
@@ -161,7 +186,7 @@ class LiveFeed:
             await asyncio.sleep(PULSE_SECONDS)
             for reader in self._readers:
                 if not self._gate.still_takes(reader.permit):
-                    reader.put(None)
+                    reader.end()
             if not self._readers:
                 self._pulse = None
                 self._has_come.clear()
@@ -169,9 +194,9 @@ class LiveFeed:
                 continue
             pulse = await self._now()
             if pulse != self._pulse:
-                self._pulse = pulse
+                self._pulse, frame = pulse, _frame("pulse", pulse)
                 for reader in self._readers:
-                    reader.put(_frame("pulse", pulse))
+                    reader.put(frame)
 
     async def _now(self) -> Pulse:
         view = self._engine.view
@@ -198,26 +223,38 @@ class LiveFeed:
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """The stream, until either side ends it."""
-        if len(self._readers) >= MOST_READERS:
-            why = f"{MOST_READERS} pages and commands follow this manager already"
-            raise HttpRefusal(503, why, "close one, or ask again later")
-        reader, since = _Reader(_least(request), self._gate.let_in(request)), self._since(request)
+        permit = self._gate.let_in(request)
+        self._make_room(permit)
+        reader, since = _Reader(_least(request), permit), self._since(request)
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
-        await response.prepare(request)
         for frame in self._missed(reader.least, since):
             reader.put(frame)
-        self._readers.add(reader)
+        self._readers[reader] = None
         self._has_come.set()
         try:
+            await response.prepare(request)
             reader.put(_frame("pulse", await self._now()))
             await self._write(response, reader)
         except ConnectionError:  # the reader is gone, or has read nothing for too long
             pass
         finally:
-            self._readers.discard(reader)
+            self._readers.pop(reader, None)
         return response
+
+    def _make_room(self, newcomer: Permit) -> None:
+        """See that there is a place: a token that has many readers keeps no other token out."""
+        if len(self._readers) < MOST_READERS:
+            return
+        of = Counter(reader.permit for reader in self._readers)
+        greediest, most = of.most_common(1)[0]
+        if of[newcomer] + 1 >= most:
+            why = f"{MOST_READERS} pages and commands follow this manager already"
+            raise HttpRefusal(503, why, "close one, or ask again later")
+        first = next(reader for reader in self._readers if reader.permit == greediest)
+        first.end()
+        del self._readers[first]
 
     def _since(self, request: web.Request) -> int:
         """The last event that a reader saw in this life of the manager; 0 if it saw none."""
@@ -231,22 +268,16 @@ class LiveFeed:
         return int(number) if is_of_now else 0
 
     def _missed(self, least: Level, since: int) -> list[bytes]:
-        return [
-            _frame("noted", event, event.id)
-            for level, event in self._recent
-            if event.number > since and level >= least
-        ]
+        return [frame for level, number, frame in self._recent if number > since and level >= least]
 
     async def _write(self, response: web.StreamResponse, reader: _Reader) -> None:
         while True:
-            try:
-                async with asyncio.timeout(QUIET_SECONDS):
-                    frame = await reader.waiting.get()
-            except TimeoutError:
-                frame = b":\n\n"
-            if frame is None:
+            frames = await reader.next()
+            if told := b"".join(takewhile(bool, frames)):
+                await response.write(told)
+            if b"" in frames:
                 return
-            await response.write(frame)
+            await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _frame(kind: str, body: msgspec.Struct, event_id: str = "") -> bytes:
