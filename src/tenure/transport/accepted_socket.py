@@ -393,7 +393,8 @@ def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport
         begins = web.WebSocketResponse(protocols=protocols).can_prepare(request)
     except ValueError as error:  # a key that is not in ASCII
         raise NoHandshake(str(error)) from error
-    if not begins or request.can_read_body:
+    # aiohttp gives a HEAD to the handler of a GET, and no answer to one has anything after its head
+    if not begins or request.can_read_body or request.method != hdrs.METH_GET:
         raise NoHandshake("the headers do not begin a WebSocket")
     transport = request.transport
     if transport is None or transport.is_closing():

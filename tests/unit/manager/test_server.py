@@ -312,6 +312,20 @@ async def test_a_request_that_begins_no_websocket_is_told_to(path: str) -> None:
         assert problem["way_out"] == "open a WebSocket here, as Owner and Lookup do"
 
 
+@pytest.mark.parametrize("method", ["HEAD", "POST"])
+async def test_only_a_get_begins_a_websocket(method: str) -> None:
+    asked = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }
+    async with serving() as manager:
+        url = manager.service.url + "/v1/owner"
+        async with manager.session.request(method, url, headers=asked) as answer:
+            assert answer.status in (400, 405)
+
+
 async def test_a_page_of_another_origin_may_not_speak_to_a_manager() -> None:
     async with serving() as manager:
         status, problem = await manager.get("/v1/status", Origin="http://evil.example")
