@@ -12,16 +12,17 @@ What cannot be waited for is raised where the conversation waits. It is state of
 happens between two events, and whoever holds it may drop it.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.protocol.replication.levels import Level, Need, may_be_met, needs_of
-from tenure.protocol.replication.messages import FailedWhy, NodeBody
+from tenure.protocol.replication.messages import FailedWhy
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import AnyOperation, ReplicaOperation
 from tenure.protocol.topology.records import NodeId, Replicas
 
 R = TypeVar("R")
@@ -33,16 +34,22 @@ class Until(NamedTuple):
     is_there: Callable[[], bool]
     or_else: Callable[[], object] | None = None
     """Done once if it is not there after a while, long before the deadline: to ask others, too."""
+    at: Instant = FAR_FUTURE
+    """The conversation goes on at this time, whether it is there or not."""
 
 
 Conversing: TypeAlias = Generator[Until, None, R]
 
 
-class Replies(dict[NodeId, Any]):
+class Replies(dict[NodeId, R], Generic[R]):
     """The answers so far to one question, by the node that gave them."""
 
 
-class RequestFailed(Exception):
+class Interrupted(Exception):
+    """What a conversation waits for does not come."""
+
+
+class RequestFailed(Interrupted):
     """The conversation cannot have what it needs."""
 
     why: FailedWhy = "unavailable"
@@ -68,7 +75,7 @@ class NoSuchTable(RequestFailed):
     why = "no such table"
 
 
-class TopologyReplaced(Exception):
+class TopologyReplaced(Interrupted):
     """A replica acts by a later topology, which this node has now: what was heard does not count
     (R16).
     """
@@ -81,12 +88,13 @@ class Conversation:
         self.context = context
         self.deadline = Instant(now + context.config.patience_ns)
         self.wake_at = FAR_FUTURE
-        self._tickets: dict[int, tuple[Replies, NodeId]] = {}
-        self._until = Until(lambda: True)
+        self._tickets: dict[int, tuple[Replies[Any], NodeId]] = {}
+        self._until = Until(_always)
         self._version = 0
         """The version of the topology by which the replicas were found."""
         self._waits_for_topology = False
         self._steps: Conversing[None]
+        self.is_over = False
 
     def begin(self, steps: Conversing[None]) -> None:
         """Run it from its beginning to where it waits."""
@@ -98,26 +106,64 @@ class Conversation:
 
     def replicas(self, table: str, key: Key, level: Level) -> tuple[Replicas, list[Need]]:
         """The replicas of a row, and what the level needs of them."""
-        context = self.context
-        self._version = context.topology.version
-        replicas = context.replicas(table, key)
+        replicas = self.context.replicas(table, key)
         if replicas is None:
             raise NoSuchTable(table)
+        return replicas, self.needs(replicas, level)
+
+    def needs(self, replicas: Replicas, level: Level) -> list[Need]:
+        """What the level needs of these. A round begins: what was asked in the last one is over."""
+        context = self.context
+        self._forget()
+        self._version = context.topology.version
         here = context.datacentre_of(context.node)
         needs = needs_of(replicas.lists, level, context.datacentre_of, here)
         down = context.down - {context.node}
         if not replicas.old or not may_be_met(needs, down):
             raise TooFewReplicas
-        return replicas, needs
+        return needs
 
-    def ask(self, asked: Mapping[NodeId, NodeBody], answers: Replies | None = None) -> Replies:
+    def ask(
+        self, asked: Mapping[NodeId, ReplicaOperation[R]], answers: Replies[R] | None = None
+    ) -> Replies[R]:
         """Ask each of these nodes. Their answers come into what is returned, or into `answers`."""
-        into = Replies() if answers is None else answers
-        for node, body in asked.items():
+        into: Replies[R] = Replies() if answers is None else answers
+        for node, operation in asked.items():
             ticket = self.context.draw_ticket()
             self._tickets[ticket] = into, node
-            self.context.ask(self, node, msgspec.structs.replace(body, ticket=ticket))
+            body = cast("AnyOperation", msgspec.structs.replace(operation, ticket=ticket))
+            self.context.ask(self, node, body)
         return into
+
+    def side_by_side(
+        self, talks: Sequence[Callable[["Conversation"], Conversing[R]]]
+    ) -> Conversing[list[R]]:
+        """The results of several conversations that are held at once. Raises what one raises."""
+        found: dict[int, R] = {}
+        failed: list[RequestFailed] = []
+
+        def held(place: int, steps: Conversing[R]) -> Conversing[None]:
+            try:
+                found[place] = yield from steps
+            except RequestFailed as error:
+                failed.append(error)
+            if have_begun:  # otherwise this one has not come to where it waits
+                self._look()
+
+        self._forget()
+        have_begun = False
+        parts = [Conversation(self.context, self.context.now) for _ in talks]
+        for place, (talk, part) in enumerate(zip(talks, parts, strict=True)):
+            part.begin(held(place, talk(part)))
+        have_begun = True
+        try:
+            yield Until(lambda: bool(failed) or len(found) == len(parts))
+        finally:
+            for part in parts:
+                part.end()
+        if failed:
+            raise failed[0]
+        return [found[place] for place in range(len(parts))]
 
     # --- events ---
 
@@ -147,21 +193,35 @@ class Conversation:
 
     def advance(self, now: Instant) -> None:
         """Do what is due."""
-        or_else, self._until = self._until.or_else, Until(self._until.is_there)
-        self._wake(self.deadline)
+        until = self._until
+        # Its time has come once: if a topology is waited for, the deadline is next.
+        self._until = Until(_always) if now >= until.at else until._replace(or_else=None)
+        self._wake(min(self.deadline, self._until.at))
         if now >= self.deadline:
             self._forget()
             self._wait_no_more()
             self.deadline = FAR_FUTURE  # what is still to be done waits for nobody
             self._throw(Silent())
-        elif or_else is not None:
-            or_else()
+        elif until.or_else is not None and now < until.at:
+            until.or_else()
+        else:
+            self._look()
+
+    def end(self) -> None:
+        """Nothing more is waited for."""
+        self.is_over = True
+        self._forget()
+        self._wait_no_more()
+        self._wake(FAR_FUTURE)
 
     # --- inside ---
 
     def _look(self) -> None:
-        if not self._waits_for_topology and self._until.is_there():
+        if self._is_due() and not self._waits_for_topology:
             self._go_on(lambda: next(self._steps))
+
+    def _is_due(self) -> bool:
+        return self._until.is_there() or self._until.at <= self.context.now
 
     def _throw(self, error: Exception) -> None:
         self._go_on(lambda: self._steps.throw(error))
@@ -169,14 +229,18 @@ class Conversation:
     def _go_on(self, resume: Callable[[], Until]) -> None:
         try:
             self._until = resume()
-            while self._until.is_there():
+            while self._is_due():
                 self._until = next(self._steps)
         except StopIteration:
-            self._forget()
-            self._wake(FAR_FUTURE)
-            return
+            self.end()
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        until = self._until
         spare_at = Instant(self.context.now + self.context.config.spare_ns)
-        self._wake(self.deadline if self._until.or_else is None else min(spare_at, self.deadline))
+        again_at = until.at if until.or_else is None else min(spare_at, until.at)
+        self._wake(min(self.deadline, again_at))
 
     def _wake(self, at: Instant) -> None:
         if at != self.wake_at:
@@ -192,3 +256,7 @@ class Conversation:
         if self._waits_for_topology:
             self._waits_for_topology = False
             self.context.waiting.remove(self)
+
+
+def _always() -> bool:
+    return True

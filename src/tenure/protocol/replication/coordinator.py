@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import assert_never
 
 from tenure.base.instants import Instant
-from tenure.protocol.replication import flows
-from tenure.protocol.replication.adoption import Adopting
+from tenure.protocol.replication.adoption import adopt_row
 from tenure.protocol.replication.conversation import Conversation, Conversing, RequestFailed
 from tenure.protocol.replication.drawing import DrawnTimes, draw_version
-from tenure.protocol.replication.flow_run import FlowRun
-from tenure.protocol.replication.flows import Flow
 from tenure.protocol.replication.hints import Hints
 from tenure.protocol.replication.layout import FamilyShape, shapes_of
 from tenure.protocol.replication.messages import (
@@ -19,7 +16,6 @@ from tenure.protocol.replication.messages import (
     ClientRequest,
     DrawVersion,
     Failed,
-    FailedWhy,
     PageFound,
     ReadColumn,
     ReadPage,
@@ -31,14 +27,16 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.scanning import Scanning
-from tenure.protocol.replication.warming import warm
-from tenure.protocol.replication.whole_reading import WholeReading
+from tenure.protocol.replication.page_reading import read_column, read_page, read_supers
+from tenure.protocol.replication.reading import read_parts
+from tenure.protocol.replication.scanning import read_rows
+from tenure.protocol.replication.settling import RowAsked
+from tenure.protocol.replication.warming import warm_page, warm_supers
+from tenure.protocol.replication.whole_reading import read_whole
 from tenure.protocol.replication.writing import write_row
 from tenure.protocol.topology.tables import TableRecord
 
-PageRequest = ReadColumn | ReadPage | ReadSupers
-ReadRequest = PageRequest | ReadRow
+ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
 
 
 class Coordinator:
@@ -69,62 +67,67 @@ class Coordinator:
                 client, Failed(request=request.request, why="no such table", detail=detail)
             )
             return
-        match request:
-            case DrawVersion():
-                talk = Conversation(context, now)
-                self._converse(talk, client, request, draw_version(talk, self._drawn, request))
-            case WriteRow():
-                talk, tell = Conversation(context, now), partial(context.answer, client)
-                self._converse(talk, client, request, write_row(talk, request, self.hints, tell))
-            case AdoptRow():
-                Adopting(context, now, client, request).begin(now)
-            case ReadRows():
-                shapes = shapes_of(table)
-                Scanning(context, now, client, request, (table.kind, shapes)).begin(now)
-            case ReadPage(warms=True) | ReadSupers(warms=True):
-                warm(context, now, client, request)
-            case _:
-                self._read(now, client, request, shapes_of(table))
+        self._converse(now, client, request, table)
 
     def _converse(
-        self,
-        talk: Conversation,
-        client: int,
-        request: ClientRequest,
-        steps: Conversing[ClientAnswer | None],
+        self, now: Instant, client: int, request: ClientRequest, table: TableRecord
     ) -> None:
         """Tell the client what comes of it, unless the conversation does so itself."""
+        talk, tell = Conversation(self._context, now), partial(self._context.answer, client)
 
         def told() -> Conversing[None]:
             try:
-                answer = yield from steps
+                answer = yield from self._steps(talk, request, table, tell)
             except RequestFailed as failed:
                 answer = Failed(request=request.request, why=failed.why, detail=failed.detail)
             if answer is not None:
-                self._context.answer(client, answer)
+                tell(answer)
 
         talk.begin(told())
 
-    def _read(
-        self, now: Instant, client: int, request: ReadRequest, shapes: dict[str, FamilyShape]
-    ) -> None:
-        row = request.table, request.key
+    def _steps(
+        self,
+        talk: Conversation,
+        request: ClientRequest,
+        table: TableRecord,
+        tell: Callable[[ClientAnswer], None],
+    ) -> Conversing[ClientAnswer | None]:
+        match request:
+            case DrawVersion():
+                return draw_version(talk, self._drawn, request)
+            case WriteRow():
+                return write_row(talk, request, self.hints, tell)
+            case AdoptRow():
+                return adopt_row(talk, request)
+            case ReadRows():
+                return read_rows(talk, request, table)
+            case ReadPage(warms=True):
+                return warm_page(talk, request)
+            case ReadSupers(warms=True):
+                return warm_supers(talk, request)
+            case ReadColumn() | ReadPage() | ReadSupers() | ReadRow():
+                return _read(talk, request, shapes_of(table))
+        assert_never(request)
 
-        def answered(make: Callable[[Any], ClientAnswer]) -> Callable[..., None]:
-            def then(at: Instant, found: Any, why: FailedWhy | None) -> None:  # noqa: ANN401 - of any flow
-                del at
-                failed = why and Failed(request=request.request, why=why)
-                self._context.answer(client, failed or make(found))
 
-            return then
-
-        if isinstance(request, ReadRow):
-            found = answered(lambda whole: RowFound(request=request.request, row=whole))
-            page = shapes, request.within
-            WholeReading(self._context, now, request.level, row, page, found).begin(now)
-        else:
-            flow, make = _flow(request, shapes)
-            FlowRun(self._context, request.level, row, flow, answered(make)).begin(now)
+def _read(
+    talk: Conversation, asked: ReadRequest, shapes: dict[str, FamilyShape]
+) -> Conversing[ClientAnswer]:
+    number, row = asked.request, RowAsked(asked.table, asked.key, asked.level)
+    read = partial(read_parts, talk, row)
+    match asked:
+        case ReadColumn(family=family, super=inner, name=name):
+            page = yield from read_column(read, family, inner, name)
+            return PageFound(request=number, page=page)
+        case ReadPage(family=family, super=inner, part=part):
+            page = yield from read_page(read, shapes[family], inner, part)
+            return PageFound(request=number, page=page)
+        case ReadSupers(family=family, part=part, within=within):
+            supers = yield from read_supers(read, shapes[family], part, within)
+            return SupersFound(request=number, page=supers)
+        case ReadRow(within=within):
+            whole = yield from read_whole(row, shapes, within, talk)
+            return RowFound(request=number, row=whole)
 
 
 _A_FENCE = "a fence, which lease numbers need: `fenced_by` names the pool"
@@ -161,19 +164,3 @@ def lacking_in(request: ClientRequest, table: TableRecord) -> str | None:
         if is_column and kept.supers and not in_super:
             return f"columns outside of super columns in the family {family}"
     return None
-
-
-def _flow(
-    request: PageRequest, shapes: dict[str, FamilyShape]
-) -> tuple[Flow[Any], Callable[[Any], ClientAnswer]]:
-    number = request.request
-    match request:
-        case ReadColumn(family=family, super=inner, name=name):
-            flow: Flow[Any] = flows.column(family, inner, name)
-            return flow, lambda page: PageFound(request=number, page=page)
-        case ReadPage(family=family, super=inner, part=part):
-            flow = flows.page(shapes[family], inner, part)
-            return flow, lambda page: PageFound(request=number, page=page)
-        case ReadSupers(family=family, part=part, within=within):
-            flow = flows.supers(shapes[family], part, within)
-            return flow, lambda page: SupersFound(request=number, page=page)

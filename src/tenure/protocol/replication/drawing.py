@@ -123,7 +123,8 @@ def _newest(talk: Conversation, asked: DrawVersion | WriteRow) -> Conversing[lis
     old = [node for node, told in answers.items() if not told.newest]
     states = talk.ask(dict.fromkeys(old, ReadState(table=asked.table, key=asked.key)))
     yield Until(lambda: states.keys() >= set(old))
-    return [_told(told) for told in (*answers.values(), *states.values()) if not _is_mute(told)]
+    everything: list[PartsRead | StateRead] = [*answers.values(), *states.values()]
+    return [_told(told) for told in everything if not _is_mute(told)]
 
 
 def _is_mute(told: PartsRead | StateRead) -> bool:

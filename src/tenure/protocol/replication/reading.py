@@ -11,204 +11,126 @@ If replicas know of different adoptions of the row, they must agree on that firs
 mended, and read again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from tenure.base.instants import Instant
-from tenure.base.keys import Key
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.levels import Level, Need, are_met, fewest
-from tenure.protocol.replication.messages import FailedWhy
-from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import MergeState, PartsRead, ReadParts, StateMerged
-from tenure.protocol.replication.request import ReplicaRequest
+import msgspec
+
+from tenure.protocol.replication.conversation import (
+    Conversation,
+    Conversing,
+    TopologyReplaced,
+    Until,
+)
+from tenure.protocol.replication.layout import shapes_of
+from tenure.protocol.replication.levels import Need, are_met, fewest
+from tenure.protocol.replication.operations import MergeState, PartsRead, ReadParts
 from tenure.protocol.replication.resolving import Resolution, Resolved, agreed
-from tenure.protocol.replication.sections import SectionPart, SectionQuestion
-from tenure.protocol.replication.settling import RowMend
-from tenure.protocol.replication.states import RowState
+from tenure.protocol.replication.sections import SectionQuestion
+from tenure.protocol.replication.settling import RowAsked, mend_row
 from tenure.protocol.topology.records import NodeId
 
-Found = list[Resolved] | FailedWhy
-"""The outcome of each question, or why there is no answer."""
 
+class ToldParts:
+    """What replicas have told of some parts of a row."""
 
-class Reading(ReplicaRequest):
-    """See above. `then` is called once, with the result."""
+    def __init__(self, needs: list[Need]) -> None:
+        self.needs = needs
+        self.digests: Mapping[NodeId, PartsRead] = {}
+        self.data: Mapping[NodeId, PartsRead] = {}
+        """The answers with parts."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        now: Instant,
-        level: Level,
-        row: tuple[str, Key],
-        questions: Sequence[SectionQuestion],
-        then: Callable[[Instant, Found], None],
-    ) -> None:
-        super().__init__(context, now, level)
-        self._row = row
-        self._table, self._key = row
-        self._questions = tuple(questions)
-        self._then = then
-        self._needs: list[Need] = []
-        self._everyone: tuple[NodeId, ...] = ()
-        self._told: dict[NodeId, PartsRead] = {}
-        self._asked_for_data: set[NodeId] = set()
-        self._resolved: list[Resolved] = []
-        self._have: set[NodeId] = set()
-        """The replicas that have the result, once that is known."""
-        self._mend: RowMend | None = None
+    @property
+    def is_enough(self) -> bool:
+        """Whether as many have answered as are needed, with parts or without."""
+        return are_met(self.needs, {**self.digests, **self.data})
 
-    # --- identify and route ---
-
-    def begin(self, now: Instant) -> None:
-        """Ask the nearest for what it has, and as few others as are needed for a digest."""
-        context = self.context
-        self.forget()
-        self._told.clear()
-        self._asked_for_data.clear()
-        self._have.clear()
-        self._resolved = []
-        self._mend = None
-        replicas = context.replicas(self._table, self._key)
-        needs = None if replicas is None else self.needs(replicas)
-        if replicas is None or needs is None:
-            self._end_with(now, "no such table" if replicas is None else "too few replicas")
-            return
-        self._needs, self._everyone = needs, replicas.everyone
-        first, *others = fewest(needs, context.in_order(replicas.everyone))
-        self._ask(first)
-        for node in others:
-            self._ask(node, digest_only=True)
-        self.wake_at = min(Instant(now + context.config.spare_ns), self.deadline)
-
-    def _ask(self, node: NodeId, *, digest_only: bool = False) -> None:
-        if not digest_only:
-            self._asked_for_data.add(node)
-        body = ReadParts(
-            ticket=self.context.draw_ticket(),
-            table=self._table,
-            key=self._key,
-            questions=self._questions,
-            digest_only=digest_only,
-        )
-        self.ask(node, body)
-
-    def on_time(self, now: Instant) -> None:
-        """A replica is silent: ask the others, too."""
-        self.wake_at = self.deadline
-        if self._mend is None and not self._resolved:
-            for node in self.context.in_order(self._everyone):
-                if node not in self._asked_for_data:
-                    self._ask(node)
-
-    # --- resolve ---
-
-    def on_told(self, now: Instant, node: NodeId, body: PartsRead | StateMerged) -> None:
-        """See who agrees; or who has been mended."""
-        if isinstance(body, StateMerged):
-            self._on_mended(now, node, body)
-        elif not self._resolved and self._mend is None:
-            if body.parts or node not in self._told:
-                self._told[node] = body
-            self._look(now)
-
-    def _look(self, now: Instant) -> None:
-        told = self._told
+    @property
+    def agreed(self) -> PartsRead | None:
+        """The answer with parts that as many as are needed agree on."""
         by_digest: dict[tuple[bytes, int, int, int], list[NodeId]] = {}
-        for node, each in told.items():
+        for node, each in {**self.digests, **self.data}.items():
             sameness = each.digest, each.sealed, each.adopted, each.attempt
             by_digest.setdefault(sameness, []).append(node)
         for nodes in by_digest.values():
-            whole = next((told[node] for node in nodes if told[node].parts), None)
-            if whole is not None and are_met(self._needs, set(nodes)):
-                self.agree(now, whole.parts)
-                return
-        if not are_met(self._needs, told):
-            return
-        with_parts = {node: each for node, each in told.items() if each.parts}
-        if are_met(self._needs, with_parts):
-            self.resolve(now, with_parts)
-            return
-        for node in told:
-            if node not in self._asked_for_data:
-                self._ask(node)
+            whole = next((self.data[node] for node in nodes if node in self.data), None)
+            if whole is not None and are_met(self.needs, set(nodes)):
+                return whole
+        return None
 
-    def agree(self, now: Instant, parts: Sequence[SectionPart]) -> None:
-        """As many replicas as are needed have these parts."""
-        self._end_with(now, [agreed(part) for part in parts])
 
-    def resolve(self, now: Instant, told: dict[NodeId, PartsRead]) -> None:
-        """They differ: merge what they have, and mend those that lack something."""
-        # Only what is of one adoption can be merged part by part (R21).
-        if len({(each.adopted, each.attempt) for each in told.values()}) > 1:
-            self.mend_whole(now)
-            return
-        resolution = Resolution(self._questions, self._shapes(), told)
-        self._resolved = resolution.resolved
-        for node in told:
-            state = resolution.mend_for(node)
-            if state is None:
-                self._have.add(node)
-            else:
-                body = MergeState(
-                    ticket=self.context.draw_ticket(),
-                    table=self._table,
-                    key=self._key,
-                    state=state,
-                )
-                self.ask(node, body)
-        self._return_if_kept(now)
+def read_parts(
+    talk: Conversation, row: RowAsked, questions: Sequence[SectionQuestion]
+) -> Conversing[list[Resolved]]:
+    """The outcome of each question."""
+    while True:
+        with suppress(TopologyReplaced):
+            told = yield from told_parts(talk, row, questions)
+            if told.agreed is not None:
+                return [agreed(part) for part in told.agreed.parts]
+            resolved = yield from _resolve(talk, row, questions, told)
+            if resolved is not None:
+                return resolved
+            yield from mend_row(talk, row)
 
-    def _shapes(self) -> list[FamilyShape]:
-        families = self.context.topology.tables[self._table].families
-        return [
-            FamilyShape(
-                each.family, bool(families[each.family].supers), families[each.family].order
-            )
-            for each in self._questions
-        ]
 
-    # --- repair ---
+def told_parts(
+    talk: Conversation, row: RowAsked, questions: Sequence[SectionQuestion]
+) -> Conversing[ToldParts]:
+    """What enough replicas agree on, or what each of enough replicas has, since they differ."""
+    replicas, needs = talk.replicas(*row)
+    question = ReadParts(table=row.table, key=row.key, questions=tuple(questions))
+    nearest = talk.context.in_order(replicas.everyone)
+    first, *others = fewest(needs, nearest)
+    told = ToldParts(needs)
+    told.data = data = talk.ask({first: question})
+    digest = msgspec.structs.replace(question, digest_only=True)
+    told.digests = talk.ask(dict.fromkeys(others, digest))
+    asked = [first]
 
-    def _on_mended(self, now: Instant, node: NodeId, body: StateMerged) -> None:
-        if body.wants_whole:
-            self.mend_whole(now)
-            return
-        self._have.add(node)
-        self._return_if_kept(now)
+    def ask_for_data(nodes: Sequence[NodeId]) -> None:
+        new = [node for node in nodes if node not in asked]
+        asked.extend(new)
+        talk.ask(dict.fromkeys(new, question), data)
 
-    def _return_if_kept(self, now: Instant) -> None:
-        if self._resolved and are_met(self._needs, self._have):
-            self._end_with(now, self._resolved)
+    yield Until(
+        lambda: told.is_enough or told.agreed is not None,
+        or_else=lambda: ask_for_data(nearest),  # one of them is silent
+    )
+    if told.agreed is None:
+        ask_for_data([*told.digests])
+        yield Until(
+            lambda: are_met(needs, data) or told.agreed is not None,
+            or_else=lambda: ask_for_data(nearest),
+        )
+    return told
 
-    def mend_whole(self, now: Instant) -> None:
-        """Settle the whole row first."""
-        self.forget()
 
-        def mended(at: Instant, state: RowState) -> None:
-            if not self.is_over:
-                self.on_whole_mended(at, state)
-
-        self._mend = RowMend(self.context, now, self._row, self.level, mended)
-        self._mend.begin(now)
-
-    def on_whole_mended(self, now: Instant, state: RowState) -> None:
-        """As many as are needed have this state of the whole row."""
-        del state
-        self.begin(now)
-
-    # --- end ---
-
-    def on_deadline(self, now: Instant) -> None:
-        """Fail, because no quorum has answered."""
-        self._end_with(now, "unavailable")
-
-    def _end_with(self, now: Instant, found: Found) -> None:
-        if not self.is_over:
-            self.end()
-            self._then(now, found)
-
-    def end(self) -> None:
-        """End it, and the mend that it waits for."""
-        super().end()
-        if self._mend is not None:
-            self._mend.end()
+def _resolve(
+    talk: Conversation, row: RowAsked, questions: Sequence[SectionQuestion], told: ToldParts
+) -> Conversing[list[Resolved] | None]:
+    """Merge what they have, and mend those that lack something. None if they must agree on the
+    adoption of the row first.
+    """
+    # Only what is of one adoption can be merged part by part (R21).
+    if len({(each.adopted, each.attempt) for each in told.data.values()}) > 1:
+        return None
+    shapes = shapes_of(talk.context.topology.tables[row.table])
+    resolution = Resolution(questions, [shapes[each.family] for each in questions], told.data)
+    mends = {node: resolution.mend_for(node) for node in told.data}
+    have = {node for node, state in mends.items() if state is None}
+    taken = talk.ask(
+        {
+            node: MergeState(table=row.table, key=row.key, state=state)
+            for node, state in mends.items()
+            if state is not None
+        }
+    )
+    # Otherwise the next reader, who asks others, could see less (D2).
+    yield Until(
+        lambda: (
+            are_met(told.needs, have | taken.keys())
+            or any(each.wants_whole for each in taken.values())
+        )
+    )
+    return None if any(each.wants_whole for each in taken.values()) else resolution.resolved

@@ -6,7 +6,7 @@ another lists may have a later one of that name, or a tombstone. So its columns 
 and are looked up by name (R8).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.protocol.replication.cells import is_live
@@ -49,7 +49,7 @@ class Resolution:
         self,
         questions: Sequence[SectionQuestion],
         shapes: Sequence[FamilyShape],
-        told: dict[NodeId, PartsRead],
+        told: Mapping[NodeId, PartsRead],
     ) -> None:
         self.resolved: list[Resolved] = []
         self._lacks: dict[NodeId, list[StateEntry]] = {node: [] for node in told}

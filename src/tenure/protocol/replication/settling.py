@@ -1,149 +1,90 @@
 """Settling a whole row: what a quorum has of it is merged, and replicas are given what they lack.
 
 A mend of some columns is not enough if replicas know of different adoptions (R21): some of them
-still have writes of a former owner that the adoption did not find. `RowMend` brings them to the
+still have writes of a former owner that the adoption did not find. `mend_row` brings them to the
 latest. It does the same where replicas differ in a whole row that is read (R7). An adoption makes
 what it finds the latest: see `adoption`.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
+from tenure.protocol.replication.conversation import (
+    Conversation,
+    Conversing,
+    TopologyReplaced,
+    Until,
+)
 from tenure.protocol.replication.levels import Level, Need, are_met
-from tenure.protocol.replication.messages import NodeBody
-from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import MergeState, ReadState, StateMerged, StateRead
-from tenure.protocol.replication.request import ReplicaRequest
+from tenure.protocol.replication.operations import MergeState, OfRow, ReadState, StateRead
 from tenure.protocol.replication.states import RowState, lacks, merged
 from tenure.protocol.topology.records import NodeId, Replicas
 
 
-class Settling(ReplicaRequest):
-    """Ask all, merge what a quorum says, and give it to those that need it."""
+class RowAsked(NamedTuple):
+    """A row, and how many of its replicas must answer."""
 
-    def __init__(
-        self, context: NodeContext, now: Instant, row: tuple[str, Key], level: Level = "quorum"
-    ) -> None:
-        super().__init__(context, now, level)
-        self.table, self.key = row
-        self.replicas: Replicas
-        self._needs: list[Need] = []
-        self.states: dict[NodeId, RowState] = {}
-        self._have: set[NodeId] = set()
-        self._is_merged = False
-        self._waits_for_all = True
-        self._questioned: list[NodeId] = []
-
-    @abstractmethod
-    def question(self) -> NodeBody:
-        """The question for each replica, which answers with its state."""
-
-    @abstractmethod
-    def settled(self, state: RowState) -> RowState:
-        """The state that is given to the replicas that lack it."""
-
-    @abstractmethod
-    def finish(self, now: Instant) -> None:
-        """A quorum has it."""
-
-    def begin(self, now: Instant) -> None:
-        """Ask everybody who is up."""
-        context = self.context
-        self.forget()
-        self.states.clear()
-        self._have.clear()
-        self._is_merged = False
-        self._waits_for_all = True
-        replicas = context.replicas(self.table, self.key)
-        needs = None if replicas is None else self.needs(replicas)
-        if replicas is None or needs is None:
-            self.on_deadline(now)
-            return
-        self.replicas, self._needs = replicas, needs
-        self._questioned = context.in_order(replicas.everyone)
-        for node in self._questioned:
-            self.ask(node, self.question())
-        self.wake_at = min(Instant(now + context.config.spare_ns), self.deadline)
-
-    def on_told(self, now: Instant, node: NodeId, body: StateRead | StateMerged) -> None:
-        """Merge when all who are up have answered, or soon after a quorum has."""
-        if isinstance(body, StateMerged):
-            if not body.wants_whole:
-                self._have.add(node)
-                self._finish_if_kept(now)
-        elif not self._is_merged:
-            self.states[node] = body.state
-            if len(self.states) == len(self._questioned) or not self._waits_for_all:
-                self._merge(now)
-
-    def on_time(self, now: Instant) -> None:
-        """Replicas that have not answered by now are not waited for."""
-        self._waits_for_all = False
-        self.wake_at = self.deadline
-        if not self._is_merged:
-            self._merge(now)
-
-    def is_settled_already(self) -> bool:
-        """Whether nothing needs to be given to anybody."""
-        return False
-
-    def _merge(self, now: Instant) -> None:
-        if not are_met(self._needs, self.states):
-            return
-        self._is_merged = True
-        self.wake_at = self.deadline
-        if self.is_settled_already():
-            self.end()
-            self.finish(now)
-            return
-        state = self.settled(merged(list(self.states.values())))
-        for node in self.context.in_order(self.replicas.everyone):
-            if node in self.states and not lacks(self.states[node], state):
-                self._have.add(node)
-            else:
-                body = MergeState(
-                    ticket=self.context.draw_ticket(), table=self.table, key=self.key, state=state
-                )
-                self.ask(node, body)
-        self._finish_if_kept(now)
-
-    def _finish_if_kept(self, now: Instant) -> None:
-        if not self.is_over and are_met(self._needs, self._have):
-            self.end()
-            self.finish(now)
+    table: str
+    key: Key
+    level: Level = "quorum"
 
 
-class RowMend(Settling):
-    """Bring a quorum to what the latest adoption and all writes since say."""
+class ToldStates(NamedTuple):
+    """What the replicas of a row have said that they have of it."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        now: Instant,
-        row: tuple[str, Key],
-        level: Level,
-        then: Callable[[Instant, RowState], None],
-    ) -> None:
-        super().__init__(context, now, row, level)
-        self._then = then
-        self._state = RowState()
+    replicas: Replicas
+    needs: list[Need]
+    told: dict[NodeId, StateRead]
 
-    def question(self) -> NodeBody:
-        """All that a replica has."""
-        return ReadState(ticket=self.context.draw_ticket(), table=self.table, key=self.key)
+    @property
+    def states(self) -> dict[NodeId, RowState]:
+        """The states alone."""
+        return {node: each.state for node, each in self.told.items()}
 
-    def settled(self, state: RowState) -> RowState:
-        """The state as it is."""
-        self._state = state
-        return state
+    @property
+    def refused(self) -> list[StateRead]:
+        """The answers of replicas that do not promise."""
+        return [each for each in self.told.values() if each.refused is not None]
 
-    def finish(self, now: Instant) -> None:
-        """Go on, with the state that they have."""
-        self._then(now, self._state)
 
-    def on_deadline(self, now: Instant) -> None:
-        """End quietly: the request that waits for this has the same deadline, and fails by it."""
-        del now
-        self.end()
+def mend_row(talk: Conversation, row: RowAsked) -> Conversing[RowState]:
+    """Bring a quorum to what the latest adoption and all writes since say; returns that."""
+    while True:
+        with suppress(TopologyReplaced):
+            found = yield from told_states(talk, row, ReadState(table=row.table, key=row.key))
+            state = merged(list(found.states.values()))
+            yield from give(talk, row, found, state)
+            return state
+
+
+def told_states(
+    talk: Conversation, row: RowAsked, question: OfRow[StateRead]
+) -> Conversing[ToldStates]:
+    """What all replicas have that are up; those that do not answer soon are not waited for, if
+    there are enough others. If one does not promise, nobody is waited for.
+    """
+    context = talk.context
+    replicas, needs = talk.replicas(*row)
+    up = context.in_order(replicas.everyone)
+    found = ToldStates(replicas, needs, talk.ask(dict.fromkeys(up, question)))
+    soon = Instant(context.now + context.config.spare_ns)
+    yield Until(lambda: bool(found.refused) or len(found.told) == len(up), at=soon)
+    yield Until(lambda: bool(found.refused) or are_met(needs, found.told))
+    return found
+
+
+def give(talk: Conversation, row: RowAsked, found: ToldStates, state: RowState) -> Conversing[None]:
+    """Give the state to the replicas that lack some of it, until enough have all of it."""
+    states = found.states
+    have = {node for node, each in states.items() if not lacks(each, state)}
+    needy = [node for node in talk.context.in_order(found.replicas.everyone) if node not in have]
+    mend = MergeState(table=row.table, key=row.key, state=state)
+    taken = talk.ask(dict.fromkeys(needy, mend))
+    # One that wants more has heard of a later adoption; whoever made that settles the row itself.
+    yield Until(
+        lambda: are_met(
+            found.needs, have | {node for node, each in taken.items() if not each.wants_whole}
+        )
+    )

@@ -6,120 +6,60 @@ one replica first says their names. A replica that is silent is not waited for l
 other answer, and nobody is told.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 
-from tenure.base.instants import Instant
-from tenure.base.keys import Key
-from tenure.protocol.replication.messages import (
-    ClientAnswer,
-    Failed,
-    PageFound,
-    ReadPage,
-    ReadSupers,
-    SupersFound,
+from tenure.protocol.replication.conversation import (
+    Conversation,
+    Conversing,
+    RequestFailed,
+    TopologyReplaced,
+    Until,
 )
-from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import PartsRead, ReadParts
+from tenure.protocol.replication.messages import PageFound, ReadPage, ReadSupers, SupersFound
+from tenure.protocol.replication.operations import ReadParts
 from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
-from tenure.protocol.replication.reading import Found, Reading
-from tenure.protocol.replication.request import ReplicaRequest
+from tenure.protocol.replication.reading import read_parts
 from tenure.protocol.replication.sections import SectionQuestion
+from tenure.protocol.replication.settling import RowAsked
 
 SUPERS_AT_ONCE = 32
 """A replica reads what one message asks for in one step."""
+NOT_WARMED = (RequestFailed, TopologyReplaced)
+"""These end the warming early: what is not warm is read when it is needed."""
 
 
-def warm(context: NodeContext, now: Instant, client: int, asked: ReadPage | ReadSupers) -> None:
-    """Do it, and answer with an empty page when it is done."""
-    row = asked.table, asked.key
-
-    def done(_: Instant) -> None:
-        answer: ClientAnswer = PageFound(request=asked.request, page=CellPage(()))
-        if isinstance(asked, ReadSupers):
-            answer = SupersFound(request=asked.request, page=SuperPage(()))
-        context.answer(client, answer)
-
-    def listed(at: Instant, found: Found) -> None:
-        if isinstance(found, str):
-            context.answer(client, Failed(request=asked.request, why=found))
-            return
-        assert isinstance(asked, ReadSupers)
-        part = Slice(asked.within)
-        warm_some(
-            at,
-            [
-                SectionQuestion(family=asked.family, super=name, part=part)
-                for name, _ in found[0].cells
-            ],
-        )
-
-    def warm_some(at: Instant, questions: Sequence[SectionQuestion]) -> None:
-        if not questions:
-            done(at)
-            return
-        rest = questions[SUPERS_AT_ONCE:]
-        PartsWarming(
-            context, at, row, questions[:SUPERS_AT_ONCE], lambda then: warm_some(then, rest)
-        ).begin(at)
-
-    if isinstance(asked, ReadPage):
-        question = SectionQuestion(family=asked.family, super=asked.super, part=asked.part)
-        warm_some(now, [question])
-    else:
-        names = SectionQuestion(family=asked.family, part=asked.part, lists_supers=True)
-        Reading(context, now, asked.level, row, [names], listed).begin(now)
+def warm_page(talk: Conversation, asked: ReadPage) -> Conversing[PageFound]:
+    """Warm it; the answer is an empty page."""
+    question = SectionQuestion(family=asked.family, super=asked.super, part=asked.part)
+    with suppress(*NOT_WARMED):
+        yield from _warm(talk, asked, [question])
+    return PageFound(request=asked.request, page=CellPage(()))
 
 
-class PartsWarming(ReplicaRequest):
-    """Some parts of one row, at all replicas that are up. `then` is called once."""
+def warm_supers(talk: Conversation, asked: ReadSupers) -> Conversing[SupersFound]:
+    """Warm them; the answer is an empty page."""
+    row = RowAsked(asked.table, asked.key, asked.level)
+    names = SectionQuestion(family=asked.family, part=asked.part, lists_supers=True)
+    [found] = yield from read_parts(talk, row, [names])
+    part = Slice(asked.within)
+    questions = [
+        SectionQuestion(family=asked.family, super=name, part=part) for name, _ in found.cells
+    ]
+    with suppress(*NOT_WARMED):
+        for first in range(0, len(questions), SUPERS_AT_ONCE):
+            yield from _warm(talk, asked, questions[first : first + SUPERS_AT_ONCE])
+    return SupersFound(request=asked.request, page=SuperPage(()))
 
-    def __init__(
-        self,
-        context: NodeContext,
-        now: Instant,
-        row: tuple[str, Key],
-        questions: Sequence[SectionQuestion],
-        then: Callable[[Instant], None],
-    ) -> None:
-        super().__init__(context, now, "one")
-        self._row = row
-        self._questions = tuple(questions)
-        self._then = then
-        self._silent = 0
 
-    def begin(self, now: Instant) -> None:
-        """Ask them all for digests."""
-        self.forget()
-        table, key = self._row
-        replicas = self.context.replicas(table, key)
-        needs = None if replicas is None else self.needs(replicas)
-        up = self.context.in_order(replicas.everyone) if replicas and needs else []
-        self._silent = len(up)
-        if not up:
-            self.on_deadline(now)
-        for node in up:
-            ticket = self.context.draw_ticket()
-            self.ask(
-                node,
-                ReadParts(
-                    ticket=ticket,
-                    table=table,
-                    key=key,
-                    questions=self._questions,
-                    digest_only=True,
-                ),
-            )
-
-    def on_told(self, now: Instant, node: int, body: PartsRead) -> None:
-        """One more has read it."""
-        del node
-        self.context.forget(body.ticket)
-        self._silent -= 1
-        if not self._silent:
-            self.on_deadline(now)
-
-    def on_deadline(self, now: Instant) -> None:
-        """Stop waiting."""
-        if not self.is_over:
-            self.end()
-            self._then(now)
+def _warm(
+    talk: Conversation, asked: ReadPage | ReadSupers, questions: Sequence[SectionQuestion]
+) -> Conversing[None]:
+    """Have all replicas that are up read these."""
+    question = ReadParts(
+        table=asked.table, key=asked.key, questions=tuple(questions), digest_only=True
+    )
+    replicas, _ = talk.replicas(asked.table, asked.key, "one")
+    up = talk.context.in_order(replicas.everyone)
+    digests = talk.ask(dict.fromkeys(up, question))
+    yield Until(lambda: len(digests) == len(up))

@@ -1,15 +1,15 @@
-"""Flows: the reads of clients, as questions to replicas, one after another.
+"""Reading pages of a row at a level: in as many rounds as it takes.
 
-A flow is a generator. It yields questions about one row, is sent the result of each at the level
-that the client wants, and returns a page.
+Each round reads some parts of the row, see `reading`, and tells how far they are certain.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from tenure.protocol.replication.cells import value_in
+from tenure.protocol.replication.conversation import Conversing
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import PAGE_BYTES, PAGE_COLUMNS
 from tenure.protocol.replication.messages import WholeRow
@@ -19,19 +19,25 @@ from tenure.protocol.replication.resolving import Resolved
 from tenure.protocol.replication.sections import SectionQuestion
 from tenure.protocol.replication.versions import version_of
 
-P = TypeVar("P")
-Flow: TypeAlias = Generator[Sequence[SectionQuestion], list[Resolved], P]
+ReadRound: TypeAlias = Callable[[Sequence[SectionQuestion]], Conversing[list[Resolved]]]
+"""Reads some parts of the row."""
 
 
-def column(family: str, super_column: bytes | None, name: bytes) -> Flow[CellPage]:
+def read_column(
+    read: ReadRound, family: str, super_column: bytes | None, name: bytes
+) -> Conversing[CellPage]:
     """One column, or none."""
-    [found] = yield [SectionQuestion(family=family, super=super_column, names=(name,))]
+    [found] = yield from read([SectionQuestion(family=family, super=super_column, names=(name,))])
     return CellPage(_cells(found.cells))
 
 
-def page(
-    shape: FamilyShape, super_column: bytes | None, part: Slice, most_bytes: int = PAGE_BYTES
-) -> Flow[CellPage]:
+def read_page(
+    read: ReadRound,
+    shape: FamilyShape,
+    super_column: bytes | None,
+    part: Slice,
+    most_bytes: int = PAGE_BYTES,
+) -> Conversing[CellPage]:
     """Columns in the family's order: in as many rounds as it takes to have so many, or so many
     bytes.
 
@@ -45,9 +51,11 @@ def page(
     size = 0
     while True:
         rest = msgspec.structs.replace(part, first=wanted - len(cells), after=after)
-        [found] = yield [SectionQuestion(family=shape.name, super=super_column, part=rest)]
+        [found] = yield from read(
+            [SectionQuestion(family=shape.name, super=super_column, part=rest)]
+        )
         if found.unconfirmed:
-            found = yield from _confirmed(shape.name, super_column, rest, found)
+            found = yield from _confirmed(read, shape.name, super_column, rest, found)
         for name, cell in found.cells:
             cells.append(_cell(name, cell))
             size += cells[-1].size
@@ -66,10 +74,12 @@ def page(
 
 
 def _confirmed(
-    family: str, super_column: bytes | None, part: Slice, found: Resolved
-) -> Flow[Resolved]:
+    read: ReadRound, family: str, super_column: bytes | None, part: Slice, found: Resolved
+) -> Conversing[Resolved]:
     """Look up with all replicas, by name, the columns that some listed by time (R8)."""
-    [named] = yield [SectionQuestion(family=family, super=super_column, names=found.unconfirmed)]
+    [named] = yield from read(
+        [SectionQuestion(family=family, super=super_column, names=found.unconfirmed)]
+    )
     placed = sorted(
         ((place_in_time(name, cell), name, cell) for name, cell in named.cells),
         reverse=part.reverse,
@@ -96,9 +106,9 @@ def _is_behind(place: bytes, other: bytes | None, part: Slice) -> bool:
     return place < other if part.reverse else place > other
 
 
-def supers(
-    shape: FamilyShape, part: Slice, within: int, most_bytes: int = PAGE_BYTES
-) -> Flow[SuperPage]:
+def read_supers(
+    read: ReadRound, shape: FamilyShape, part: Slice, within: int, most_bytes: int = PAGE_BYTES
+) -> Conversing[SuperPage]:
     """Super columns that have columns, by name."""
     found: list[tuple[bytes, CellPage]] = []
     after = part.after
@@ -106,9 +116,9 @@ def supers(
     while True:
         rest = msgspec.structs.replace(part, first=part.first - len(found), after=after)
         question = SectionQuestion(family=shape.name, part=rest, lists_supers=True)
-        [listed] = yield [question]
+        [listed] = yield from read([question])
         for name, _ in listed.cells:
-            columns = yield from page(shape, name, Slice(within))
+            columns = yield from read_page(read, shape, name, Slice(within))
             if columns.cells:
                 found.append((name, columns))
                 size += len(name) + columns.size
@@ -119,7 +129,9 @@ def supers(
         after = listed.last
 
 
-def row(key: bytes, shapes: Mapping[str, FamilyShape], within: int) -> Flow[WholeRow]:
+def read_by_family(
+    read: ReadRound, key: bytes, shapes: Mapping[str, FamilyShape], within: int
+) -> Conversing[WholeRow]:
     """The first columns of each family, which share the bytes of one page; each of an instant of
     its own. `whole_reading` reads a row so only where one question cannot tell it.
     """
@@ -128,12 +140,12 @@ def row(key: bytes, shapes: Mapping[str, FamilyShape], within: int) -> Flow[Whol
     left = PAGE_BYTES
     for name, shape in shapes.items():
         if shape.has_supers:
-            inner = yield from supers(shape, Slice(within), within, left)
+            inner = yield from read_supers(read, shape, Slice(within), within, left)
             if inner.supers:
                 with_supers[name] = inner
                 left -= inner.size
         else:
-            columns = yield from page(shape, None, Slice(within), left)
+            columns = yield from read_page(read, shape, None, Slice(within), left)
             if columns.cells:
                 simple[name] = columns
                 left -= columns.size
