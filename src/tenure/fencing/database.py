@@ -5,7 +5,7 @@ the connection says which driver it is. A decision is a sequence of statements, 
 same way whether the driver blocks a thread or is awaited.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any, ClassVar, Protocol
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from tenure.client.entering import Done
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, UsageError
-from tenure.fencing.admission import Claim, Row, Steps, admission, declaration, lease_of
+from tenure.fencing.admission import Claim, Row, Statement, Steps, admission, declaration, lease_of
 
 
 class BlockingDriver(Protocol):
@@ -27,7 +27,9 @@ class BlockingDriver(Protocol):
         """The first row; None if there is no row."""
         ...
 
-    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]: ...
+    def answers(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of each, in one round trip where the database can do that."""
+        ...
 
 
 class AwaitedDriver(Protocol):

@@ -45,11 +45,15 @@ class Database(ABC):
     @contextmanager
     def transaction(self) -> Iterator[BlockingDriver]:
         """A transaction, which is kept at the end of the block, or not at all."""
-        if self._connection is None:
-            self._connection = self._connect()
+        self.connect()
         driver: BlockingDriver = self.driver(self._connection)
         with driver.transaction():
             yield driver
+
+    def connect(self) -> None:
+        """Connect, where it is not connected."""
+        if self._connection is None:
+            self._connection = self._connect()
 
     @abstractmethod
     def _connect(self) -> Any:  # noqa: ANN401  # of the driver's own

@@ -10,10 +10,8 @@ Loading a key of which nothing is kept makes a row, which refuses older leases. 
 nobody uses the key any longer, so that a store does not grow by keys that were only asked for.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -22,7 +20,7 @@ from tenure.base.keys import PoolKind, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, Fenced, StoreAway, StoreFailed
-from tenure.fencing.database import BlockingDriver
+from tenure.fencing.commit_groups import CommitGroups, Program
 
 if TYPE_CHECKING:
     from tenure.fencing.databases import Database
@@ -30,6 +28,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Key: TypeAlias = str | int
 HISTORY = "SELECT journal, past FROM tenure_entity_pool"
+BEGIN_HISTORY = (
+    "UPDATE tenure_entity_pool SET journal = ?, past = ? WHERE journal = ? RETURNING journal"
+)
+LOAD = (
+    "UPDATE tenure_entity SET number = ?, step = step + 1 "
+    "WHERE key = ? AND number <= ? RETURNING step, data"
+)
 SAVE = (
     "UPDATE tenure_entity SET number = ?, step = ?, data = ?, alarm = ? "
     "WHERE key = ? AND number <= ? AND step = ? RETURNING step"
@@ -51,42 +56,36 @@ class EmptyRow(NamedTuple):
 
 
 class FencedRows:
-    """The rows of one pool. One thread talks to the database."""
+    """The rows of one pool. What keys ask for at the same time is one transaction."""
 
     def __init__(self, database: "Database", pool: str, kind: PoolKind) -> None:
         self._database = database
         self._pool = pool
         self._kind = kind
         self._place = key_function(kind)
-        self._thread = ThreadPoolExecutor(1, "tenure store")
+        self._groups = CommitGroups(database)
         self.is_away = False
         """Whether the store failed the last time."""
         self._is_told = False
         """Whether the log says that it is away."""
 
-    async def _do(self, what: Callable[[BlockingDriver], T]) -> T:
-        """Do it in one transaction. Raises StoreFailed if the database fails."""
+    async def _do(self, begin: Callable[[], Program[T]]) -> T:
+        """Run it, and commit. Raises StoreFailed if the database fails."""
+        try:
+            done = await self._groups.do(begin)
+        except self._database.errors as error:
+            self.is_away = True
+            raise StoreFailed(
+                f"the store of {self._pool!r}, {self._database.name}, failed, and may have "
+                f"kept the last change or not: {error}"
+            ) from error
+        self._answers()
+        return done
 
-        def work() -> T:
-            try:
-                with self._database.transaction() as driver:
-                    done = what(driver)
-            except self._database.errors as error:
-                self._database.drop()
-                self.is_away = True
-                raise StoreFailed(
-                    f"the store of {self._pool!r}, {self._database.name}, failed, and may have "
-                    f"kept the last change or not: {error}"
-                ) from error
-            self._answers()
-            return done
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    async def _ask(self, what: Callable[[BlockingDriver], T]) -> T:
+    async def _ask(self, begin: Callable[[], Program[T]]) -> T:
         """As `_do`, for what keeps no change. Raises StoreAway if the database fails."""
         try:
-            return await self._do(what)
+            return await self._do(begin)
         except StoreFailed as error:
             why = error.__cause__ or error
             if not self._is_told:
@@ -110,22 +109,26 @@ class FencedRows:
 
     async def look(self) -> None:
         """Look whether the store answers. Raises StoreAway."""
-        await self._ask(lambda driver: driver.first(HISTORY, ()))
+
+        def look() -> Program[None]:
+            yield HISTORY, ()
+
+        await self._ask(look)
 
     async def open(self) -> None:
         """Create what is missing. Raises ConfigurationError if the store belongs to another
         pool.
         """
 
-        def look(driver: BlockingDriver) -> tuple[str, str]:
+        def look() -> Program[tuple[str, str]]:
             for each in self._database.tables:
-                driver.first(each, ())
-            driver.first(
+                yield each, ()
+            yield (
                 "INSERT INTO tenure_entity_pool VALUES (1, ?, ?, '', '') ON CONFLICT DO NOTHING",
                 (self._pool, self._kind),
             )
-            found: tuple[str, str] = driver.first("SELECT pool, kind FROM tenure_entity_pool", ())
-            return found
+            [(pool, kind)] = yield "SELECT pool, kind FROM tenure_entity_pool", ()
+            return pool, kind
 
         try:
             pool, kind = await self._do(look)
@@ -147,20 +150,16 @@ class FencedRows:
         """
         name, place = _encode(key), self._place(key)
 
-        def load(driver: BlockingDriver) -> tuple[int, bytes]:
-            self._check_history(driver, lease, may_begin=True)
-            driver.first(
+        def load() -> Program[tuple[int, bytes]]:
+            yield from self._check_history(lease, may_begin=True)
+            yield (
                 "INSERT INTO tenure_entity VALUES (?, ?, 0, 0, ?, NULL) ON CONFLICT DO NOTHING",
                 (name, place, b""),
             )
-            row = driver.first(
-                "UPDATE tenure_entity SET number = ?, step = step + 1 "
-                "WHERE key = ? AND number <= ? RETURNING step, data",
-                (lease.number, name, lease.number),
-            )
-            if row is None:
+            rows = yield LOAD, (lease.number, name, lease.number)
+            if not rows:
                 raise _fenced(key, lease, "a newer lease")
-            step, data = row
+            [(step, data)] = rows
             return step, bytes(data)
 
         return await self._ask(load)
@@ -173,9 +172,9 @@ class FencedRows:
         """
         values = lease.number, step, data, due, _encode(key), lease.number, step - 1
 
-        def save(driver: BlockingDriver) -> None:
-            self._check_history(driver, lease, may_begin=False)
-            if driver.first(SAVE, values) is None:
+        def save() -> Program[None]:
+            yield from self._check_history(lease, may_begin=False)
+            if not (yield SAVE, values):
                 raise _fenced(key, lease, "a newer lease")
 
         await self._do(save)
@@ -186,43 +185,45 @@ class FencedRows:
         """
         gone = [(_encode(each.key), each.number, each.step) for each in rows]
 
-        def forget(driver: BlockingDriver) -> None:
+        def forget() -> Program[None]:
             for each in gone:
-                driver.first(FORGET, each)
+                yield FORGET, each
 
         await self._do(forget)
 
-    def _check_history(self, driver: BlockingDriver, lease: Lease, *, may_begin: bool) -> None:
+    def _check_history(self, lease: Lease, *, may_begin: bool) -> Program[None]:
         journal = f"{lease.journal:016x}"
-        present, past = driver.first(HISTORY + self._database.shared, ())
+        [(present, past)] = yield HISTORY + self._database.shared, ()
         if present == journal:
             return
-        if not may_begin or journal in past.split():
+        if not may_begin:
             raise _fenced(lease.key, lease, "a lease of a later journal")
-        present, past = driver.first(HISTORY + self._database.alone, ())
-        if present != journal:
+        while present != journal:
+            if journal in past.split():
+                raise _fenced(lease.key, lease, "a lease of a later journal")
             now_past = f"{past} {present}".strip()
-            driver.first("UPDATE tenure_entity_pool SET journal = ?, past = ?", (journal, now_past))
-            driver.first("UPDATE tenure_entity SET number = 0", ())
+            if (yield BEGIN_HISTORY, (journal, now_past, present)):
+                yield "UPDATE tenure_entity SET number = 0", ()
+            # Another program of this group may have begun it, or a later one.
+            [(present, past)] = yield HISTORY + self._database.alone, ()
 
     async def due_within(self, ranges: Iterable[KeyRange]) -> list[tuple[Key, float]]:
         """The keys with something due, and when. Raises StoreAway."""
         asked = list(ranges)
 
-        def find(driver: BlockingDriver) -> list[tuple[bytes, float]]:
+        def find() -> Program[list[tuple[bytes, float]]]:
             found: list[tuple[bytes, float]] = []
             for each in asked:
                 if each.end is None:
-                    found += driver.rows(DUE, (each.start,))
+                    found += yield DUE, (each.start,)
                 else:
-                    found += driver.rows(DUE + " AND place < ?", (each.start, each.end))
+                    found += yield DUE + " AND place < ?", (each.start, each.end)
             return found
 
         return [(_key.decode(bytes(key)), at) for key, at in await self._ask(find)]
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._database.drop)
-        self._thread.shutdown(wait=False)
+        await self._groups.close()
 
 
 def _fenced(key: object, lease: Lease, by: str) -> Fenced:

@@ -6,11 +6,12 @@ finds the newer number.
 """
 
 import re
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from itertools import count
 from typing import Any, ClassVar
 
-from tenure.fencing.admission import Row
+from tenure.fencing.admission import Row, Statement
 from tenure.fencing.database import DatabaseFence
 
 
@@ -36,10 +37,14 @@ class PsycopgDriver:
         cursor.execute(statement.replace("?", "%s"), values)
         return cursor.fetchone() if cursor.description else None
 
-    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
+    def answers(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """See `BlockingDriver`."""
-        found: list[Row] = self._connection.execute(query.replace("?", "%s"), values).fetchall()
-        return found
+        with self._connection.pipeline() if len(statements) > 1 else nullcontext():
+            cursors = [
+                self._connection.execute(statement.replace("?", "%s"), values)
+                for statement, values in statements
+            ]
+        return [each.fetchall() if each.description else [] for each in cursors]
 
 
 class _AsyncPsycopg:

@@ -1,10 +1,10 @@
 """`SqliteFence`, over `sqlite3` and `aiosqlite`."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, ClassVar
 
-from tenure.fencing.admission import Row
+from tenure.fencing.admission import Row, Statement
 from tenure.fencing.database import DatabaseFence
 
 BEGIN = "BEGIN IMMEDIATE"
@@ -42,10 +42,10 @@ class Sqlite3Driver:
         cursor.row_factory = None  # rows are tuples, whatever the application prefers
         return cursor.fetchone()
 
-    def rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
+    def answers(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """See `BlockingDriver`."""
-        found: list[Row] = self._connection.execute(query, values).fetchall()
-        return found
+        execute = self._connection.execute
+        return [execute(statement, values).fetchall() for statement, values in statements]
 
 
 class _Aiosqlite:

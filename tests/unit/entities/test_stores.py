@@ -21,6 +21,7 @@ from tenure import (
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
 from tenure.entities.stores import EntityStore, store_for
+from tenure.fencing.commit_groups import Program
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope, SetAlarm
 from tenure.protocol.entity.key_line import EntityCall
@@ -268,7 +269,11 @@ async def test_what_may_be_stored_or_not_is_read_again(
 
 
 def rows(store: EntityStore) -> Awaitable[int]:
-    return store._do(lambda it: int(it.first("SELECT count(*) FROM tenure_entity", ())[0]))
+    def count() -> Program[int]:
+        [(found,)] = yield "SELECT count(*) FROM tenure_entity", ()
+        return int(found)
+
+    return store._do(count)
 
 
 async def test_a_store_does_not_grow_by_keys_of_which_nothing_is_kept(store_url: str) -> None:

@@ -11,8 +11,8 @@ from typing import TypeVar
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
 from tenure.entities.stores import EntityStore
-from tenure.errors import StoreFailed, TenureError
-from tenure.fencing.database import BlockingDriver
+from tenure.errors import Fenced, StoreFailed, TenureError
+from tenure.fencing.commit_groups import Program, run_together
 from tenure.fencing.databases import SqliteDatabase
 from tenure.sim.app.site import ClientHost
 from tenure.sim.kernel.faults import Fault, FaultDice
@@ -47,7 +47,7 @@ class SimStore(EntityStore):
         super().__init__(database, pool, kind)
         self._process = process
 
-    async def _do(self, what: Callable[[BlockingDriver], T]) -> T:
+    async def _do(self, begin: Callable[[], Program[T]]) -> T:
         faults: FaultDice = self._process.site.faults
         late_ns = faults.span(0.01, 0.3) if faults.strikes(STORE_SLOW) else 0
         await asyncio.sleep((LATENCY_NS + late_ns) / SECOND_NS)
@@ -55,19 +55,25 @@ class SimStore(EntityStore):
             raise StoreFailed("the store failed, and has kept nothing")
         if faults.strikes(STORE_LATE):
             site = self._process.site
-            site.at(site.now + faults.span(0.01, 2.5), self._do_late, what)
+            site.at(site.now + faults.span(0.01, 2.5), self._do_late, begin)
             raise StoreFailed("the store failed, and does it later")
-        with self._database.transaction() as driver:
-            found = what(driver)
+        found = self._commit(begin)
         await asyncio.sleep(LATENCY_NS / SECOND_NS)
         if faults.strikes(STORE_ANSWER_LOST):
             raise StoreFailed("the store failed, and has kept it")
         return found
 
-    def _do_late(self, what: Callable[[BlockingDriver], object]) -> None:
-        with suppress(TenureError), self._database.transaction() as driver:
-            what(driver)
+    def _do_late(self, begin: Callable[[], Program[object]]) -> None:
+        with suppress(TenureError):
+            self._commit(begin)
+
+    def _commit(self, begin: Callable[[], Program[T]]) -> T:
+        with self._database.transaction() as driver:
+            [outcome] = run_together(driver, [begin()])
+        if isinstance(outcome, Fenced):
+            raise outcome
+        found: T = outcome
+        return found
 
     async def close(self) -> None:
-        """See `EntityStore`."""
-        self._thread.shutdown(wait=False)
+        """See `EntityStore`. This does nothing, because the database is everybody's."""
