@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.replica import Replica
-from tenure.columns.requests import ColumnRead, PageRead, RowMutation, SupersRead
+from tenure.columns.requests import RowMutation
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.admission import Attempt, Late, entry_digest
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import AFTER, PLACE, position, row_key
+from tenure.protocol.replication.messages import ReadColumn, ReadPage, ReadSupers
 from tenure.protocol.replication.pages import CellPage, Slice, Steps, SuperPage
 from tenure.protocol.replication.states import is_marker
 from tenure.protocol.replication.versions import Version
@@ -86,13 +87,23 @@ def test_pages_show_what_the_twin_shows(told: Told, first: int, reverse: bool) -
         def read(
             part: Slice, name: str = name, inner: bytes | None = inner
         ) -> CellPage | SuperPage:
-            return run(replica.page(PageRead(TABLE, KEY, SHAPES[name], inner, part)))
+            return run(
+                replica.page(
+                    ReadPage(
+                        table=TABLE.name, key=KEY, family=SHAPES[name].name, super=inner, part=part
+                    )
+                )
+            )
 
         found = [each for page in whole(read, first, reverse=reverse) for each in seen(page)]
         expected = twin.columns(name, inner)
         assert found == (expected[::-1] if reverse else expected)
         for column in expected:
-            cell = replica.column(ColumnRead(TABLE, KEY, shape, inner, column[0]))
+            cell = replica.column(
+                ReadColumn(
+                    table=TABLE.name, key=KEY, family=shape.name, super=inner, name=column[0]
+                )
+            )
             assert cell is not None
             assert (cell.name, cell.version.time, cell.value) == column
 
@@ -107,7 +118,13 @@ def test_pages_of_super_columns_show_what_the_twin_shows(
     for name in ("supers", "deep"):
 
         def read(part: Slice, name: str = name) -> CellPage | SuperPage:
-            return run(replica.supers(SupersRead(TABLE, KEY, SHAPES[name], part, 100)))
+            return run(
+                replica.supers(
+                    ReadSupers(
+                        table=TABLE.name, key=KEY, family=SHAPES[name].name, part=part, within=100
+                    )
+                )
+            )
 
         found = [
             (inner, seen(page))
@@ -126,9 +143,23 @@ def test_bounds_of_names_are_kept(told: Told, start: bytes, end: bytes, reverse:
         twin.write(time, edits)
     part = Slice(100, start, end, reverse)
     expected = [each for each in twin.columns("names", None) if start <= each[0] < end]
-    found = seen(run(replica.page(PageRead(TABLE, KEY, SHAPES["names"], None, part))))
+    found = seen(
+        run(
+            replica.page(
+                ReadPage(
+                    table=TABLE.name, key=KEY, family=SHAPES["names"].name, super=None, part=part
+                )
+            )
+        )
+    )
     assert found == (expected[::-1] if reverse else expected)
-    supers = run(replica.supers(SupersRead(TABLE, KEY, SHAPES["supers"], part, 100)))
+    supers = run(
+        replica.supers(
+            ReadSupers(
+                table=TABLE.name, key=KEY, family=SHAPES["supers"].name, part=part, within=100
+            )
+        )
+    )
     assert isinstance(supers, SuperPage)
     names = [name for name, _ in twin.supers("supers") if start <= name < end]
     assert [name for name, _ in supers.supers] == (names[::-1] if reverse else names)
@@ -147,7 +178,17 @@ def test_the_order_of_repeats_does_not_matter_nor_how_often_they_come(
     one, other = replica_of(told), replica_of(again)
     seen_by = [
         [
-            run(each.page(PageRead(TABLE, KEY, SHAPES[name], inner, Slice(100))))
+            run(
+                each.page(
+                    ReadPage(
+                        table=TABLE.name,
+                        key=KEY,
+                        family=SHAPES[name].name,
+                        super=inner,
+                        part=Slice(100),
+                    )
+                )
+            )
             for name, inner in sections()
         ]
         for each in (one, other)
@@ -199,7 +240,19 @@ def test_sweeping_changes_nothing_that_readers_see_and_leaves_nothing_that_may_g
             twin.write(time, edits)
     run(Sweep(swept, TABLE).steps())
     for name, inner in sections():
-        found = seen(run(swept.page(PageRead(TABLE, KEY, SHAPES[name], inner, Slice(100)))))
+        found = seen(
+            run(
+                swept.page(
+                    ReadPage(
+                        table=TABLE.name,
+                        key=KEY,
+                        family=SHAPES[name].name,
+                        super=inner,
+                        part=Slice(100),
+                    )
+                )
+            )
+        )
         assert found == twin.columns(name, inner)
     assert newest_doomed(swept, "t", horizon) == 0
     kept = [value for all_of in entries(swept).values() for _, value in all_of]

@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from tenure.columns.backends.contract import Backend
-from tenure.columns.requests import PageRead, RowMutation, ScanRead, SupersRead
-from tenure.columns.results import FoundRow
+from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Unsupported
 from tenure.protocol.replication.admission import Attempt, Outranked
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.messages import ReadPage, ReadRows, ReadSupers, WholeRow
 from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.replication.versions import Version
 
@@ -48,7 +48,11 @@ async def copy_table(
     columns. Of a fenced table the copy has the rows, and no fence.
     """
     while True:
-        page = await old.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), COLUMNS_AT_ONCE))
+        page = await old.rows(
+            ReadRows(
+                table=table.name, part=Slice(ROWS_AT_ONCE, after=after), within=COLUMNS_AT_ONCE
+            )
+        )
         counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
         if page.rows:
             yield page.rows[-1].key, sum(counts)
@@ -57,7 +61,7 @@ async def copy_table(
         after = page.next
 
 
-async def _copy_row(table: Table, row: FoundRow, old: Backend, new: Backend) -> int:
+async def _copy_row(table: Table, row: WholeRow, old: Backend, new: Backend) -> int:
     """Copy what the page of the row has, which is of one instant, and then what is behind it."""
     count = 0
     for name, first in row.families.items():
@@ -83,7 +87,9 @@ async def _sections(
         if page.next is None:
             return
         part = Slice(PAGE_COLUMNS, after=page.next)
-        asked = SupersRead(table, key, table.shapes[family], part, COLUMNS_AT_ONCE)
+        asked = ReadSupers(
+            table=table.name, key=key, family=family, part=part, within=COLUMNS_AT_ONCE
+        )
         page = await old.supers(asked)
 
 
@@ -100,7 +106,9 @@ async def _columns(
         if page.next is None:
             return
         part = Slice(COLUMNS_AT_ONCE, after=page.next)
-        page = await old.page(PageRead(table, key, table.shapes[family], super_column, part))
+        page = await old.page(
+            ReadPage(table=table.name, key=key, family=family, super=super_column, part=part)
+        )
 
 
 async def _write(

@@ -95,7 +95,6 @@ class NodeReplica(Replica):
         self._clock = clock
         self._lag_us = lag_us
         """How old a tombstone becomes before it may go."""
-        self.tables: dict[str, Table] = {}
         self.copies = NodeCopies(self)
         self.horizons = RangeHorizons(engine)
         self.promised, self.sealed = self.horizons.promised, self.horizons.sealed

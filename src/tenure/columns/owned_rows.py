@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from tenure.base.keys import hashed_key, ordered_key
 from tenure.base.names import shown
 from tenure.columns.paths import edits_of, key_of, path_of
-from tenure.columns.requests import PageRead, RowMutation, SupersRead
+from tenure.columns.requests import RowMutation
 from tenure.columns.results import Page, SuperColumn, column_of, page_of
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
@@ -35,6 +35,7 @@ from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.memory_row import MemoryRow
+from tenure.protocol.replication.messages import ReadPage, ReadSupers
 from tenure.protocol.replication.pages import CellPage, Slice
 from tenure.protocol.replication.versions import Version
 
@@ -229,7 +230,9 @@ class OwnedRow:
             return
         part = Slice(PAGE_COLUMNS)
         while True:
-            asked = SupersRead(self._table, self._key, shape, part, 1)
+            asked = ReadSupers(
+                table=self._table.name, key=self._key, family=shape.name, part=part, within=1
+            )
             page = await self._store.backend.supers(asked)
             for name, _ in page.supers:
                 yield name
@@ -242,7 +245,13 @@ class OwnedRow:
     ) -> None:
         part = Slice(PAGE_COLUMNS)
         while True:
-            asked = PageRead(self._table, self._key, shape, super_column, part)
+            asked = ReadPage(
+                table=self._table.name,
+                key=self._key,
+                family=shape.name,
+                super=super_column,
+                part=part,
+            )
             page = await self._store.backend.page(asked)
             for cell in page.cells:
                 memory.put(shape.name, super_column, cell)

@@ -12,15 +12,7 @@ from functools import cache
 import msgspec
 
 from tenure.columns.engines.contract import Entry, StorageEngine
-from tenure.columns.requests import (
-    ColumnRead,
-    PageRead,
-    RowMutation,
-    RowRead,
-    ScanRead,
-    SupersRead,
-)
-from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.requests import RowMutation
 from tenure.columns.row_reading import read_row, read_rows
 from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space
 from tenure.columns.tables import Table, check_same
@@ -39,6 +31,15 @@ from tenure.protocol.replication.layout import (
     MARKER,
     FamilyShape,
     position,
+)
+from tenure.protocol.replication.messages import (
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    ReadSupers,
+    RowsFound,
+    WholeRow,
 )
 from tenure.protocol.replication.pages import (
     CellPage,
@@ -80,6 +81,8 @@ class Replica:
         self.horizon = 0
         """Writes of this time, in microseconds, or an earlier one are refused."""
         self.records: dict[str, TableRecord] = {}
+        self.tables: dict[str, Table] = {}
+        """The tables that are open, as they were declared."""
         self._over: dict[str, frozenset[int]] = {}
         """The journals of each table whose leases are refused; see `refencing`."""
         self._sums: dict[str, list[int]] = {}
@@ -90,7 +93,8 @@ class Replica:
         """Have these tables, made where they are missing. Raises SchemaError and StoreError."""
         self.engine.make_spaces([META])
         self._load()
-        declared = {table.name: table.record() for table in tables}
+        self.tables = {table.name: table for table in tables}
+        declared = {name: table.record() for name, table in self.tables.items()}
         for name, record in declared.items():
             if name in self.records:
                 check_same(name, self.records[name], record)
@@ -237,41 +241,44 @@ class Replica:
 
     # --- reading ---
 
-    def column(self, asked: ColumnRead) -> FoundCell | None:
+    def column(self, asked: ReadColumn) -> FoundCell | None:
         """One column, as far as readers see it."""
-        at = position(asked.key, asked.table.kind)
-        section = asked.family.section(at, asked.super)
+        table = self.tables[asked.table]
+        at = position(asked.key, table.kind)
+        section = table.shapes[asked.family].section(at, asked.super)
         keys = [section + CELL + asked.name, at + MARKER, section + MARKER]
-        cell, *markers = self.engine.get(space(asked.table.name, asked.family.name), keys)
-        marker = greatest([self.record(asked.table, at).marker, *markers])
+        cell, *markers = self.engine.get(space(asked.table, asked.family), keys)
+        marker = greatest([self.record(table, at).marker, *markers])
         if cell is None or not is_live(cell, marker):
             return None
         return FoundCell(asked.name, version_of(cell), value_in(cell) or b"")
 
-    def page(self, asked: PageRead) -> Steps[CellPage]:
+    def page(self, asked: ReadPage) -> Steps[CellPage]:
         """Columns of a simple family or a super column, at this instant; read it in steps."""
-        at = position(asked.key, asked.table.kind)
-        section = asked.family.section(at, asked.super)
-        marker = self._marker(asked.table, asked.family, at, [section + MARKER])
-        cursors = self.cursors(asked.table, asked.family.name)
-        return cells(cursors, asked.family, section, marker, asked.part)
+        table = self.tables[asked.table]
+        at, family = position(asked.key, table.kind), table.shapes[asked.family]
+        section = family.section(at, asked.super)
+        marker = self._marker(table, family, at, [section + MARKER])
+        cursors = self.cursors(table, asked.family)
+        return cells(cursors, family, section, marker, asked.part)
 
-    def supers(self, asked: SupersRead) -> Steps[SuperPage]:
+    def supers(self, asked: ReadSupers) -> Steps[SuperPage]:
         """Super columns that have columns, at this instant; read it in steps."""
-        at = position(asked.key, asked.table.kind)
-        marker = self._marker(asked.table, asked.family, at)
-        cursors = self.cursors(asked.table, asked.family.name)
-        return super_columns(cursors, asked.family, at, marker, asked.part, asked.within)
+        table = self.tables[asked.table]
+        at, family = position(asked.key, table.kind), table.shapes[asked.family]
+        cursors = self.cursors(table, asked.family)
+        marker = self._marker(table, family, at)
+        return super_columns(cursors, family, at, marker, asked.part, asked.within)
 
-    def row(self, asked: RowRead) -> Steps[FoundRow]:
+    def row(self, asked: ReadRow) -> Steps[WholeRow]:
         """A row's first columns of each family, at this instant; read it in steps."""
-        table = asked.table
+        table = self.tables[asked.table]
         at = position(asked.key, table.kind)
         return read_row(table, at, self.record(table, at), self._all_cursors(table), asked.within)
 
-    def rows(self, asked: ScanRead) -> Steps[RowPage]:
+    def rows(self, asked: ReadRows) -> Steps[RowsFound]:
         """Rows in order, at this instant; read it in steps."""
-        table, part = asked.table, asked.part
+        table, part = self.tables[asked.table], asked.part
         walker = self.engine.cursor(rows_space(table.name))
         lower = b"" if part.start is None else position(part.start, table.kind)
         upper = None if part.end is None else position(part.end, table.kind)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from tenure.columns.tables import Family, Table
+from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.versions import Version
 
@@ -48,20 +49,6 @@ class Row(msgspec.Struct, frozen=True):
     families: dict[str, Page]
 
 
-class FoundRow(msgspec.Struct, frozen=True):
-    """A row as a backend finds it, with names as bytes."""
-
-    key: bytes
-    families: dict[str, CellPage | SuperPage]
-
-
-class RowPage(msgspec.Struct, frozen=True):
-    """Rows as a backend finds them, and the key after which to go on."""
-
-    rows: tuple[FoundRow, ...]
-    next: bytes | None = None
-
-
 def column_of(family: Family, found: FoundCell) -> Column:
     """The column that `found` is."""
     return Column(family.columns.decode(found.name), family.decoded(found.value), found.version)
@@ -85,7 +72,7 @@ def page_of(family: Family, found: CellPage | SuperPage) -> Page:
     )
 
 
-def row_of(table: Table, found: FoundRow) -> Row:
+def row_of(table: Table, found: WholeRow) -> Row:
     """The row that `found` is."""
     families = {name: page_of(table.families[name], page) for name, page in found.families.items()}
     return Row(table.keys.decode(found.key), families)

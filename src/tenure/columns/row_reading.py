@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from tenure.columns.results import FoundRow, RowPage
 from tenure.columns.tables import Table
 from tenure.protocol.replication.layout import MARKER, row_key
 from tenure.protocol.replication.limits import PAGE_BYTES
+from tenure.protocol.replication.messages import RowsFound, WholeRow
 from tenure.protocol.replication.pages import (
     CellPage,
     Cursors,
@@ -21,23 +21,23 @@ from tenure.protocol.replication.records import RowRecord, record_of
 
 def read_row(
     table: Table, at: bytes, record: RowRecord, cursors: Mapping[str, Cursors], within: int
-) -> Steps[FoundRow]:
+) -> Steps[WholeRow]:
     """A row's first columns of each family."""
-    found: dict[str, CellPage | SuperPage] = {}
+    simple: dict[str, CellPage] = {}
+    supers: dict[str, SuperPage] = {}
     for name, shape in table.shapes.items():
         both = cursors[name]
         marker = greatest([record.marker, both.finder.get(at + MARKER)])
-        page: CellPage | SuperPage
         if shape.has_supers:
-            page = yield from super_columns(both, shape, at, marker, Slice(within), within)
-            is_empty = not page.supers
+            inner = yield from super_columns(both, shape, at, marker, Slice(within), within)
+            if inner.supers:
+                supers[name] = inner
         else:
             page = yield from cells(both, shape, at, marker, Slice(within))
-            is_empty = not page.cells
-        if not is_empty:
-            found[name] = page
+            if page.cells:
+                simple[name] = page
         yield
-    return FoundRow(row_key(at, table.kind)[0], found)
+    return WholeRow(key=row_key(at, table.kind)[0], simple=simple, supers=supers)
 
 
 def read_rows(
@@ -46,17 +46,17 @@ def read_rows(
     cursors: Mapping[str, Cursors],
     first: int,
     within: int,
-) -> Steps[RowPage]:
+) -> Steps[RowsFound]:
     """Rows of these records, in order: the requested number of rows with columns, or as many as a
     page holds.
     """
-    rows: list[FoundRow] = []
+    rows: list[WholeRow] = []
     size = 0
     for at, record in entries:
         row = yield from read_row(table, at, record_of(record), cursors, within)
         if row.families:
             rows.append(row)
-            size += sum(page.size for page in row.families.values())
+            size += row.size
             if len(rows) >= first or size >= PAGE_BYTES:
-                return RowPage(tuple(rows), row.key)
-    return RowPage(tuple(rows))
+                return RowsFound(rows=tuple(rows), next=row.key)
+    return RowsFound(rows=tuple(rows))

@@ -10,15 +10,7 @@ from tenure.base.names import shown
 from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import wall_clock
 from tenure.columns.paths import Path, edits_of, key_of, path_of
-from tenure.columns.requests import (
-    ColumnRead,
-    Consistency,
-    PageRead,
-    RowMutation,
-    RowRead,
-    ScanRead,
-    SupersRead,
-)
+from tenure.columns.requests import Consistency, RowMutation
 from tenure.columns.results import Row, column_of, page_of, row_of
 from tenure.columns.tables import Table
 from tenure.columns.writes import RowWrite
@@ -27,6 +19,7 @@ from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
 from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.messages import ReadColumn, ReadPage, ReadRow, ReadRows, ReadSupers
 from tenure.protocol.replication.names import NameType
 from tenure.protocol.replication.pages import Slice
 
@@ -170,19 +163,42 @@ class ColumnStore:
         if place.shape is None or place.name is not None:
             _check_no_part(first=first != FIRST, start=start, end=end, reverse=reverse, next=next)
         if place.shape is None:
-            whole = RowRead(table, at, _checked_count("within", within), level)
+            whole = ReadRow(
+                table=table.name, key=at, within=_checked_count("within", within), level=level
+            )
             return row_of(table, await self.backend.row(whole))
         family = table.families[place.shape.name]
         if place.name is not None:
-            one = ColumnRead(table, at, place.shape, place.super, place.name, level)
+            one = ReadColumn(
+                table=table.name,
+                key=at,
+                family=place.shape.name,
+                super=place.super,
+                name=place.name,
+                level=level,
+            )
             cell = await self.backend.column(one)
             return None if cell is None else column_of(family, cell)
         part = _slice(table, place, first, start, end, reverse, next)
         if place.shape.has_supers and place.super is None:
             within = _checked_count("within", within)
-            supers = SupersRead(table, at, place.shape, part, within, level)
+            supers = ReadSupers(
+                table=table.name,
+                key=at,
+                family=place.shape.name,
+                part=part,
+                within=within,
+                level=level,
+            )
             return page_of(family, await self.backend.supers(supers))
-        page = PageRead(table, at, place.shape, place.super, part, level)
+        page = ReadPage(
+            table=table.name,
+            key=at,
+            family=place.shape.name,
+            super=place.super,
+            part=part,
+            level=level,
+        )
         return page_of(family, await self.backend.page(page))
 
     async def scan(
@@ -213,7 +229,9 @@ class ColumnStore:
         _check_flag("reverse", reverse)
         part = Slice(SCANNED_ROWS, lower, upper, reverse)
         while True:
-            page = await self.backend.rows(ScanRead(table, part, within, level))
+            page = await self.backend.rows(
+                ReadRows(table=table.name, part=part, within=within, level=level)
+            )
             for row in page.rows:
                 yield row_of(table, row)
             if page.next is None:

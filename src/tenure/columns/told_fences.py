@@ -11,10 +11,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 from tenure.columns.backends.contract import Backend
-from tenure.columns.requests import ScanRead
-from tenure.columns.results import FoundRow
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Outranked
+from tenure.protocol.replication.messages import ReadRows, WholeRow
 from tenure.protocol.replication.pages import CellPage, Slice
 
 ROWS_AT_ONCE = 32
@@ -29,7 +28,9 @@ async def told_fences(table: Table, backend: Backend) -> AsyncIterator[tuple[int
     """The journal and the highest lease number of each row that has a fence and a column."""
     after: bytes | None = None
     while True:
-        page = await backend.rows(ScanRead(table, Slice(ROWS_AT_ONCE, after=after), 1))
+        page = await backend.rows(
+            ReadRows(table=table.name, part=Slice(ROWS_AT_ONCE, after=after), within=1)
+        )
         for journal, number in await asyncio.gather(
             *(_fence(table, backend, row) for row in page.rows)
         ):
@@ -40,7 +41,7 @@ async def told_fences(table: Table, backend: Backend) -> AsyncIterator[tuple[int
         after = page.next
 
 
-async def _fence(table: Table, backend: Backend, row: FoundRow) -> tuple[int, int]:
+async def _fence(table: Table, backend: Backend, row: WholeRow) -> tuple[int, int]:
     written = max(_numbers(row), default=0)
     journal = number = 0
     for _ in range(TIMES):
@@ -52,7 +53,7 @@ async def _fence(table: Table, backend: Backend, row: FoundRow) -> tuple[int, in
     return journal, max(number, written)
 
 
-def _numbers(row: FoundRow) -> Iterator[int]:
+def _numbers(row: WholeRow) -> Iterator[int]:
     """The lease numbers under which the columns of a row were written, as far as they were read."""
     for page in row.families.values():
         pages = [page] if isinstance(page, CellPage) else [each for _, each in page.supers]

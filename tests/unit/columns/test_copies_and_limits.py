@@ -9,11 +9,12 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.copying import copy_table
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.opening import open_store
-from tenure.columns.requests import PageRead, RowMutation, SupersRead
+from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError
 from tenure.protocol.replication.admission import Attempt, Refused
+from tenure.protocol.replication.messages import ReadPage, ReadSupers
 from tenure.protocol.replication.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
@@ -48,11 +49,11 @@ class ScannedBackend(EmbeddedBackend):
         super().__init__(MemoryEngine, [TABLE])
         self.reads: list[object] = []
 
-    async def page(self, asked: PageRead) -> CellPage:
+    async def page(self, asked: ReadPage) -> CellPage:
         self.reads.append(asked)
         return await super().page(asked)
 
-    async def supers(self, asked: SupersRead) -> SuperPage:
+    async def supers(self, asked: ReadSupers) -> SuperPage:
         self.reads.append(asked)
         return await super().supers(asked)
 

@@ -17,7 +17,7 @@ from tenure.columns.engines.contract import EngineBusy, Entry, StorageEngine
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.replica import Replica
-from tenure.columns.requests import PageRead, RowMutation
+from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Family, Table
@@ -25,6 +25,7 @@ from tenure.errors import ClosedError, StoreUnwritable, TooLate
 from tenure.protocol.replication.admission import Attempt, Outranked
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.limits import HORIZON_LAG_US
+from tenure.protocol.replication.messages import ReadPage
 from tenure.protocol.replication.pages import Slice, Steps
 from tenure.protocol.replication.versions import Version
 
@@ -107,7 +108,9 @@ async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> Non
         assert replica.write(RowMutation(rooms, b"k", edits), attempt, BEGINNING) is None
     replica.raise_horizon(20)
     assert steps(Sweep(replica, rooms).steps()) >= 0
-    asked = PageRead(rooms, b"k", rooms.shapes["f"], None, Slice(1))
+    asked = ReadPage(
+        table=rooms.name, key=b"k", family=rooms.shapes["f"].name, super=None, part=Slice(1)
+    )
     page = await in_steps(replica.page(asked))
     assert [each.value for each in page.cells] == [b"new"]
 
@@ -136,7 +139,13 @@ async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before(
     for _ in sweeping:
         pass
     write(Edit("f", None, b"late", b""), 50)
-    page = await in_steps(replica.page(PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(5))))
+    page = await in_steps(
+        replica.page(
+            ReadPage(
+                table=TABLE.name, key=b"k", family=TABLE.shapes["f"].name, super=None, part=Slice(5)
+            )
+        )
+    )
     assert page.cells == ()
     assert await in_steps(check(replica, TABLE)) == []
 
@@ -166,7 +175,15 @@ async def test_a_tombstone_that_was_set_again_outlasts_the_sweep_of_the_one_befo
     assert replica.write(late, Attempt(Version(0, 50), "merge"), BEGINNING) is None
     for family in ("f", "t"):
         page = await in_steps(
-            replica.page(PageRead(TABLE, b"k", TABLE.shapes[family], None, Slice(1)))
+            replica.page(
+                ReadPage(
+                    table=TABLE.name,
+                    key=b"k",
+                    family=TABLE.shapes[family].name,
+                    super=None,
+                    part=Slice(1),
+                )
+            )
         )
         assert page.cells == ()
 
@@ -300,7 +317,9 @@ async def test_a_step_ends_after_a_megabyte_too() -> None:
     assert steps(check(replica, TABLE)) >= 32  # it looks twice
     clear = RowMutation(TABLE, b"k", [Edit("f")])
     replica.write(clear, Attempt(Version(0, 20)), BEGINNING)
-    asked = PageRead(TABLE, b"k", TABLE.shapes["f"], None, Slice(1))
+    asked = ReadPage(
+        table=TABLE.name, key=b"k", family=TABLE.shapes["f"].name, super=None, part=Slice(1)
+    )
     assert steps(replica.page(asked)) >= 16
     replica.raise_horizon(20)
     assert steps(Sweep(replica, TABLE).steps()) >= 15

@@ -6,10 +6,10 @@ import pytest
 
 from tenure.columns.opening import open_store
 from tenure.columns.paths import DELETE
-from tenure.columns.requests import ScanRead
 from tenure.columns.tables import Family, Table
 from tenure.errors import SchemaError
 from tenure.protocol.replication.limits import MUTATION_BYTES, NAME_BYTES, PAGE_BYTES
+from tenure.protocol.replication.messages import ReadRows
 from tenure.protocol.replication.pages import Slice
 
 pytestmark = pytest.mark.asyncio
@@ -27,7 +27,7 @@ async def test_a_page_of_rows_has_bounded_bytes_and_the_scan_goes_on() -> None:
         sizes = []
         part = Slice(100)
         while True:
-            page = await store.backend.rows(ScanRead(TABLE, part, 10))
+            page = await store.backend.rows(ReadRows(table=TABLE.name, part=part, within=10))
             sizes.append(len(page.rows))
             if page.next is None:
                 break

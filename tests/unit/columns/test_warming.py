@@ -7,10 +7,10 @@ import pytest
 
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
-from tenure.columns.requests import PageRead, SupersRead
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.messages import ReadPage, ReadSupers
 from tenure.protocol.replication.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
@@ -25,14 +25,14 @@ class WatchedBackend(EmbeddedBackend):
         super().__init__(MemoryEngine, [TABLE])
         self.found: dict[str, int] = {}
 
-    async def page(self, asked: PageRead) -> CellPage:
+    async def page(self, asked: ReadPage) -> CellPage:
         page = await super().page(asked)
-        self.found[asked.family.name] = len(page.cells)
+        self.found[asked.family] = len(page.cells)
         return page
 
-    async def supers(self, asked: SupersRead) -> SuperPage:
+    async def supers(self, asked: ReadSupers) -> SuperPage:
         page = await super().supers(asked)
-        self.found[asked.family.name] = sum(len(columns.cells) for _, columns in page.supers)
+        self.found[asked.family] = sum(len(columns.cells) for _, columns in page.supers)
         return page
 
 

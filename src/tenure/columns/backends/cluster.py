@@ -14,16 +14,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from tenure.columns.backends.contract import warming_of
 from tenure.columns.backends.known_nodes import KnownNodes, reaches_too_few
-from tenure.columns.requests import (
-    ColumnRead,
-    PageRead,
-    RowMutation,
-    RowRead,
-    ScanRead,
-    SupersRead,
-)
-from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import (
     ConfigurationError,
@@ -39,7 +32,6 @@ from tenure.errors import (
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.adoption import FIRST_TRY
 from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
@@ -62,7 +54,7 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.contract import NeverConnected, Role, Transport
@@ -290,7 +282,6 @@ class ClusterBackend:
         """See `Backend.draw`."""
         answer = await self._ask(
             DrawVersion(
-                request=0,
                 table=mutation.table.name,
                 level=mutation.level,
                 key=mutation.key,
@@ -305,7 +296,6 @@ class ClusterBackend:
         """See `Backend.write`."""
         answer = await self._ask(
             WriteRow(
-                request=0,
                 table=mutation.table.name,
                 level=mutation.level,
                 key=mutation.key,
@@ -331,7 +321,6 @@ class ClusterBackend:
         takes the longer way.
         """
         asked = AdoptRow(
-            request=0,
             table=table.name,
             key=key,
             number=number,
@@ -347,112 +336,46 @@ class ClusterBackend:
 
     # --- reading ---
 
-    async def column(self, asked: ColumnRead) -> FoundCell | None:
+    async def column(self, asked: ReadColumn) -> FoundCell | None:
         """See `Backend.column`."""
-        answer = await self._ask(
-            ReadColumn(
-                request=0,
-                table=asked.table.name,
-                level=asked.level,
-                key=asked.key,
-                family=asked.family.name,
-                super=asked.super,
-                name=asked.name,
-            )
-        )
+        answer = await self._ask(asked)
         if isinstance(answer, PageFound):
             return answer.page.cells[0] if answer.page.cells else None
         raise _failure(answer)
 
-    async def page(self, asked: PageRead) -> CellPage:
+    async def page(self, asked: ReadPage) -> CellPage:
         """See `Backend.page`."""
-        answer = await self._ask(
-            ReadPage(
-                request=0,
-                table=asked.table.name,
-                level=asked.level,
-                key=asked.key,
-                family=asked.family.name,
-                super=asked.super,
-                part=asked.part,
-            )
-        )
+        answer = await self._ask(asked)
         if isinstance(answer, PageFound):
             return answer.page
         raise _failure(answer)
 
-    async def supers(self, asked: SupersRead) -> SuperPage:
+    async def supers(self, asked: ReadSupers) -> SuperPage:
         """See `Backend.supers`."""
-        answer = await self._ask(
-            ReadSupers(
-                request=0,
-                table=asked.table.name,
-                level=asked.level,
-                key=asked.key,
-                family=asked.family.name,
-                part=asked.part,
-                within=asked.within,
-            )
-        )
+        answer = await self._ask(asked)
         if isinstance(answer, SupersFound):
             return answer.page
         raise _failure(answer)
 
-    async def row(self, asked: RowRead) -> FoundRow:
+    async def row(self, asked: ReadRow) -> WholeRow:
         """See `Backend.row`."""
-        answer = await self._ask(
-            ReadRow(
-                request=0,
-                table=asked.table.name,
-                level=asked.level,
-                key=asked.key,
-                within=asked.within,
-            )
-        )
+        answer = await self._ask(asked)
         if isinstance(answer, RowFound):
-            return _found_row(answer.row)
+            return answer.row
         raise _failure(answer)
 
-    async def rows(self, asked: ScanRead) -> RowPage:
+    async def rows(self, asked: ReadRows) -> RowsFound:
         """See `Backend.rows`."""
-        answer = await self._ask(
-            ReadRows(
-                request=0,
-                table=asked.table.name,
-                level=asked.level,
-                part=asked.part,
-                within=asked.within,
-            )
-        )
+        answer = await self._ask(asked)
         if isinstance(answer, RowsFound):
-            return RowPage(tuple(_found_row(row) for row in answer.rows), answer.next)
+            return answer
         raise _failure(answer)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`. The replicas read the row, and report nothing."""
         for family in families:
-            if family.has_supers:
-                asked: Asked = ReadSupers(
-                    request=0,
-                    table=table.name,
-                    level="one",
-                    key=key,
-                    family=family.name,
-                    part=Slice(PAGE_COLUMNS),
-                    within=PAGE_COLUMNS,
-                    warms=True,
-                )
-            else:
-                asked = ReadPage(
-                    request=0,
-                    table=table.name,
-                    level="one",
-                    key=key,
-                    family=family.name,
-                    part=Slice(PAGE_COLUMNS),
-                    warms=True,
-                )
-            answer = await self._ask(asked)
+            asked = warming_of(table, key, family)
+            answer = await self._ask(msgspec.structs.replace(asked, level="one", warms=True))
             if isinstance(answer, Failed):
                 raise _failure(answer)
 
@@ -468,10 +391,6 @@ def _unknown_because(answer: ToStoreClient) -> Failed | NotWritten:
         lost = msgspec.structs.replace(answer.refused, is_partial=True)
         return NotWritten(request=answer.request, refused=lost)
     return Failed(request=answer.request, why="unknown", detail="a node was lost that had it")
-
-
-def _found_row(row: WholeRow) -> FoundRow:
-    return FoundRow(row.key, {**row.simple, **row.supers})
 
 
 def _detail(failed: Failed) -> str:

@@ -7,19 +7,21 @@ the backend returns. A backend repeats nothing that its caller could not tell: t
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
-from tenure.columns.requests import (
-    ColumnRead,
-    PageRead,
-    RowMutation,
-    RowRead,
-    ScanRead,
-    SupersRead,
-)
-from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.messages import (
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    ReadSupers,
+    RowsFound,
+    WholeRow,
+)
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
@@ -66,26 +68,36 @@ class Backend(Protocol):
         """
         ...
 
-    async def column(self, asked: ColumnRead) -> FoundCell | None:
-        """See `ColumnRead`."""
+    async def column(self, asked: ReadColumn) -> FoundCell | None:
+        """See `ReadColumn`."""
         ...
 
-    async def page(self, asked: PageRead) -> CellPage:
-        """See `PageRead`."""
+    async def page(self, asked: ReadPage) -> CellPage:
+        """See `ReadPage`."""
         ...
 
-    async def supers(self, asked: SupersRead) -> SuperPage:
-        """See `SupersRead`."""
+    async def supers(self, asked: ReadSupers) -> SuperPage:
+        """See `ReadSupers`."""
         ...
 
-    async def row(self, asked: RowRead) -> FoundRow:
-        """See `RowRead`."""
+    async def row(self, asked: ReadRow) -> WholeRow:
+        """See `ReadRow`."""
         ...
 
-    async def rows(self, asked: ScanRead) -> RowPage:
-        """See `ScanRead`."""
+    async def rows(self, asked: ReadRows) -> RowsFound:
+        """See `ReadRows`."""
         ...
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """Read a row's families into memory, for the requests that come next."""
         ...
+
+
+def warming_of(table: Table, key: bytes, family: FamilyShape) -> ReadPage | ReadSupers:
+    """The request that reads a family of a row into memory."""
+    part = Slice(PAGE_COLUMNS)
+    if family.has_supers:
+        return ReadSupers(
+            table=table.name, key=key, family=family.name, part=part, within=PAGE_COLUMNS
+        )
+    return ReadPage(table=table.name, key=key, family=family.name, part=part)

@@ -6,26 +6,28 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
+from tenure.columns.backends.contract import warming_of
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.replica import Replica
-from tenure.columns.requests import (
-    ColumnRead,
-    PageRead,
-    RowMutation,
-    RowRead,
-    ScanRead,
-    SupersRead,
-)
-from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.requests import RowMutation
 from tenure.columns.spaces import HINTS
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ClosedError, ConfigurationError, Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_COLUMNS
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, Steps, SuperPage
+from tenure.protocol.replication.limits import HORIZON_LAG_US
+from tenure.protocol.replication.messages import (
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    ReadSupers,
+    RowsFound,
+    WholeRow,
+)
+from tenure.protocol.replication.pages import CellPage, FoundCell, Steps, SuperPage
 from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
@@ -219,35 +221,35 @@ class EmbeddedBackend:
         self._check_open()
         return await in_steps(read(asked), self._check_open)
 
-    async def column(self, asked: ColumnRead) -> FoundCell | None:
+    async def column(self, asked: ReadColumn) -> FoundCell | None:
         """See `Backend.column`."""
         self._check_open()
         return self.replica.column(asked)
 
-    async def page(self, asked: PageRead) -> CellPage:
+    async def page(self, asked: ReadPage) -> CellPage:
         """See `Backend.page`."""
         return await self._read(self.replica.page, asked)
 
-    async def supers(self, asked: SupersRead) -> SuperPage:
+    async def supers(self, asked: ReadSupers) -> SuperPage:
         """See `Backend.supers`."""
         return await self._read(self.replica.supers, asked)
 
-    async def row(self, asked: RowRead) -> FoundRow:
+    async def row(self, asked: ReadRow) -> WholeRow:
         """See `Backend.row`."""
         return await self._read(self.replica.row, asked)
 
-    async def rows(self, asked: ScanRead) -> RowPage:
+    async def rows(self, asked: ReadRows) -> RowsFound:
         """See `Backend.rows`."""
         return await self._read(self.replica.rows, asked)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`."""
         for family in families:
-            part = Slice(PAGE_COLUMNS)
-            if family.has_supers:
-                await self.supers(SupersRead(table, key, family, part, PAGE_COLUMNS))
+            asked = warming_of(table, key, family)
+            if isinstance(asked, ReadSupers):
+                await self.supers(asked)
             else:
-                await self.page(PageRead(table, key, family, None, part))
+                await self.page(asked)
 
 
 async def in_steps(steps: Steps[P], check: Callable[[], None] = lambda: None) -> P:

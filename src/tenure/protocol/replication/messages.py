@@ -41,8 +41,8 @@ answered.
 class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
     """The base of what a client asks a node."""
 
-    request: Number
-    """Drawn by the client; the answer has the same."""
+    request: Number = 0
+    """Drawn when it is sent; the answer has the same."""
     table: TableName
     level: Level = "quorum"
 
@@ -73,7 +73,11 @@ class ReadColumn(FromClient, frozen=True, kw_only=True):
 
 
 class ReadPage(FromClient, frozen=True, kw_only=True):
-    """Columns of a simple family or of a super column, in the family's order."""
+    """Columns of a simple family or of a super column, in the family's order.
+
+    In the order of time, bounds are inverted times of 8 bytes, see `layout.inverted`. `after` of a
+    slice is the `next` of a page, which a replica or a coordinator made.
+    """
 
     key: RowKey
     family: FamilyName
@@ -102,7 +106,9 @@ class ReadRow(FromClient, frozen=True, kw_only=True):
 
 
 class ReadRows(FromClient, frozen=True, kw_only=True):
-    """Rows in the order of their positions, those with columns only. Bounds are keys."""
+    """Rows in the order of their positions, those with columns only. Bounds are keys. The rows of
+    a hashed table come in any fixed order, and are asked for without bounds.
+    """
 
     part: Slice
     within: Columns
@@ -126,7 +132,7 @@ ClientRequest: TypeAlias = (
 class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
     """The base of what a node answers a client."""
 
-    request: Number
+    request: Number = 0
 
 
 class VersionDrawn(ToClient, frozen=True, kw_only=True):
@@ -174,10 +180,14 @@ class WholeRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     supers: Annotated[dict[FamilyName, SuperPage], OF_FAMILIES] = {}
 
     @property
+    def families(self) -> dict[str, CellPage | SuperPage]:
+        """The families that have any columns, of both kinds."""
+        return {**self.simple, **self.supers}
+
+    @property
     def size(self) -> int:
         """The bytes of all names and values."""
-        simple = sum(page.size for page in self.simple.values())
-        return simple + sum(page.size for page in self.supers.values())
+        return sum(page.size for page in self.families.values())
 
 
 class RowFound(ToClient, frozen=True, kw_only=True):

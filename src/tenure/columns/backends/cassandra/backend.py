@@ -33,15 +33,7 @@ from tenure.columns.backends.cassandra.statements import (
 )
 from tenure.columns.backends.cassandra.statements import remove as remove_value
 from tenure.columns.backends.contract import Fencing
-from tenure.columns.requests import (
-    ColumnRead,
-    PageRead,
-    RowMutation,
-    RowRead,
-    ScanRead,
-    SupersRead,
-)
-from tenure.columns.results import FoundRow, RowPage
+from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import Unsupported
 from tenure.protocol.replication.admission import (
@@ -55,12 +47,21 @@ from tenure.protocol.replication.admission import (
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.layout import FamilyShape, inverted
 from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
+from tenure.protocol.replication.messages import (
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    ReadSupers,
+    RowsFound,
+    WholeRow,
+)
 from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.records import RowRecord
 from tenure.protocol.replication.versions import NEVER, Version
 from tenure.protocol.topology.tables import TableRecord
 
-_OfRow: TypeAlias = ColumnRead | PageRead | SupersRead | RowRead | RowMutation
+_OfRow: TypeAlias = ReadColumn | ReadPage | ReadSupers | ReadRow | RowMutation
 
 MARK = b""
 """The value at a place in the order of time, which only shows that the place exists."""
@@ -81,7 +82,7 @@ class CassandraBackend:
     ) -> None:
         self.address = address
         self._driver = CassandraDriver(address, options)
-        self._tables = tables
+        self._tables = {table.name: table for table in tables}
         self._create = create
         self._fence: Fencing = fence
         self._clock = clock
@@ -91,7 +92,9 @@ class CassandraBackend:
         """See `Backend.open`."""
         await self._driver.connect()
         try:
-            await prepare_schema(self._driver, self._tables, create=self._create, fence=self._fence)
+            await prepare_schema(
+                self._driver, [*self._tables.values()], create=self._create, fence=self._fence
+            )
         except BaseException:
             await self._driver.close()
             raise
@@ -200,48 +203,63 @@ class CassandraBackend:
     # --- reading ---
 
     def _reading(self, asked: _OfRow) -> RowReading:
+        table = asked.table if isinstance(asked, RowMutation) else self._tables[asked.table]
         if asked.level == "each_quorum":
             raise Unsupported("Cassandra reads at no each_quorum: choose local_quorum or quorum")
-        return RowReading(self._driver, self._sizes, asked.table, asked.key, asked.level)
+        return RowReading(self._driver, self._sizes, table, asked.key, asked.level)
 
-    async def column(self, asked: ColumnRead) -> FoundCell | None:
+    def _family(self, asked: ReadColumn | ReadPage | ReadSupers) -> FamilyShape:
+        return self._tables[asked.table].shapes[asked.family]
+
+    async def column(self, asked: ReadColumn) -> FoundCell | None:
         """See `Backend.column`."""
-        check_names(asked.table, asked.family.name, asked.super, asked.name)
-        return await self._reading(asked).column(asked.family, asked.super, asked.name)
+        check_names(self._tables[asked.table], asked.family, asked.super, asked.name)
+        return await self._reading(asked).column(self._family(asked), asked.super, asked.name)
 
-    async def page(self, asked: PageRead) -> CellPage:
+    async def page(self, asked: ReadPage) -> CellPage:
         """See `Backend.page`."""
-        check_names(asked.table, asked.family.name, asked.super, None)
-        return await self._reading(asked).page(asked.family, asked.super, asked.part)
+        check_names(self._tables[asked.table], asked.family, asked.super, None)
+        return await self._reading(asked).page(self._family(asked), asked.super, asked.part)
 
-    async def supers(self, asked: SupersRead) -> SuperPage:
+    async def supers(self, asked: ReadSupers) -> SuperPage:
         """See `Backend.supers`."""
-        return await self._reading(asked).supers(asked.family, asked.part, asked.within)
+        return await self._reading(asked).supers(self._family(asked), asked.part, asked.within)
 
-    async def row(self, asked: RowRead) -> FoundRow:
+    async def row(self, asked: ReadRow) -> WholeRow:
         """See `Backend.row`."""
         reading = self._reading(asked)
-        shapes = asked.table.shapes.values()
-        pages = await asyncio.gather(*(reading.family(shape, asked.within) for shape in shapes))
-        found = zip(shapes, pages, strict=True)
-        return FoundRow(
-            asked.key, {shape.name: page for shape, page in found if not _is_empty(page)}
+        shapes = self._tables[asked.table].shapes
+        pages = await asyncio.gather(
+            *(reading.family(shape, asked.within) for shape in shapes.values())
+        )
+        found = [*zip(shapes, pages, strict=True)]
+        return WholeRow(
+            key=asked.key,
+            simple={name: page for name, page in found if isinstance(page, CellPage) if page.cells},
+            supers={
+                name: page for name, page in found if isinstance(page, SuperPage) if page.supers
+            },
         )
 
-    async def rows(self, asked: ScanRead) -> RowPage:
+    async def rows(self, asked: ReadRows) -> RowsFound:
         """See `Backend.rows`."""
         part = asked.part
         if part.reverse:
             raise Unsupported("Cassandra scans rows forwards only: scan without reverse")
         is_distinct = not self._driver.speaks_in_full  # CQL 3.0.0 lists a key with each column
         bounds = bounds_of(part, part.after)
-        said = keys_of(asked.table, bounds, part.first, is_distinct=is_distinct)
+        said = keys_of(self._tables[asked.table], bounds, part.first, is_distinct=is_distinct)
         listed = [] if bounds.is_empty else await self._driver.execute(said, asked.level)
         keys = list(dict.fromkeys(key for (key,) in listed))
-        of_rows = (RowRead(asked.table, key, asked.within, asked.level) for key in keys)
+        of_rows = (
+            ReadRow(table=asked.table, key=key, within=asked.within, level=asked.level)
+            for key in keys
+        )
         rows = await asyncio.gather(*map(self.row, of_rows))
         is_last = len(listed) < part.first
-        return RowPage(tuple(row for row in rows if row.families), None if is_last else keys[-1])
+        return RowsFound(
+            rows=tuple(row for row in rows if row.families), next=None if is_last else keys[-1]
+        )
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`."""
@@ -272,7 +290,3 @@ def _is_applied(answer: Answer) -> bool:
 def _in_time(place: ColumnPlace, family: FamilyShape, at: int) -> ColumnPlace:
     """The place, in the order of time, of a column that was written then."""
     return place._replace(family=places(family), name=inverted(at.to_bytes(8, "big")) + place.name)
-
-
-def _is_empty(page: CellPage | SuperPage) -> bool:
-    return not (page.cells if isinstance(page, CellPage) else page.supers)
