@@ -12,7 +12,6 @@ BOUNDED = (
     inspect.FloatType,
     inspect.LiteralType,
     inspect.EnumType,
-    inspect.RawType,  # not decoded: a part of the bytes, as they came
 )
 
 

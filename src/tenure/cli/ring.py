@@ -158,6 +158,14 @@ def ring(
     for rack, excess in found.short_racks.items():
         more = counted(excess, "range")
         say(f"rack {rack} is short of nodes: its nodes replicate {more} too many")
+    for node in found.nodes:
+        if node.damage:
+            say(f"{node.name} is damaged: {node.damage}")
+        if node.replaces and node.standing == "waiting":
+            say(
+                f"{node.name} takes the place of {node.replaces}, which was damaged, as soon as a "
+                "majority of the other replicas of each of its ranges is up"
+            )
     if found.trouble:
         say(found.trouble)
 

@@ -41,6 +41,7 @@ def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
         return gauges(f"tenure_node_{name}", help_, ((of, value(it)) for of, it in found))
 
     yield each("connected", "1 while a node is connected to this manager.", lambda it: it.connected)
+    yield each("damaged", "1 while a node's disk has lost something.", lambda it: bool(it.damage))
     yield each("bytes", "How many bytes of the store a node has.", lambda it: it.bytes)
     yield each("load", "The load of a node, divided by the mean.", lambda it: it.load)
     yield gauges(

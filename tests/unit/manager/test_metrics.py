@@ -241,6 +241,7 @@ async def test_every_tier_that_is_there_is_shown() -> None:
             assert value(seen, "tenure_volume_readers", pool="rows", owner="a") == 0
         assert value(seen, "tenure_node_connected", cluster="mail", node="n1") == 1
         assert value(seen, "tenure_node_convicted_by", node="n1") == 0
+        assert value(seen, "tenure_node_damaged", cluster="mail", node="n1") == 0
         assert value(seen, "tenure_ring_changing", cluster="mail") == 0
         await node.socket.close()
 

@@ -270,12 +270,16 @@ def _translated(path: Path, said: str) -> StoreError | EngineBusy:
         )
     if "incomplete" in said.lower() and "stall" in said.lower():
         return EngineBusy(said)
-    if said.startswith("IO error") and "No such file" not in said:
+    if said.startswith("IO error") and not any(each in said for each in _LOST):
         return unwritable(path, said)
     return StoreDamaged(
         f"the store {path} is damaged: {said}. What is there was not changed. Restore a backup: "
         "tenure columns restore"
     )
+
+
+_LOST = ("No such file", "Input/output error")
+"""What the system says of a file that is gone, and of one that the disk cannot read."""
 
 
 def unwritable(path: Path, said: str) -> StoreUnwritable:

@@ -7,8 +7,8 @@ from random import Random
 from typing import assert_never
 
 from tenure.base.noted import Noted
-from tenure.columns.node.node_directory import NodeDirectory
-from tenure.errors import RemoteProtocolError, StoreDamaged
+from tenure.columns.node.node_directory import NodeDirectory, StorePutBack
+from tenure.errors import RemoteProtocolError
 from tenure.protocol.gossip.gossiper import Gossiper
 from tenure.protocol.gossip.gossiper_events import (
     GossiperAction,
@@ -184,7 +184,7 @@ class GossipEngine:
     def _give_up(self, node: NodeId) -> None:
         if node == self._directory.identity.node:
             self._fail(
-                StoreDamaged(
+                StorePutBack(
                     f"{self._directory.path} was put back to an earlier state: other nodes know "
                     "a later one. It lacks what it has acknowledged since, so it may not take part "
                     "again. Have the node replaced by a new one, with an empty directory: tenure "

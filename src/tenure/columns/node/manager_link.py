@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tenure.errors import ConfigurationError, StoreDamaged, TenureError
+from tenure.columns.node.node_directory import StorePutBack
+from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import Topology
@@ -58,6 +59,8 @@ class ManagerLink:
         self._heeded = ("", 0), 0
         self.on_compare: Callable[[], None] = lambda: None
         """Called when replicas are to be compared at once."""
+        self.on_may_leave: Callable[[], None] = lambda: None
+        """Called when the node, which is damaged, may leave."""
 
     @property
     def leader(self) -> str:
@@ -106,6 +109,8 @@ class ManagerLink:
                 self._heed(manager, message)
                 is_wanted_now = message.wanted and not self._is_wanted
                 self._is_wanted = message.wanted
+                if message.may_leave:
+                    self.on_may_leave()
                 if topology is not None:
                     self._told(topology)
                 elif is_wanted_now:
@@ -138,7 +143,7 @@ class ManagerLink:
 def refusal(refused: NodeRefused) -> TenureError:
     """The reason why a node may not take part, and what to do."""
     if refused.reason == "past":
-        return StoreDamaged(
+        return StorePutBack(
             f"{refused.detail}. The directory was put back to an earlier state, or another process "
             "runs with it: have the node replaced by one with an empty directory, and keep this "
             "one until that is done"

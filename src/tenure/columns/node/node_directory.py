@@ -24,7 +24,7 @@ from tenure.base.names import shown
 from tenure.columns.engines.directory import Translated
 from tenure.errors import MALFORMED, ConfigurationError, StoreDamaged
 from tenure.protocol.gossip.messages import NodeDigest
-from tenure.protocol.topology.records import PROOF_BYTES, NodeId, Proof, Token, Topology
+from tenure.protocol.topology.records import NO_NODE, PROOF_BYTES, NodeId, Proof, Token, Topology
 from tenure.protocol.topology.ring import random_token
 from tenure.runtime import private_files
 from tenure.transport.datagram import SHORTEST_SECRET
@@ -38,6 +38,10 @@ ROWS = "rows"
 ID_BITS = 62
 
 
+class StorePutBack(StoreDamaged):
+    """A directory was put back to an earlier state, by somebody who must be told so."""
+
+
 class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """The identity of a node."""
 
@@ -49,6 +53,12 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """The generation of the life that began last."""
     proof: Proof = b""
     """The secret by which managers know the node again, from its first life on that has one."""
+    replaces: NodeId = NO_NODE
+    """The node that had this directory before, and was damaged: this one takes its place."""
+    replaced_proof: Proof = b""
+    """The secret of that node."""
+    aside: str = ""
+    """The directory in this one to which the files of that node are being moved."""
 
 
 class NodeDirectory:
@@ -100,10 +110,57 @@ class NodeDirectory:
                 f"{path} is the directory of a node of the cluster {shown(identity.cluster)}, not "
                 f"of {shown(cluster)}: name that cluster, or another directory"
             )
+        found = cls(path, identity)
+        if identity.aside:
+            found._move_aside()
         for name in (IDENTITY, TOPOLOGY, KNOWN):  # earlier releases let everybody read them
             with suppress(OSError):
                 (path / name).chmod(private_files.MODE)
-        return cls(path, identity)
+        return found
+
+    def begin_anew(self, random: Random) -> Path:
+        """Become another node, which takes the place of this one: its disk has lost something, and
+        perhaps a promise. All that it has is put aside, and returned where. Raises StoreDamaged if
+        that was done before, and is not over.
+        """
+        mine = self.identity
+        if mine.replaces and not self._was_replaced(mine.replaces):
+            raise StoreDamaged(
+                f"{self.path} was damaged again, before it had its rows from other nodes: its disk "
+                "may be failing. Give the node a directory on another disk"
+            )
+        aside = self.path / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{mine.node:x}"
+        with Translated(self.path):
+            private_files.make_directory(aside)
+            private_files.overwrite(aside / IDENTITY, msgspec.json.encode(mine))
+        self.keep(
+            NodeIdentity(
+                cluster=mine.cluster,
+                node=random.getrandbits(ID_BITS) + 1,
+                token=random_token(random),
+                replaces=mine.node,
+                replaced_proof=mine.proof,
+                aside=aside.name,
+            )
+        )
+        self._move_aside()
+        return aside
+
+    def _was_replaced(self, node: NodeId) -> bool:
+        try:
+            topology = self.topology()
+        except StoreDamaged:
+            return False
+        return topology is not None and topology.is_removed(node)
+
+    def _move_aside(self) -> None:
+        """Move what the former node had; then this one has a directory of its own."""
+        aside = self.path / self.identity.aside
+        with Translated(self.path):
+            for name in (ROWS, TOPOLOGY, KNOWN):
+                with suppress(FileNotFoundError):
+                    (self.path / name).rename(aside / name)
+        self.keep(msgspec.structs.replace(self.identity, aside=""))
 
     def begin_life(self) -> None:
         """Begin a life. If the clock was put back, the generation still rises."""

@@ -6,14 +6,16 @@ async with NodeLives(settings) as node:
 
 import asyncio
 import logging
+from random import SystemRandom
 from typing import Self
 
 import msgspec
 
 from tenure.columns.engines.directory import StoreMoved
 from tenure.columns.node.disk_room import LOOK_SECONDS, room_on
+from tenure.columns.node.node_directory import NodeDirectory, StorePutBack
 from tenure.columns.node.node_service import NodeService, NodeSettings
-from tenure.errors import StoreUnwritable
+from tenure.errors import StoreDamaged, StoreUnwritable
 from tenure.transport.credentials import NOTHING, Credentials
 
 _log = logging.getLogger("tenure.columns")
@@ -40,15 +42,45 @@ class NodeLives:
         """Wait until no further life can begin; raises the reason."""
         while True:
             assert self.service is not None
+            damage = None
             try:
                 await self.service.wait()
-            except StoreMoved:
+            except (StoreMoved, StorePutBack):
                 raise
             except StoreUnwritable:
-                await self._end()
-                await self._begin_with_room()
+                pass
+            except StoreDamaged as error:
+                damage = str(error)
+            await self._end()
+            await (self._begin_with_room() if damage is None else self._begin_anew(damage))
 
     async def _begin(self) -> None:
+        damage = None
+        try:
+            await self._enter()
+        except StoreDamaged as error:
+            damage = str(error)  # not the error, whose frames keep the files open
+        if damage is not None:
+            await self._begin_anew(damage)
+
+    async def _begin_anew(self, damage: str) -> None:
+        """Begin as another node, which gets from the other nodes what this one has lost (R33)."""
+        settings = self._settings
+        if not settings.managers:
+            raise StoreDamaged(damage)  # nobody could have it replaced
+        random = SystemRandom()
+        directory = NodeDirectory.open(settings.data, settings.cluster, random)
+        aside = await asyncio.to_thread(directory.begin_anew, random)
+        _log.error(
+            "%s. The files of this node were put aside, into %s: nothing of them is lost, and you "
+            "may delete them when `tenure columns ring` shows that all is well. The node begins "
+            "anew, and gets its rows from the others, if they have them",
+            damage,
+            aside,
+        )
+        await self._enter()
+
+    async def _enter(self) -> None:
         service = NodeService(self._settings, self._credentials)
         await service.__aenter__()
         self.service = service

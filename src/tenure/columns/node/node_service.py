@@ -40,7 +40,7 @@ from tenure.protocol.gossip.gossiper_events import GossiperConfig
 from tenure.protocol.replication.node_events import NodeConfig
 from tenure.protocol.replication.openings import OpenStore, TableMissing, store_opened
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
-from tenure.protocol.topology.records import Node, NodeId, Topology
+from tenure.protocol.topology.records import NO_NODE, Node, NodeId, Topology
 from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
@@ -221,6 +221,8 @@ class NodeService:
                 settings.managers, manager, self._request, self._on_told, self.on_failed
             )
             self._link.on_compare = self._on_compare
+            self._link.on_may_leave = self._disk.leave
+            self._disk.on_damaged = self._poke
             self._link.start()
 
     async def _listen(self, secret: bytes) -> None:
@@ -362,6 +364,7 @@ class NodeService:
     def _request(self, sequence: int, *, tells: bool) -> NodeRequest:
         settings, identity = self.settings, self.directory.identity
         topology = self.store.topology if self._has_started else self._topology
+        is_in_place = topology is not None and topology.is_removed(identity.replaces)
         filler = self.store.machine.filler if self._has_started else None
         weights: tuple[RangeWeight, ...] = ()
         if self._has_started:
@@ -391,6 +394,9 @@ class NodeService:
             topology=topology if tells else None,
             report=self._report() if self._has_started else NodeReport(),
             proof=identity.proof,
+            damage=self._disk.damage,
+            replaces=NO_NODE if is_in_place else identity.replaces,
+            replaced_proof=b"" if is_in_place else identity.replaced_proof,
         )
 
     def _report(self) -> NodeReport:

@@ -72,6 +72,10 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the node is through with the step that runs, if it gains something by it."""
     connected: bool = False
     """Whether the node is connected to the manager that answers."""
+    damage: str = ""
+    """What the node's disk has lost; empty if it is well."""
+    replaces: str = ""
+    """The damaged node whose place the node takes."""
 
 
 class RangeSummary(msgspec.Struct, frozen=True, kw_only=True):

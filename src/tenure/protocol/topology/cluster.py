@@ -7,22 +7,25 @@ version with which it began, so a report about an attempt that was taken back do
 A node that is silent changes nothing, however long it is (R18).
 """
 
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from tenure.base.instants import Instant
-from tenure.base.names import shown, wrong_with_name
+from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name
 from tenure.base.noted import NotedKind
 from tenure.base.numbers import JournalId
 from tenure.protocol.topology.change import (
     ChangeRefused,
+    begin,
     described,
     finish,
     form,
     join,
     take_back,
 )
+from tenure.protocol.topology.damage import may_leave, replaced_by, replacement
 from tenure.protocol.topology.history import (
     AnyClusterRecord,
     Clusters,
@@ -46,6 +49,9 @@ from tenure.protocol.topology.restoring import latest, missing
 from tenure.protocol.topology.sessions import Connection, NodeSessions
 from tenure.protocol.topology.tables import TableRecord
 from tenure.protocol.topology.weights import Weights
+
+ANEW = " anew"
+"""The end of a node's name while the node that it replaces has that name."""
 
 
 class ClusterDesk(Protocol):
@@ -97,6 +103,8 @@ class LedCluster:
         """The nodes that others take to be down, and their names, as last noted."""
         self._doubted: set[NodeId] = set()
         """The nodes in whose name somebody without their secret has spoken."""
+        self._let_be: set[NodeId] = set()
+        """The damaged nodes whose replacement an operator has taken back."""
         self._compares = 0
         """How often an operator wanted replicas to be compared at once."""
 
@@ -142,9 +150,14 @@ class LedCluster:
         elif self._is_behind:  # another topology of that version is out there
             self.desk.note(TopologyKind.AHEAD, self.name, self.trouble)
         else:
-            self._know(request.node, mark_of(request.proof))
+            self._know(self._as_known(request), mark_of(request.proof))
             self._go_on()
-        self._tell(connection, request)
+            self._repair(now)
+        told = self._answer(request)
+        if request.damage:
+            can_leave = may_leave(now, self.topology, self.sessions, request.node.id)
+            told = replace(told, may_leave=can_leave and not self.trouble)
+        self.desk.send(connection, told)
 
     def _doubt(self, connection: Connection, request: NodeRequest) -> None:
         """Answer who speaks for a node without its secret, and take down nothing that he says. It
@@ -158,7 +171,7 @@ class LedCluster:
                 "tenure columns replace. Otherwise withdraw the token that was used"
             )
             self.desk.note(TopologyKind.REFUSED_NODE, self.name, detail)
-        self._tell(connection, request)
+        self.desk.send(connection, self._answer(request))
 
     def _note_down(self) -> None:
         """Note which nodes count as down, and which no longer do."""
@@ -172,11 +185,11 @@ class LedCluster:
                 self.desk.note(TopologyKind.UP_AGAIN, self.name, name)
         self._down = down
 
-    def _tell(self, connection: Connection, request: NodeRequest) -> None:
+    def _answer(self, request: NodeRequest) -> TopologyTold:
         topology, is_restored = self.topology, self._state.restored
         is_new = topology.version != request.version and not is_restored
         told = self._told(request.sequence, topology if is_new else None)
-        self.desk.send(connection, replace(told, wanted=is_restored, life=request.life))
+        return replace(told, wanted=is_restored, life=request.life)
 
     def _told(self, sequence: int, topology: Topology | None) -> TopologyTold:
         return TopologyTold(
@@ -222,15 +235,17 @@ class LedCluster:
                 f"{session.counter} in the life {session.request.life}, and is {request.counter} "
                 f"in {request.life}. Replace it: tenure columns replace"
             )
-        return self._why_not_new(node)
+        return self._why_not_new(node, replaced_by(topology, request))
 
-    def _why_not_new(self, node: Node) -> tuple[NodeRefusalReason, str] | None:
+    def _why_not_new(
+        self, node: Node, replaced: Node | None
+    ) -> tuple[NodeRefusalReason, str] | None:
         why = wrong_with_name(node.name)
         if why is not None:
             return "taken", f"{shown(node.name)} cannot be the name of a node: {why}"
         known = (*self.topology.nodes, *self.topology.waiting)
         for other in known:
-            if other.id == node.id:
+            if other.id == node.id or other is replaced:
                 continue
             if other.name == node.name:
                 return "taken", (
@@ -250,6 +265,15 @@ class LedCluster:
         topology = self.topology
         everybody = (*topology.nodes, *topology.waiting)
         return next((each for each in everybody if each.id == node), None)
+
+    def _as_known(self, request: NodeRequest) -> Node:
+        """The node as it is written down: beside the node whose place it takes it has another
+        name.
+        """
+        node, replaced = request.node, replaced_by(self.topology, request)
+        if replaced is None or replaced.name != node.name:
+            return node
+        return replace(node, name=f"{node.name[: NAME_CHARACTERS - len(ANEW)]}{ANEW}")
 
     def _know(self, node: Node, mark: bytes) -> None:
         """Write down a node that is new here, a node's new address, or the mark of its secret."""
@@ -312,6 +336,15 @@ class LedCluster:
         self._set(done, TopologyKind.CHANGE_DONE, what)
         for removed in done.removed[len(topology.removed) :]:
             self.sessions.forget(removed.id)
+
+    def _repair(self, now: Instant) -> None:
+        """Begin to replace a node that was damaged, if one that takes its place is here."""
+        wanted = replacement(now, self.topology, self.sessions)
+        if wanted is None or wanted.replaces in self._let_be:
+            return
+        weigh = self.weights().of_a_thousand
+        with suppress(ChangeRefused):  # there are too many removed nodes
+            self.begin(begin(self.topology, wanted, self.next_version, weigh))
 
     def gaining(self) -> list[NodeId]:
         """The nodes that must be through before the step that runs is over."""
@@ -383,6 +416,8 @@ class LedCluster:
     def take_back(self) -> str:
         """Take back the change that runs, and return it. Raises ChangeRefused."""
         taken = take_back(self.topology, self.next_version)
+        if self.topology.change is not None:
+            self._let_be.add(self.topology.change.replaces)
         what = described(self.topology)
         self._set(taken, TopologyKind.CHANGE_TAKEN_BACK, what)
         return what

@@ -13,6 +13,7 @@ import msgspec
 from tenure.base.numbers import JournalId, Number, Signed
 from tenure.protocol.topology.limits import RANGES, WEIGHTS
 from tenure.protocol.topology.records import (
+    NO_NODE,
     OF_NODES,
     ClusterId,
     ClusterName,
@@ -125,6 +126,12 @@ class NodeRequest(TopologyMessage, frozen=True, kw_only=True):
     report: NodeReport = NodeReport()
     proof: Proof = b""
     """The secret of the node, which only it and managers have; empty in earlier releases."""
+    damage: Detail = ""
+    """What the node's disk has lost; empty if it is well."""
+    replaces: NodeId = NO_NODE
+    """The node whose place this one takes, because that one's disk has lost something."""
+    replaced_proof: Proof = b""
+    """The secret of that node."""
 
 
 class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
@@ -143,6 +150,8 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     """The number of the request; 0 without a request."""
     compare: Number = 0
     """How often this leader was told to have replicas compared at once."""
+    may_leave: bool = False
+    """Whether the node, which is damaged, may leave and come back as another one."""
 
 
 class NodeRefused(TopologyMessage, frozen=True, kw_only=True):

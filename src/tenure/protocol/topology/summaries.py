@@ -16,6 +16,7 @@ from tenure.protocol.topology.answers import (
 )
 from tenure.protocol.topology.change import described, gained, shown_token
 from tenure.protocol.topology.cluster import LedCluster
+from tenure.protocol.topology.damage import replaced_by
 from tenure.protocol.topology.moves import loads, proposed_moves, unevenness
 from tenure.protocol.topology.placement import excess_of
 from tenure.protocol.topology.records import Node, NodeId, Topology
@@ -92,6 +93,7 @@ def waits(cluster: LedCluster) -> list[str]:
 def _node(now: Instant, cluster: LedCluster, node: Node, load: float) -> NodeSummary:
     topology, session = cluster.topology, cluster.sessions.get(node.id)
     request = session.request if session else None
+    replaced = replaced_by(topology, request) if request else None
     kept = topology.kept_by(node.id)
     weights = cluster.weights()
     return NodeSummary(
@@ -112,6 +114,8 @@ def _node(now: Instant, cluster: LedCluster, node: Node, load: float) -> NodeSum
         to_copy=request.to_copy if request else 0,
         is_through=cluster.is_through(node.id),
         connected=session is not None and session.connection is not None,
+        damage="".join(filter(str.isprintable, request.damage)) if request else "",
+        replaces=replaced.name if replaced else "",
     )
 
 

@@ -9,6 +9,8 @@ acknowledged.
 from collections.abc import Callable, Sequence
 from random import Random
 
+from msgspec.structs import replace
+
 from tenure.base.instants import Instant
 from tenure.base.noted import NotedKind
 from tenure.protocol.lease.messages import Standby
@@ -101,6 +103,10 @@ class SimulatedNode:
         self.life = self.sequence = self.through = 0
         self.proof = mark_of(b"the disk of %d" % node.id)
         self.is_up = True
+        self.damage = ""
+        """What the disk has lost: a node that knows it answers nothing of it."""
+        self.replaces: SimulatedNode | None = None
+        """The damaged node whose place it takes."""
         self.refused = ""
         self.wanted = False
         self.rows: dict[bytes, int] = {}
@@ -109,6 +115,11 @@ class SimulatedNode:
     @property
     def version(self) -> int:
         return self.topology.version if self.topology else 0
+
+    @property
+    def answers(self) -> bool:
+        """Whether other nodes hear from it what it has."""
+        return self.is_up and not self.damage
 
     def start(self) -> None:
         """A new life, with the disk as it is."""
@@ -129,6 +140,9 @@ class SimulatedNode:
             weights=self.weights,
             topology=self.topology if self.wanted else None,
             proof=self.proof,
+            damage=self.damage,
+            replaces=self.replaces.node.id if self.replaces else 0,
+            replaced_proof=self.replaces.proof if self.replaces else b"",
         )
 
     def on_told(self, message: ToNode | Standby) -> None:
@@ -141,6 +155,8 @@ class SimulatedNode:
         self.wanted = message.wanted
         if message.topology is not None:
             self.learn(message.topology)
+        if message.may_leave and self.damage:
+            self.world.begin_anew(self)
 
     def learn(self, topology: Topology) -> None:
         """Take a topology, if it is later, and do what that means for what is on the disk."""
@@ -169,7 +185,7 @@ class SimulatedNode:
         for row in ROWS:
             replicas = topology.at(row)
             if self.node.id in replicas.gaining:
-                sources = [node for node in replicas.old if self.world.nodes[node].is_up]
+                sources = [node for node in replicas.old if self.world.nodes[node].answers]
                 if not sources:
                     return
                 source = self.world.nodes[self.world.random.choice(sources)]
@@ -190,7 +206,7 @@ class SimulatedNode:
             heard = []
             for node in self.world.shuffled(replicas.old):
                 other = self.world.nodes[node]
-                if other.is_up and self.world.exchange(self, other):
+                if other.answers and self.world.exchange(self, other):
                     heard.append(other)
             too_few = len(heard) * 2 <= len(replicas.old)
             if self.world.left_out == "a majority of the old list":
@@ -230,7 +246,7 @@ class SimulatedNode:
         for node in self.world.shuffled(replicas.everyone):
             other = self.world.nodes[node]
             self.world.maybe_step()
-            if not other.is_up or self.world.random.random() < self.world.loss:
+            if not other.answers or self.world.random.random() < self.world.loss:
                 continue
             is_strict = self.world.left_out != "a lower version is refused"
             if (
@@ -346,6 +362,20 @@ class World:
         self.say(made)
         return made
 
+    def lose(self, node: SimulatedNode) -> None:
+        """The disk of a node loses what it has, and the node notices."""
+        node.rows.clear()
+        node.damage = "a block of 000011.sst cannot be read"
+
+    def begin_anew(self, old: SimulatedNode) -> SimulatedNode:
+        """The process of a damaged node becomes another node, at the same address."""
+        old.is_up = False
+        node = replace(old.node, id=len(self.nodes) + 1, token=random_token(self.random))
+        made = self.nodes[node.id] = SimulatedNode(self, node)
+        made.replaces = old
+        made.start()
+        return made
+
     def say(self, node: SimulatedNode) -> None:
         """The node asks, and the manager hears it: now, or late, or twice, or never."""
         data = encode_topology(node.request(), 2)
@@ -442,7 +472,9 @@ class World:
         self.commits_late = False
         self.desk.commit()
         for _ in range(rounds):
-            for node in self.nodes.values():
+            for node in list(self.nodes.values()):
+                if node in [each.replaces for each in self.nodes.values()]:
+                    continue
                 if not node.is_up:
                     node.start()
                 self.say(node)

@@ -1,0 +1,134 @@
+"""Disks of real nodes lose something, and the cluster heals without anybody doing anything."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tenure import Family, Table, open_store
+from tenure.cli.asking import ask
+from tenure.cli.demo.ports import free_ports
+from tenure.columns.engines.log_watch import NOTE, LogNote
+from tenure.columns.store import ColumnStore
+from tenure.errors import TenureError
+from tenure.protocol.topology.answers import RingRead
+from tests.integration.columns.test_cluster import TENURE, home_cluster
+from tests.patience import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.asyncio
+MAIL = Table("mail", profile=Family(columns=str))
+ROWS = 200
+MARK = b"to be found in the file"
+
+
+async def ring_of(home: dict[str, Any]) -> RingRead:
+    reply = await asyncio.to_thread(ask, [home["manager"]], "/v1/clusters/home/ring")
+    return reply.read(RingRead)
+
+
+async def until_healed(home: dict[str, Any], removed: int) -> None:
+    async with asyncio.timeout(2 * DEADLINE_SECONDS):
+        while True:
+            ring = await ring_of(home)
+            names = sorted(node.name for node in ring.nodes)
+            is_settled = len(ring.removed) == removed and not ring.change
+            if is_settled and names == ["node-1", "node-2", "node-3"]:
+                return
+            await asyncio.sleep(0.3)
+
+
+@asynccontextmanager
+async def started(home: dict[str, Any], place: Path, number: int) -> AsyncIterator[None]:
+    """Run a node that has ended again, as its supervisor does."""
+    port = int(home["manager"].rpartition(":")[2]) + number
+    command = [
+        *(*TENURE, "columns", "node", "--cluster", "home", "--name", f"node-{number}", "--json"),
+        *("--data", str(place / f"node-{number}"), "--port", str(port)),
+        *("--secret", str(place / "secret"), "--manager", home["manager"]),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as node:  # noqa: ASYNC220 - at once
+        try:
+            yield
+            assert node.poll() is None
+        finally:
+            node.kill()
+
+
+async def kill(home: dict[str, Any], number: int) -> None:
+    pid = home["pids"][f"node-{number}"]
+    os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        with suppress(ProcessLookupError):
+            while True:  # until the command that has started it knows
+                os.kill(pid, 0)
+                await asyncio.sleep(0.05)
+
+
+def cut_log(rows: Path) -> None:
+    """The disk of a node that does not run loses the end of what it has synced of its log."""
+    synced = msgspec.json.decode((rows / NOTE).read_bytes(), type=LogNote).logs
+    name = max(synced, key=lambda each: synced[each])
+    with (rows / name).open("r+b") as file:
+        file.truncate(synced[name] - 300)
+
+
+def flip_bits(rows: Path) -> None:
+    """The disk of a node that runs changes some bits of its rows."""
+    found = 0
+    for path in rows.glob("*.sst"):
+        data = bytearray(path.read_bytes())
+        at = data.find(MARK)
+        while at >= 0:
+            data[at] ^= 0x10
+            found += 1
+            at = data.find(MARK, at + 1)
+        with path.open("r+b") as file:
+            file.write(data)
+    assert found > 0
+
+
+async def use(store: ColumnStore, until: asyncio.Event) -> None:
+    """Read all rows again and again: what is found must be right."""
+    while not until.is_set():
+        for number in range(ROWS):
+            with suppress(TenureError):
+                found = await store.get(MAIL, f"row-{number}", "profile", "name")
+                assert found is not None
+                assert found.value.endswith(MARK + b"%d" % number)
+
+
+async def test_a_cut_log_and_flipped_bits_are_mended_by_the_others(tmp_path: Path) -> None:
+    port, *_ = free_ports(4)
+    place, stop = tmp_path / "home", asyncio.Event()
+    with home_cluster(place, port) as home:
+        async with open_store(home["url"], MAIL) as store:
+            for number in range(ROWS):
+                value = os.urandom(300) + MARK + b"%d" % number
+                await store.insert(MAIL, f"row-{number}", {"profile": {"name": value}})
+            using = asyncio.create_task(use(store, stop))
+            await kill(home, 1)
+            cut_log(place / "node-1" / "rows")
+            async with started(home, place, 1):
+                await until_healed(home, removed=1)
+                await kill(home, 2)
+                async with started(home, place, 2):  # which writes its log into a file
+                    async with asyncio.timeout(DEADLINE_SECONDS):
+                        while not [*(place / "node-2" / "rows").glob("*.sst")]:  # noqa: ASYNC110
+                            await asyncio.sleep(0.1)
+                    flip_bits(place / "node-2" / "rows")
+                    await until_healed(home, removed=2)
+                    await kill(home, 3)
+                    stop.set()
+                    await using
+                    for number in range(ROWS):
+                        found = await store.get(MAIL, f"row-{number}", "profile", "name")
+                        assert found is not None
+        for number in (1, 2):
+            assert len([*(place / f"node-{number}").glob("damaged-*/rows/*")]) > 3
