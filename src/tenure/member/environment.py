@@ -15,6 +15,7 @@ from tenure.member.listener import MemberListener, OwnListener
 from tenure.transport.credentials import Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
+from tenure.transport.read_size import SmallBlocksSocket
 
 if TYPE_CHECKING:
     from tenure.member.aiohttp_listener import AiohttpDoor
@@ -74,6 +75,7 @@ class NetworkOfMembers:
             auto_decompress=False,
             skip_auto_headers=ADDED_BY_AIOHTTP,
             timeout=ClientTimeout(total=None),
+            ws_response_class=SmallBlocksSocket,
         )
 
     def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:

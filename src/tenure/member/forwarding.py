@@ -31,6 +31,7 @@ from tenure.transport.proving import (
     asked_for,
     proof_for,
 )
+from tenure.transport.read_size import read_small_blocks
 from tenure.transport.websocket import CONNECT_SECONDS
 
 KEEP_ALIVE_SECONDS = 4.0
@@ -221,6 +222,7 @@ class KeptConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
+        read_small_blocks(transport)
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
 
     def data_received(self, data: bytes) -> None:

@@ -25,6 +25,7 @@ from tenure.runtime.clock import boot_clock
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.newcomers import STRANGER_SECONDS, Newcomers
 from tenure.transport.rate_bound import RateBound, RecentFloods
+from tenure.transport.read_size import read_small_blocks
 
 ACCEPT_AGAIN_SECONDS = 1.0
 """How long to wait before taking another connection if this process has no file left."""
@@ -227,6 +228,7 @@ class BoundedPort(Generic[P]):
             taken.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: protocol, accepted, ssl=self._tls
             )
+            read_small_blocks(taken.transport)
         except BaseException as error:
             accepted.close()
             self.gone(protocol)

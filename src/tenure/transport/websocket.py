@@ -21,6 +21,7 @@ from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.proving import proof_for
+from tenure.transport.read_size import SmallBlocksSocket
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 
@@ -62,6 +63,7 @@ class WebSocketTransport(Generic[M]):
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            ws_response_class=SmallBlocksSocket,
         )
 
     def send(self, manager: str, message: msgspec.Struct) -> None:

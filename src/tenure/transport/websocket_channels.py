@@ -25,6 +25,7 @@ from tenure.transport.http_listener import HttpListener
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.proving import proof_for
+from tenure.transport.read_size import SmallBlocksSocket
 from tenure.transport.urls import url_at
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
 from tenure.wire.limits import HAND_OFF_BYTES
@@ -100,6 +101,7 @@ class WebSocketChannels:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                ws_response_class=SmallBlocksSocket,
             )
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

@@ -1,0 +1,30 @@
+"""How much of a socket is read at once.
+
+asyncio asks for 256 KiB each time. glibc takes a block of that size from the kernel, and gives it
+back, for each message that comes: 20 µs, which is more than a small message costs otherwise. Where
+less is asked for, the block is found in memory that the process has already. uvloop has a buffer of
+its own, and so has TLS.
+"""
+
+import asyncio
+from typing import Any
+
+from aiohttp import ClientResponse, ClientWebSocketResponse
+
+READ_BYTES = 64 * 1024
+
+
+def read_small_blocks(transport: asyncio.BaseTransport | None) -> None:
+    """Have a connection read at most READ_BYTES at once."""
+    if transport is not None and hasattr(transport, "max_size"):
+        transport.max_size = READ_BYTES
+
+
+class SmallBlocksSocket(ClientWebSocketResponse):
+    """A client's WebSocket that reads small blocks: aiohttp's sessions take its class."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:  # noqa: ANN401  # those of aiohttp
+        super().__init__(*args, **named)
+        for each in (*args, *named.values()):  # among them the answer, whose connection this is
+            if isinstance(each, ClientResponse) and each.connection is not None:
+                read_small_blocks(each.connection.transport)
