@@ -34,12 +34,7 @@ CIRCLES = (
         "tenure.entities.gate",
         "tenure.entities.live_entity",
     },
-    {
-        "tenure.columns.node_copies",
-        "tenure.columns.node_replica",
-        "tenure.columns.row_sample",
-        "tenure.columns.row_states",
-    },
+    {"tenure.columns.node_copies", "tenure.columns.node_replica"},
 )
 """Modules that need each other, type-checking imports included."""
 COMMENTED = 0.013

@@ -4,9 +4,9 @@ Everything here is one step: it reads, lets `protocol/replication` decide, and w
 horizons of such a replica differ by range, because seals do.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import msgspec
 
@@ -18,8 +18,7 @@ from tenure.columns.range_sums import RangeSums, place_entry, places_space
 from tenure.columns.replica import EMPTY, META, Replica, RowChange
 from tenure.columns.requests import RowMutation
 from tenure.columns.row_sample import row_sample
-from tenure.columns.row_states import entries_of, parts_of, state_of
-from tenure.columns.spaces import HINTS, rows_space
+from tenure.columns.spaces import HINTS, rows_space, space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.protocol.replication.admission import (
@@ -28,9 +27,9 @@ from tenure.protocol.replication.admission import (
     may_write,
 )
 from tenure.protocol.replication.copies import RangeHorizon
-from tenure.protocol.replication.layout import position, row_key
-from tenure.protocol.replication.limits import HORIZON_LAG_US
-from tenure.protocol.replication.merging import StateMerge
+from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
+from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_BYTES
+from tenure.protocol.replication.merging import Found, StateMerge
 from tenure.protocol.replication.operations import (
     ApplyRow,
     DoomedFound,
@@ -56,7 +55,10 @@ from tenure.protocol.replication.operations import (
     SumsRead,
 )
 from tenure.protocol.replication.pages import Steps, of_a_step
+from tenure.protocol.replication.parts import section_part, supers_with_columns
 from tenure.protocol.replication.records import record_of, stored
+from tenure.protocol.replication.sections import SectionPart, digest_of
+from tenure.protocol.replication.states import RowState
 from tenure.protocol.replication.sums import SUM_BYTES, digest_of_sums, row_print
 from tenure.protocol.replication.tasks import (
     BeginFilling,
@@ -79,6 +81,8 @@ from tenure.protocol.replication.tasks import (
 )
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
+
+P = TypeVar("P")
 
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
@@ -209,10 +213,62 @@ class NodeReplica(Replica):
         return RowApplied(refused=self.write(mutation, step.attempt, self._clock()))
 
     def _parts(self, step: ReadParts) -> PartsRead:
-        return parts_of(self, step)
+        table = self.tables[step.table]
+        at = position(step.key, table.kind)
+        record = self.record(table, at)
+        sealed = self.sealed[on_ring(step.key, table.kind)]
+        parts: list[SectionPart] = []
+        for question in step.questions:
+            cursors = self.cursors(table, question.family)
+            shape = table.shapes[question.family]
+            row = cursors, shape, at, record.marker, question
+            left = PAGE_BYTES
+            if question.within is not None:  # the families of a whole row share a page
+                left -= sum(each.size for each in parts)
+            if question.within is not None and question.lists_supers:
+                parts += _at_once(supers_with_columns(*row, left, sealed))
+                continue
+            part = _at_once(section_part(*row, left))
+            parts.append(part if question.lists_supers else part.without_known(sealed))
+        return PartsRead(
+            digest=digest_of(parts),
+            parts=() if step.digest_only else tuple(parts),
+            sealed=sealed,
+            adopted=record.adopted,
+            attempt=record.attempt,
+            newest=record.newest,
+            promised=self.horizon_of(table, step.key),
+        )
 
     def _state(self, step: ReadState) -> StateRead:
-        return StateRead(state=state_of(self, self.tables[step.table], step.key))
+        return StateRead(state=self._state_of(self.tables[step.table], step.key))
+
+    def _state_of(self, table: Table, key: Key) -> RowState:
+        """The state of a whole row."""
+        at = position(key, table.kind)
+        record = self.record(table, at)
+        found = self._entries_of(table, at)
+        return RowState(
+            entries=tuple(
+                sorted((family, whole[len(at) :], entry) for family, whole, entry in found)
+            ),
+            marker=record.marker,
+            newest=record.newest,
+            fence=record.fence,
+            journal=record.journal,
+            adopted=record.adopted,
+            attempt=record.attempt,
+            sealed=self.sealed[on_ring(key, table.kind)],
+            is_whole=True,
+        )
+
+    def _entries_of(self, table: Table, at: bytes) -> Iterator[Found]:
+        """The cells and markers of a row; places follow from them."""
+        for family in table.families:
+            walk = self.engine.cursor(space(table.name, family)).walk(at, at + AFTER)
+            for key, entry in walk:
+                if len(entry) > TIME_BYTES:
+                    yield family, key, entry
 
     def _take(self, step: MergeState) -> StateMerged:
         table = self.tables[step.table]
@@ -222,7 +278,7 @@ class NodeReplica(Replica):
             family: self.engine.get(table.spaces[family], keys) for family, keys in merge.wanted()
         }
         record = self.record(table, at)
-        everything = list(entries_of(self, table, at)) if merge.replaces(record) else ()
+        everything = list(self._entries_of(table, at)) if merge.replaces(record) else ()
         sealed = self.sealed[on_ring(step.key, table.kind)]
         outcome = merge.admit(record, found, everything, sealed)
         if not isinstance(outcome, MutationAdmitted):
@@ -248,7 +304,7 @@ class NodeReplica(Replica):
             batch.append(self._promised_once_more())
             self.apply(table.name, at, batch, record, after)
             self.promises += 1
-        return StateRead(state=state_of(self, table, step.key), refused=refused)
+        return StateRead(state=self._state_of(table, step.key), refused=refused)
 
     # --- ranges ---
 
@@ -342,7 +398,7 @@ class NodeReplica(Replica):
         if not self._weighings:
             self._sizes = {}
             self._weighings = [
-                row_sample(self, table, self._sizes) for table in self.tables.values()
+                row_sample(self.engine, table, self._sizes) for table in self.tables.values()
             ]
         is_all = _some_steps(self._weighings)
         return RowsWeighed(self._sizes if is_all else {}, is_all)
@@ -372,3 +428,13 @@ def _some_steps(left: list[Steps[int]]) -> bool:
         else:
             return False
     return True
+
+
+def _at_once(steps: Steps[P]) -> P:
+    """Run a reading to its end without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            page: P = end.value
+            return page

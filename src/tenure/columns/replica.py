@@ -25,7 +25,7 @@ from tenure.protocol.replication.admission import (
     Refused,
     may_write,
 )
-from tenure.protocol.replication.cells import is_live, value_in
+from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.layout import (
     CELL,
     MARKER,
@@ -48,6 +48,7 @@ from tenure.protocol.replication.pages import (
     Steps,
     SuperPage,
     cells,
+    found_cell,
     greatest,
     super_columns,
 )
@@ -251,7 +252,7 @@ class Replica:
         marker = greatest([self.record(table, at).marker, *markers])
         if cell is None or not is_live(cell, marker):
             return None
-        return FoundCell(asked.name, version_of(cell), value_in(cell) or b"")
+        return found_cell(asked.name, cell)
 
     def page(self, asked: ReadPage) -> Steps[CellPage]:
         """Columns of a simple family or a super column, at this instant; read it in steps."""

@@ -5,8 +5,8 @@ random, and the hash up to which they go says which share of all they are.
 """
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.range_sums import places_space
 from tenure.columns.spaces import space
 from tenure.columns.tables import Table
@@ -16,18 +16,15 @@ from tenure.protocol.replication.sums import INNER_SUMS, PLACE_BYTES, SUMS
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 
-if TYPE_CHECKING:
-    from tenure.columns.node_replica import NodeReplica
-
 SAMPLED_ROWS = 1_000
 SAMPLED_ENTRIES = 65_536
 """How many rows are measured: they stand for the others."""
 _PLACES = SUMS * INNER_SUMS
 
 
-def row_sample(replica: "NodeReplica", table: Table, into: dict[Position, float]) -> Steps[int]:
+def row_sample(engine: StorageEngine, table: Table, into: dict[Position, float]) -> Steps[int]:
     """Add to `into` the weight of rows, each for all the rows that it stands for."""
-    walk = replica.engine.cursor(places_space(table.name)).walk(b"", None)
+    walk = engine.cursor(places_space(table.name)).walk(b"", None)
     found = [key for key, _ in islice(walk, SAMPLED_ROWS + 1)]
     share = 1.0
     if len(found) > SAMPLED_ROWS:
@@ -39,7 +36,7 @@ def row_sample(replica: "NodeReplica", table: Table, into: dict[Position, float]
     for key in found:
         at, size = key[PLACE_BYTES:], 0
         for family in table.families:
-            cursor = replica.engine.cursor(space(table.name, family))
+            cursor = engine.cursor(space(table.name, family))
             for each, value in cursor.walk(at, at + AFTER):
                 size += len(each) + len(value)
                 entries += 1

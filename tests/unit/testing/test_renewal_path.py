@@ -7,18 +7,15 @@ is not counted.
 """
 
 import asyncio
-import sys
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable
 
 import pytest
 
-import tenure
 from tenure.client.owner import Owner
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
+from tests.trail import Trail
 
-ROOT = Path(tenure.__file__).parent
 NOT_COUNTED = ("testing/clock.py", "testing/cluster.py")
 MOST_FILES = 29
 MOST_PASSES = 79
@@ -27,39 +24,17 @@ up once, from 25 and 58, when leaders began to look for rivals (P25) and to tell
 """
 
 
-class Trail:
-    """The files whose functions are called, in their order."""
-
-    def __init__(self) -> None:
-        self.files: list[str] = []
-
-    def _on_event(self, frame: FrameType, event: str, _: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(ROOT):
-            name = path.relative_to(ROOT).as_posix()
-            if name not in NOT_COUNTED:
-                self.files.append(name)
-
-    async def begin(self) -> None:
-        self.files.clear()
-        sys.setprofile(self._on_event)
-
-    async def end(self) -> None:
-        sys.setprofile(None)
-
-    @property
-    def passes(self) -> int:
-        pairs = zip(self.files, self.files[1:], strict=False)
-        return sum(before != after for before, after in pairs)
+async def in_loop(function: Callable[[], None]) -> None:
+    function()
 
 
 async def path_of_a_renewal(cluster: InProcessCluster, clock: TurnedClock, owner: Owner) -> Trail:
     """Go from alarm to alarm until one has brought a new snapshot."""
-    path, before = Trail(), owner._board.current
+    path, before = Trail(NOT_COUNTED), owner._board.current
     for _ in range(500):
-        await asyncio.wrap_future(cluster._submit(path.begin()))
+        await asyncio.wrap_future(cluster._submit(in_loop(path.begin)))
         await asyncio.wrap_future(cluster._submit(cluster._step(clock, clock.after(1))))
-        await asyncio.wrap_future(cluster._submit(path.end()))
+        await asyncio.wrap_future(cluster._submit(in_loop(path.end)))
         if owner._board.current.expires_at > before.expires_at:
             return path
     raise AssertionError("nothing was renewed")
@@ -71,9 +46,7 @@ async def test_a_quiet_renewal_does_not_wander() -> None:
     async with InProcessCluster(["rooms"], clock=clock) as cluster, cluster.owner() as owner:
         await cluster.turn(3)
         path = await path_of_a_renewal(cluster, clock, owner)
-    print(f"{len(set(path.files))} files, {path.passes} times from one to another")
-    for file in dict.fromkeys(path.files):
-        print(f"  {file}")
+    print(path.told())
     assert {"protocol/lease/owner/machine.py", "protocol/lease/leader/manager.py"} < set(path.files)
     assert "client/holdings.py" in path.files
     assert len(set(path.files)) <= MOST_FILES

@@ -27,9 +27,11 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.page_reading import read_column, read_page, read_supers
+from tenure.protocol.replication.page_reading import read_page, read_supers
+from tenure.protocol.replication.pages import CellPage, found_cell
 from tenure.protocol.replication.reading import read_parts
 from tenure.protocol.replication.scanning import read_rows
+from tenure.protocol.replication.sections import SectionQuestion
 from tenure.protocol.replication.settling import RowAsked
 from tenure.protocol.replication.warming import warm_page, warm_supers
 from tenure.protocol.replication.whole_reading import read_whole
@@ -117,8 +119,10 @@ def _read(
     read = partial(read_parts, talk, row)
     match asked:
         case ReadColumn(family=family, super=inner, name=name):
-            page = yield from read_column(read, family, inner, name)
-            return PageFound(request=number, page=page)
+            question = SectionQuestion(family=family, super=inner, names=(name,))
+            [found] = yield from read([question])
+            cells = tuple(found_cell(name, cell) for name, cell in found.cells)
+            return PageFound(request=number, page=CellPage(cells))
         case ReadPage(family=family, super=inner, part=part):
             page = yield from read_page(read, shapes[family], inner, part)
             return PageFound(request=number, page=page)

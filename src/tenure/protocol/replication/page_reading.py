@@ -8,27 +8,17 @@ from typing import TypeAlias
 
 import msgspec
 
-from tenure.protocol.replication.cells import value_in
 from tenure.protocol.replication.conversation import Conversing
 from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.limits import PAGE_BYTES, PAGE_COLUMNS
 from tenure.protocol.replication.messages import WholeRow
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage, found_cell
 from tenure.protocol.replication.parts import place_in_time
 from tenure.protocol.replication.resolving import Resolved
 from tenure.protocol.replication.sections import SectionQuestion
-from tenure.protocol.replication.versions import version_of
 
 ReadRound: TypeAlias = Callable[[Sequence[SectionQuestion]], Conversing[list[Resolved]]]
 """Reads some parts of the row."""
-
-
-def read_column(
-    read: ReadRound, family: str, super_column: bytes | None, name: bytes
-) -> Conversing[CellPage]:
-    """One column, or none."""
-    [found] = yield from read([SectionQuestion(family=family, super=super_column, names=(name,))])
-    return CellPage(_cells(found.cells))
 
 
 def read_page(
@@ -57,7 +47,7 @@ def read_page(
         if found.unconfirmed:
             found = yield from _confirmed(read, shape.name, super_column, rest, found)
         for name, cell in found.cells:
-            cells.append(_cell(name, cell))
+            cells.append(found_cell(name, cell))
             size += cells[-1].size
             if len(cells) == part.first or size >= most_bytes:
                 place = place_in_time(name, cell) if is_by_time else name
@@ -150,11 +140,3 @@ def read_by_family(
                 simple[name] = columns
                 left -= columns.size
     return WholeRow(key=key, simple=simple, supers=with_supers)
-
-
-def _cells(found: Sequence[tuple[bytes, bytes]]) -> tuple[FoundCell, ...]:
-    return tuple(_cell(name, cell) for name, cell in found)
-
-
-def _cell(name: bytes, cell: bytes) -> FoundCell:
-    return FoundCell(name, version_of(cell), value_in(cell) or b"")

@@ -90,6 +90,11 @@ class FoundCell(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return len(self.name) + len(self.value)
 
 
+def found_cell(name: bytes, cell: bytes) -> FoundCell:
+    """A live cell, as readers see it."""
+    return FoundCell(name, version_of(cell), value_in(cell) or b"")
+
+
 class CellPage(msgspec.Struct, frozen=True, array_like=True):
     """Columns in their order, and where to go on; None after the last."""
 

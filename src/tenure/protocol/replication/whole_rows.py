@@ -6,18 +6,17 @@ was settled. So a mutation over several families is in it, or is not.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tenure.protocol.replication.cells import is_live, value_in
+from tenure.protocol.replication.cells import is_live
 from tenure.protocol.replication.layout import CELL, FamilyShape, parted
 from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.memory_row import MemoryRow
 from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.names import unescaped
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage, found_cell
 from tenure.protocol.replication.parts import place_in_time
 from tenure.protocol.replication.records import NOTHING
 from tenure.protocol.replication.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.states import RowState, is_marker
-from tenure.protocol.replication.versions import version_of
 
 Shapes = Mapping[str, FamilyShape]
 
@@ -74,7 +73,7 @@ def _by_family(
 
 def _page_of(part: SectionPart) -> CellPage:
     live = ((name, cell) for name, cell in part.cells if is_live(cell, NOTHING))
-    return CellPage(tuple(_found(name, cell) for name, cell in live), part.last)
+    return CellPage(tuple(found_cell(name, cell) for name, cell in live), part.last)
 
 
 def _is_unknown(page: CellPage | SuperPage) -> bool:
@@ -117,7 +116,7 @@ def _readable(shapes: Shapes, state: RowState) -> MemoryRow:
         above = (markers.get((family, each), NOTHING) for each in (b"", section))
         if is_live(cell, max(state.marker, *above)):
             inner = unescaped(section, len(CELL))[0] if section else None
-            row.put(family, inner, _found(name, cell))
+            row.put(family, inner, found_cell(name, cell))
     return row
 
 
@@ -155,7 +154,3 @@ def _row(key: bytes, simple: Mapping[str, CellPage], supers: Mapping[str, SuperP
         simple={name: page for name, page in simple.items() if page.cells},
         supers={name: page for name, page in supers.items() if page.supers},
     )
-
-
-def _found(name: bytes, cell: bytes) -> FoundCell:
-    return FoundCell(name, version_of(cell), value_in(cell) or b"")
