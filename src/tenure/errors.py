@@ -47,6 +47,13 @@ TenureError
     └── JournalWentBack     it knows less than managers and owners have seen
 """
 
+import re
+from functools import reduce
+from reprlib import Repr
+from typing import Any
+
+import msgspec
+
 
 class TenureError(Exception):
     """The root of all errors of tenure."""
@@ -303,3 +310,33 @@ MALFORMED = (ValueError, RecursionError)
 """The errors of decoding, whatever the bytes: the errors of msgspec, of bytes that are not UTF-8,
 and of a number too long are ValueErrors; values nested too deep for the stack are a RecursionError.
 """
+
+READ_BYTES = 64 << 10
+"""The longest body in which the value at fault is looked up: to read a long one without its type,
+for an error, would cost what the bounds of the type are there to save.
+"""
+_PLACE = re.compile(r" - at `\$((?:\.\w+|\[\d+\])*)`\Z")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_SHORT = Repr()
+_SHORT.maxother = _SHORT.maxstring = 80
+
+
+def said_of(error: Exception, body: bytes) -> str:
+    """What the error says, and the value that is at fault if it can be told."""
+    said = str(error)
+    if not isinstance(error, msgspec.ValidationError) or len(body) > READ_BYTES:
+        return said
+    place = _PLACE.search(said)
+    if place is None and " - at `" in said:
+        return said
+    steps = _STEP.findall(place.group(1)) if place else []
+    try:
+        value: Any = reduce(_inside, steps, msgspec.json.decode(body))
+    except (*MALFORMED, LookupError, TypeError):
+        return said
+    return f"{said}; it is {_SHORT.repr(value)}"
+
+
+def _inside(value: Any, step: tuple[str, str]) -> Any:  # noqa: ANN401  # whatever JSON has
+    name, number = step
+    return value[name] if name else value[int(number)]

@@ -12,6 +12,7 @@ BOUNDED = (
     inspect.FloatType,
     inspect.LiteralType,
     inspect.EnumType,
+    inspect.RawType,  # not decoded: a part of the bytes, as they came
 )
 
 

@@ -34,12 +34,11 @@ from tenure.manager.access.audit import _shown
 from tenure.manager.access.tokens import _parsed as tokens_in
 from tenure.manager.api import NewPool
 from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
-from tenure.manager.cluster_api import read_command as read_ring_command
+from tenure.manager.command_bodies import read_command, read_ring_command
 from tenure.manager.config_file import read as read_config
 from tenure.manager.http_errors import HttpRefusal, decoded_body
 from tenure.manager.other_managers import _decoded as status_of
 from tenure.manager.sign_in_api import ShownToken
-from tenure.manager.steering_api import read_command
 from tenure.manager.steering_verbs import VERBS
 from tenure.member.asgi import Relayed
 from tenure.protocol.entity.messages import EntityFailure
@@ -55,8 +54,8 @@ from tenure.protocol.topology.records import Placement
 from tenure.services.documents.service import Documents
 from tenure.services.feeds.parsing import items_in
 from tenure.services.feeds.service import Feeds
-from tenure.services.operations import OPERATION, Operation, decoded_query
 from tenure.services.operations import decoded_body as decoded_service_body
+from tenure.services.operations import decoded_query, operations_in
 from tenure.services.pubsub.service import PubSub
 from tenure.services.queues.queue import _said
 from tenure.services.queues.service import Queues
@@ -170,14 +169,9 @@ def ring(data: bytes) -> object:
     return None
 
 
-def operations(service: type[Any]) -> list[Operation]:
-    members = [member for kind in service.__mro__ for member in vars(kind).values()]
-    return [getattr(member, OPERATION) for member in members if hasattr(member, OPERATION)]
-
-
 def service_bodies(service: type[Any]) -> Decode:
     def decode(data: bytes) -> object:
-        for each in operations(service):
+        for each in operations_in(service):
             for read, said in (
                 (decoded_service_body, data),
                 (decoded_query, {data[:8].decode("latin-1"): data[8:].decode("latin-1")}),
@@ -382,12 +376,12 @@ DECODERS: dict[str, HostileDecoder] = {
         (sealed_receipt(Receipt(1, 2, 3), 1, SECRET),),
     ),
     "bodies of the manager": HostileDecoder(
-        "manager/http_errors.py manager/api.py manager/cluster_api.py manager/sign_in_api.py",
+        "manager/http_errors.py errors.py",
         body,
         JSON_BODIES,
     ),
-    "steering": HostileDecoder("manager/steering_api.py", steering, JSON_BODIES),
-    "changes of the ring": HostileDecoder("manager/cluster_api.py", ring, JSON_BODIES),
+    "steering": HostileDecoder("manager/command_bodies.py", steering, JSON_BODIES),
+    "changes of the ring": HostileDecoder("manager/command_bodies.py", ring, JSON_BODIES),
     "placements": HostileDecoder(
         "protocol/topology/records.py",
         lambda data: Placement.read(data.decode("latin-1")),

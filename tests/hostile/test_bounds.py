@@ -3,91 +3,59 @@ sent it, and whatever is checked afterwards.
 """
 
 import tracemalloc
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import msgspec
 import pytest
 
 from tenure.errors import RemoteProtocolError
 from tenure.manager.api import NewPool
-from tenure.manager.cluster_api import NewCluster
-from tenure.manager.sign_in_api import ShownToken
-from tenure.protocol.entity import messages as entity_messages
-from tenure.protocol.entity.messages import EntityMessage
-from tenure.protocol.gossip.messages import GossipMessage
-from tenure.protocol.lease.messages import FromLookup, FromOwner, Join, ToLookup, ToManager, ToOwner
-from tenure.protocol.lease.owner.transfer import ToSource, ToTaker
-from tenure.protocol.replication.copies import CopiedRows
-from tenure.protocol.topology.messages import NodeRequest
+from tenure.protocol.lease.messages import FromOwner, Join
 from tenure.protocol.topology.records import Topology
-from tenure.protocol.volume.messages import ToCache, ToVolumeServer
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.services.queues.entries import EntryPut
+from tenure.services.queues.queue import SocketSays
 from tenure.wire import lease
-from tenure.wire.columns import ToStore, ToStoreClient
+from tenure.wire.columns import ToStore
 from tenure.wire.limits import LOOKUP_BYTES
-from tenure.wire.topology import ManagerToNode
 from tenure.wire.versions import NEWEST
 from tests.hostile.bounds import unbounded
-from tests.repo.reading import SRC
+from tests.hostile.decoded_types import all_decoded, decoded_in
+from tests.repo.reading import sample
 from tests.unit.wire.samples import JOIN
 
-WIRE: dict[str, Any] = {
-    "an owner, to a manager": FromOwner,
-    "a lookup, to a manager": FromLookup,
-    "anybody, to a manager": ToManager,
-    "a manager, to an owner": ToOwner,
-    "a manager, to a lookup": ToLookup,
-    "a source of a hand-off": ToTaker,
-    "a taker of a hand-off": ToSource,
-    "a cache, to a server": ToVolumeServer,
-    "a server, to a cache": ToCache,
-    "what is known of writes": KnownWrites,
-    "a client or a node, to a node": ToStore,
-    "a node, to a client": ToStoreClient,
-    "rows that are copied": CopiedRows,
-    "a node, to a manager": NodeRequest,
-    "a manager, to a node": ManagerToNode,
-    "a topology": Topology,
-    "gossip": GossipMessage,
-    "calls of entities": EntityMessage,
-    "a socket of an entity": entity_messages.SocketOpened,
-    "a frame of a client": entity_messages.SocketFrame,
-    "the end of a socket": entity_messages.SocketGone,
-    "an edge that resumes": entity_messages.SocketResume,
-    "frames that follow": entity_messages.Resumed,
-    "frames of an owner": entity_messages.PushedFrames,
-    "frames that an edge has": entity_messages.Received,
-}
+DECODED = all_decoded()
 EXCUSED = {
     "EntityCall.chain": "keys may be any integer of 64 bits, and msgspec bounds only signed ones",
     "EntityCall.key": "as in a chain",
+    "PinKeyBody.number": "as in a chain, and JSON's numbers have 4,300 digits at most",
+    "UnpinKeyBody.number": "as in the body that pins",
+    "FillingPart.bytes": "a record on a node's own disk",
+    "FillingRecord.began": "as in a part",
+    "FillingRecord.parts": "as in a part",
+    "Publishing.data": "JSON of any shape, within the bytes and levels of a body",
+    "itself": "the event of a feed, as in `Publishing.data`",
     "PushedFrames.frames": "text or bytes, within the bytes of a call; `wire/entity.py` checks",
     "Resumed.frames": "as in PushedFrames",
     "SocketFrame.frame": "as in PushedFrames",
 }
 
 
-@pytest.mark.parametrize("which", WIRE)
-def test_every_field_of_a_message_has_a_bound(which: str) -> None:
-    assert [each for each in unbounded(WIRE[which]) if each not in EXCUSED] == []
-
-
-@pytest.mark.parametrize("body", [NewPool, NewCluster, ShownToken])
-def test_every_field_of_a_body_that_a_manager_decodes_has_a_bound(body: type) -> None:
-    assert unbounded(body) == []
+@pytest.mark.parametrize("where", DECODED)
+def test_every_field_of_what_is_decoded_has_a_bound(where: str) -> None:
+    assert [each for each in unbounded(DECODED[where]) if each not in EXCUSED] == []
 
 
 def test_what_is_excused_has_none() -> None:
-    found = {each for kind in WIRE.values() for each in unbounded(kind)}
+    found = {each for kind in DECODED.values() for each in unbounded(kind)}
     assert found == EXCUSED.keys()
 
 
-def test_every_decoder_of_the_wire_is_of_these_types() -> None:
-    """What one of them reads is what is looked at here."""
-    texts = [path.read_text("utf-8") for path in (SRC / "tenure/wire").glob("*.py")]
-    decoders = sum(text.count("msgpack.Decoder(") for text in texts)
-    journal = 2  # records and states, which this process wrote itself, with a checksum
-    assert decoders == len(WIRE) - len({"rows that are copied"}) + journal
+@pytest.mark.parametrize("kind", [FromOwner, ToStore, Topology, NewPool, SocketSays, EntryPut])
+def test_types_are_found_where_they_are_decoded(kind: object) -> None:
+    """Of a connection, a store, a disk, a manager's body, a socket, and a list in a body."""
+    lists = [get_args(each)[0] for each in DECODED.values() if get_origin(each) is Annotated]
+    in_lists = [part for each in lists for part in get_args(each)]
+    assert kind in [*DECODED.values(), *in_lists]
 
 
 class Loose(NamedTuple):
@@ -116,6 +84,27 @@ def test_a_field_without_a_bound_is_found() -> None:
         *(f"Sample.{each}" for each in ("by_name", "data", "items", "many", "names", "some")),
         *(f"Sample.{each}" for each in ("text", "whatever")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("found = msgspec.json.decode(b'{}')", "decodes without a type"),
+        ("def read(data, kind):\n    return msgspec.json.decode(data, type=kind)", "passed"),
+        ("async def read():\n    return json.loads(await body())", "decodes without a type"),
+    ],
+)
+def test_a_decoder_whose_type_nobody_knows_is_found(text: str, complaint: str) -> None:
+    with pytest.raises(LookupError, match=complaint):
+        list(decoded_in(sample("tenure.manager.api", text)))
+
+
+def test_a_type_without_a_bound_is_found_where_it_is_decoded() -> None:
+    """`StatusAnswer` is decoded only by those who trust its sender."""
+    text = "class Api:\n    read = msgspec.json.Decoder(StatusAnswer).decode"
+    [(place, kind)] = decoded_in(sample("tenure.manager.other_managers", text))
+    assert place == "manager/other_managers.py: StatusAnswer"
+    assert "StatusAnswer.troubles" in unbounded(kind)
 
 
 # --- what that is worth ---

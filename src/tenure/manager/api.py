@@ -66,7 +66,9 @@ from tenure.protocol.topology.questions import ListClusters, ReadRing, ReadUpkee
 from tenure.transport.peers import Peers
 
 A = TypeVar("A", bound=Answer)
-JournalInHex: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-7][0-9a-f]{15}\Z")]
+JournalInHex: TypeAlias = Annotated[
+    str, msgspec.Meta(max_length=16, pattern=r"^[0-7][0-9a-f]{15}\Z")
+]
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from tenure.base.numbers import Number
-from tenure.errors import MALFORMED
+from tenure.manager.command_bodies import read_ring_command
 from tenure.manager.http_errors import (
     HttpRefusal,
     Short,
@@ -27,7 +27,6 @@ from tenure.protocol.topology.answers import (
     RingSteered,
     UpkeepRead,
 )
-from tenure.protocol.topology.limits import TOKEN_BYTES
 from tenure.protocol.topology.questions import (
     AddNode,
     CompareNow,
@@ -144,34 +143,5 @@ class ClusterApi:
         """Carry out a command, or say what it would do."""
         check_is_json(request)
         cluster, verb = request.match_info["cluster"], request.path.rpartition("/")[2]
-        command = read_command(RING_COMMANDS[verb], cluster, await request.read() or b"{}")
+        command = read_ring_command(RING_COMMANDS[verb], cluster, await request.read() or b"{}")
         return as_json(await self.asking.ask(command, RingSteered))
-
-
-def read_command(wanted: type[RingCommand], cluster: str, body: bytes) -> RingCommand:
-    """The command that a body means: its fields but the cluster, which is in the path; a token is
-    in hexadecimal. Raises HttpRefusal where it is not such a body.
-    """
-    fields = [field for field in wanted.__struct_fields__ if field != "cluster"]
-    try:
-        given = msgspec.json.decode(body, type=dict[str, object])
-        unknown = sorted(given.keys() - set(fields))
-        if unknown:
-            raise msgspec.ValidationError(f"there is no field {unknown[0]!r}")
-        if isinstance(given.get("token"), str):
-            given["token"] = token_of(str(given["token"]))
-        return msgspec.convert({**given, "cluster": cluster}, wanted)
-    except MALFORMED as error:
-        names = ", ".join(f'"{name}"' for name in fields)
-        raise HttpRefusal(400, str(error), f"the body is an object of {names}") from error
-
-
-def token_of(written: str) -> bytes:
-    """A token in hexadecimal. Raises ValueError for any other text."""
-    try:
-        token = bytes.fromhex(written)
-    except ValueError:
-        raise ValueError(f"the token {written[:40]!r} is not in hexadecimal") from None
-    if not 1 <= len(token) <= TOKEN_BYTES:
-        raise ValueError(f"a token has 1 to {TOKEN_BYTES} bytes, and not {len(token)}")
-    return token

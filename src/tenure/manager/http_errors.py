@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from aiohttp import web
 
-from tenure.errors import MALFORMED
+from tenure.errors import MALFORMED, said_of
 from tenure.manager.answers import Problem
 
 T = TypeVar("T")
@@ -14,7 +14,6 @@ T = TypeVar("T")
 WAYS_OUT = {
     404: "GET / lists what there is",
     405: "use one of the methods in the Allow header",
-    413: "send less in one request",
 }
 MOST_DIGITS = 19
 """The most digits of a number: 2**63 has as many, and no longer number means anything here."""
@@ -57,7 +56,7 @@ def decoded_body(body: bytes, wanted: type[T], way_out: str) -> T:
     try:
         return msgspec.json.decode(body, type=wanted)
     except MALFORMED as error:
-        raise HttpRefusal(400, str(error), way_out) from error
+        raise HttpRefusal(400, said_of(error, body), way_out) from error
 
 
 @web.middleware
@@ -82,6 +81,8 @@ async def errors_as_json(
             raise
         what = f"{error.reason}: {cut(request.method)} {cut(request.path)}"
         way_out = WAYS_OUT.get(error.status, error.text or "see the documentation of the HTTP API")
+        if isinstance(error, web.HTTPRequestEntityTooLarge):
+            way_out = f"send less in one request: {error.text}"
         response = as_json(Problem(what, way_out), error.status)
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]

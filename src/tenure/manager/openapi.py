@@ -17,9 +17,9 @@ from aiohttp import web
 from tenure.manager.answers import ManagersAnswer, Problem, StatusAnswer
 from tenure.manager.api import OPENAPI_PATH, RESOLVE_PATH, Decision, NewPool
 from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
+from tenure.manager.command_bodies import KEY_FORMS
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
 from tenure.manager.status import VERSION
-from tenure.manager.steering_api import KEY_FORMS
 from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease import answers as of_pools
 from tenure.protocol.topology import answers as of_clusters

@@ -38,7 +38,10 @@ from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import Peers
 
 BODY_BYTES = 16 << 20
-"""The most bytes of a POST: as many split points as a pool may have, at a hundred bytes each."""
+"""The most bytes of a new pool: as many split points as it may have, at a hundred bytes each."""
+MOST_BODY_BYTES = {"/v1/pools": BODY_BYTES, SIGN_IN_PATH: 4 << 10}
+OTHER_BODY_BYTES = 1 << 20
+"""The most bytes of any other body: a store's table with a thousand families and long names."""
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -174,6 +177,9 @@ class Server:
     @web.middleware
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """A client that does not finish a body takes a connection, as a silent one does."""
+        if request.can_read_body:
+            most = MOST_BODY_BYTES.get(request.path, OTHER_BODY_BYTES)
+            request = request.clone(client_max_size=most)
         try:
             async with asyncio.timeout(self._limits.silent_seconds):
                 await request.read()

@@ -4,7 +4,9 @@ Nothing that a service keeps grows without a bound. `GET /limits` lists them, an
 of each service.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
+
+import msgspec
 
 from tenure.errors import ServiceRefusal
 
@@ -57,6 +59,11 @@ TTL_SECONDS = ServiceLimit(
 ID_BYTES = ServiceLimit(
     "id_bytes", 200, TOO_LARGE, "ids of requests are kept, so that a repeat is known"
 )
+ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=4096)]
+"""A text in a body, so that nothing longer is decoded. The limits are lower, and name themselves.
+"""
+OF_PARTS = msgspec.Meta(max_length=1000)
+"""Of the parts of a body, as for a `ShortText`."""
 OF_ALL = (KEY_BYTES, BODY_BYTES, JSON_DEPTH, REQUESTS)
 """The limits that every service has."""
 OF_ENTITIES = (TTL_SECONDS, ID_BYTES)

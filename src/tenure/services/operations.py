@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 import msgspec
 from aiohttp import hdrs, web
 
-from tenure.errors import MALFORMED, ServiceRefusal
+from tenure.errors import MALFORMED, ServiceRefusal, said_of
 from tenure.services.limits import JSON_DEPTH
 
 Handler: TypeAlias = Callable[[Any, "ServiceRequest"], Awaitable["ServiceAnswer"]]
@@ -88,13 +88,20 @@ operation = _marking(Operation)
 
 
 def operations_of(service: object) -> list[tuple[Operation, BoundHandler]]:
-    """All operations of a service, in the order in which its class has them."""
-    found = []
-    for kind in reversed(type(service).__mro__):
-        for name, member in vars(kind).items():
+    """All operations of a service, with what carries them out, in the order of its class."""
+    return [(each, getattr(service, name)) for name, each in _named(type(service))]
+
+
+def operations_in(kind: type) -> list[Operation]:
+    """All operations of a service's class."""
+    return [each for _, each in _named(kind)]
+
+
+def _named(kind: type) -> Iterable[tuple[str, Operation]]:
+    for each in reversed(kind.__mro__):
+        for name, member in vars(each).items():
             if hasattr(member, OPERATION):
-                found.append((getattr(member, OPERATION), getattr(service, name)))
-    return found
+                yield name, getattr(member, OPERATION)
 
 
 def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the operation's type
@@ -106,7 +113,7 @@ def decoded_body(of: Operation, data: bytes) -> Any:  # noqa: ANN401  # of the o
         check_readable(data)
     except msgspec.ValidationError as error:
         raise ServiceRefusal(
-            422, "shape", f"the body does not have the expected form: {error}"
+            422, "shape", f"the body does not have the expected form: {said_of(error, data)}"
         ) from None
     except MALFORMED as error:
         raise ServiceRefusal(400, "json", f"the body is not JSON: {error}") from None

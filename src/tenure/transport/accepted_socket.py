@@ -289,12 +289,20 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         rest_ns = 0 if self._pace is None else self._pace.rest_ns(now, counts)
         if rest_ns:
             self._rest(rest_ns)
-        return not rest_ns
+        return not self._is_waiting
 
     def _rest(self, rest_ns: int) -> None:
+        self.hold()
+        asyncio.get_running_loop().call_later(in_seconds(rest_ns), self.read_on)
+
+    def hold(self) -> None:
+        """Read nothing more until `read_on`."""
         self._is_waiting = True
         self._pause()
-        asyncio.get_running_loop().call_later(in_seconds(rest_ns), self._turns.put, self)
+
+    def read_on(self) -> None:
+        """Read again, when it is its turn."""
+        self._turns.put(self)
 
     def _on_close(self) -> None:
         if self._ending is None:

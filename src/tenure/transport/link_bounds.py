@@ -56,7 +56,8 @@ class Backlog:
     def __init__(self, limits: LinkLimits) -> None:
         self.limits = limits
         self.links: set[BoundedLink] = set()
-        self._asks = self._bytes = 0
+        self._asks = 0
+        self.waiting_bytes = 0
         self._was_full = False
 
     def may_read(self, link: BoundedLink) -> bool:
@@ -66,7 +67,7 @@ class Backlog:
             link.asks < limits.asks
             and link.waiting_bytes < limits.read_bytes
             and self._asks < limits.asks_of_an_address
-            and self._bytes < limits.read_bytes_of_an_address
+            and self.waiting_bytes < limits.read_bytes_of_an_address
         )
 
     def add(self, link: BoundedLink, *, asks: int = 0, size: int = 0) -> None:
@@ -74,7 +75,7 @@ class Backlog:
         link.asks += asks
         link.waiting_bytes += size
         self._asks += asks
-        self._bytes += size
+        self.waiting_bytes += size
         if size > 0:
             self._check(link)
         elif asks < 0 or size < 0:
@@ -89,14 +90,14 @@ class Backlog:
         limits = self.limits
         if link.waiting_bytes > limits.most_bytes:
             link.end(f"more than {limits.most_bytes} bytes wait there")
-        elif self._bytes > limits.most_bytes_of_an_address:
+        elif self.waiting_bytes > limits.most_bytes_of_an_address:
             most = max(self.links, key=lambda each: each.waiting_bytes)
             most.end(f"more than {limits.most_bytes_of_an_address} bytes wait for its address")
 
     def _let_read(self, link: BoundedLink) -> None:
         limits = self.limits
         is_full = self._asks >= limits.asks_of_an_address or (
-            self._bytes >= limits.read_bytes_of_an_address
+            self.waiting_bytes >= limits.read_bytes_of_an_address
         )
         others = self.links if self._was_full and not is_full else ()
         self._was_full = is_full
@@ -110,6 +111,11 @@ class Backlogs:
     def __init__(self, limits: LinkLimits) -> None:
         self._limits = limits
         self._by_address: dict[str, Backlog] = {}
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What waits at all of them."""
+        return sum(each.waiting_bytes for each in self._by_address.values())
 
     def of(self, address: str) -> Backlog:
         """The backlog of an address, for a new connection."""

@@ -40,6 +40,11 @@ class Links:
         self._running: dict[asyncio.Task[None], None] = {}
         self.url = ""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of calls and answers that wait at all connections."""
+        return self._backlogs.waiting_bytes
+
     async def listen(self, where: str, address: str | None = None) -> str:
         """Listen there, and return the URL by which the others know this member: `address`, if that
         differs from where it listens.

@@ -11,10 +11,14 @@ import socket as sockets
 from contextlib import AsyncExitStack, suppress
 
 import aiohttp
-from aiohttp import hdrs, web
+from aiohttp import WSCloseCode, hdrs, web
+from msgspec.structs import replace
 
+from tenure.base.instants import seconds
 from tenure.base.origin import parse
 from tenure.errors import ConfigurationError
+from tenure.transport.accepted_channel import AcceptedChannel
+from tenure.transport.accepted_socket import FairTurns, NoHandshake, answer_handshake
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
@@ -26,8 +30,10 @@ from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.proving import proof_for
 from tenure.transport.read_size import SmallBlocksSocket
+from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.urls import url_at
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
+from tenure.transport.websocket_door import FRAMES_A_TURN
 from tenure.wire.limits import HAND_OFF_BYTES
 
 PATH = "/v1/hand-off"
@@ -36,7 +42,6 @@ SILENCE_SECONDS = 5.0
 has a limited number.
 """
 CHANNEL_LIMITS = ConnectionLimits(silent_seconds=SILENCE_SECONDS)
-Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
 class WebSocketChannels:
@@ -53,46 +58,56 @@ class WebSocketChannels:
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
         self._open: set[_WebSocketChannel] = set()
+        self._accepted: dict[AcceptedChannel, asyncio.Future[None]] = {}
         self._door: HttpListener | None = None
         self._is_closed = False
 
     async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
         guard = PortGuard(self._secret)
+        turns, unfinished = FairTurns(free=FRAMES_A_TURN), UnfinishedMessages()
 
         async def on_request(request: web.Request) -> web.StreamResponse:
             if hdrs.ORIGIN in request.headers:  # browsers send it, and let any page connect here
                 raise web.HTTPForbidden(text="a page in a browser may not speak to this process")
             await check_proof(guard, request)
-            socket = web.WebSocketResponse(
-                max_msg_size=HAND_OFF_BYTES,
-                heartbeat=PING_SECONDS,
-                timeout=CLOSE_SECONDS,
-                compress=False,
-            )
             try:
-                await socket.prepare(request)
+                transport = answer_handshake(request)
+            except NoHandshake as error:
+                raise web.HTTPBadRequest(text="open a WebSocket here") from error
             except ConnectionError:  # the peer has gone already, and nobody reads an answer
                 return web.Response()
-            door.spoke(request, is_socket=True)
-            channel = _WebSocketChannel(socket, self._open, request.remote or "")
-            try:
-                with suppress(ChannelLost):  # the serving code knows already
-                    await serve(channel)
-            finally:
-                await channel.close()
-            return socket
+            channel = AcceptedChannel(transport, request.remote or "", turns, unfinished)
+            answer = door.hand_over(request, channel)
+            self._begin(serve, channel)
+            return answer
 
         app = web.Application()
         app.router.add_get(PATH, on_request)
         guard_app(app, guard)
         door = self._door = HttpListener(
-            app, log_refused, log_refused, self._limits, ends_seconds=CLOSE_SECONDS
+            app,
+            log_refused,
+            log_refused,
+            replace(self._limits, knows_peers=True),
+            ends_seconds=CLOSE_SECONDS,
+            silent_ns=seconds(PING_SECONDS),
         )
         host, _, port = where.rpartition(":")
         bound = await door.listen(host.strip("[]"), int(port), self._credentials.for_listening())
         url = f"{self._credentials.scheme}://{host}:{bound}"
         guard.answers_to(url, address)
         return url
+
+    def _begin(self, serve: Serve, channel: AcceptedChannel) -> None:
+        async def run() -> None:
+            try:
+                with suppress(ChannelLost):  # the serving code knows already
+                    await serve(channel)
+            finally:
+                await channel.close()
+
+        serving = self._accepted[channel] = asyncio.ensure_future(run())
+        serving.add_done_callback(lambda _: self._accepted.pop(channel))
 
     async def connect(self, url: str) -> Channel:
         if self._is_closed:
@@ -127,12 +142,28 @@ class WebSocketChannels:
             if self._door is not None:
                 self._door.take_no_more()
                 stack.push_async_callback(self._door.close)
+            stack.push_async_callback(self._end_accepted)
             for channel in self._open:
                 stack.push_async_callback(channel.close)
 
+    async def _end_accepted(self) -> None:
+        serving = list(self._accepted.values())
+        for channel in self._accepted:
+            channel.end(WSCloseCode.GOING_AWAY, "these channels were closed")
+        try:
+            if serving:
+                await asyncio.wait(serving, timeout=CLOSE_SECONDS)
+        finally:
+            for each in serving:
+                each.cancel()
+        if serving:
+            await asyncio.wait(serving)
+
 
 class _WebSocketChannel:
-    def __init__(self, socket: Socket, among: "set[_WebSocketChannel]", peer: str) -> None:
+    def __init__(
+        self, socket: aiohttp.ClientWebSocketResponse, among: "set[_WebSocketChannel]", peer: str
+    ) -> None:
         self.peer = peer
         self._socket = socket
         self._among = among
@@ -166,7 +197,7 @@ class _WebSocketChannel:
                 _end(connection)
 
 
-def _another_handle(socket: Socket) -> sockets.socket | None:
+def _another_handle(socket: aiohttp.ClientWebSocketResponse) -> sockets.socket | None:
     """Duplicate the connection's handle: no event loop takes the duplicate away, and uvloop's own
     handle shuts nothing down.
     """

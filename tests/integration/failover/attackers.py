@@ -12,7 +12,11 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from benchmarks.hostile import masked, read_on
+from tenure.protocol.entity.key_line import EntityCall
+from tenure.protocol.entity.messages import EntityAsk
+from tenure.transport.websocket_channels import PATH
 from tenure.transport.websocket_frames import PIECE
+from tenure.wire.entity import encode
 from tenure.wire.versions import SUBPROTOCOLS
 from tests.hostile.test_bounds import join_of_many_labels
 
@@ -25,6 +29,7 @@ UPGRADE = (
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 HUGE_FRAME = b"\x82\xff" + (15 * MIB).to_bytes(8) + bytes(4)
+CHUNK = b"\x82\xff" + (4 * MIB).to_bytes(8) + bytes(4)
 FIRST_PIECE = b"\x02\xff" + (15 * MIB).to_bytes(8) + bytes(4)
 EMPTY_PIECE = bytes((PIECE, 0x80)) + bytes(4)
 """A continuation with nothing in it, and no end."""
@@ -82,6 +87,23 @@ async def pieces(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         reading.cancel()
 
 
+async def asks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """S13: calls of entities, whose answers nobody reads."""
+    await _upgraded(reader, writer, PATH)
+    call = masked(encode(EntityAsk(1, EntityCall("", b"key", "method", b""))))
+    while True:
+        writer.write(call * 100)
+        await writer.drain()
+
+
+async def unfinished_asks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """S14 at a port of entities."""
+    await _upgraded(reader, writer, PATH)
+    writer.write(CHUNK + bytes(4 * MIB - 1))
+    await writer.drain()
+    await read_on(reader)
+
+
 AT_MANAGER: tuple[tuple[Attack, int], ...] = (
     (labels, 3),
     (large_joins, 3),
@@ -89,6 +111,7 @@ AT_MANAGER: tuple[tuple[Attack, int], ...] = (
     (idle, 400),
 )
 AT_DOOR: tuple[tuple[Attack, int], ...] = ((pieces, 3),)
+AT_ENTITIES: tuple[tuple[Attack, int], ...] = ((asks, 4), (unfinished_asks, 40))
 LABELS = b""
 
 
@@ -108,14 +131,14 @@ async def attack(url: str, by: Attack, number: int, made: Counter[str]) -> None:
         await asyncio.sleep(AGAIN_SECONDS if by is not idle else REFUSED_SECONDS)
 
 
-async def main(manager: str, door: str) -> None:
+async def main(manager: str, door: str, entities: str) -> None:
     """Attack until the input ends."""
     global LABELS  # noqa: PLW0603 - made once, in this process alone
     LABELS = masked(join_of_many_labels())
     made: Counter[str] = Counter()
     attacks = [
         asyncio.ensure_future(attack(url, by, number, made))
-        for url, kinds in ((manager, AT_MANAGER), (door, AT_DOOR))
+        for url, kinds in ((manager, AT_MANAGER), (door, AT_DOOR), (entities, AT_ENTITIES))
         for by, count in kinds
         for number in range(count)
     ]

@@ -218,10 +218,21 @@ async def test_a_path_or_a_method_that_is_not_there_says_what_is() -> None:
             assert (response.status, response.headers["Allow"]) == (405, "GET,HEAD,POST")
 
 
-async def test_a_body_that_is_too_large_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        ("/v1/pools", 16 << 20),
+        ("/v1/pools/rooms/drain", 1 << 20),
+        ("/v1/clusters/chat/add", 1 << 20),
+        ("/v1/sign-in", 4 << 10),
+    ],
+)
+async def test_a_body_that_is_too_large_is_refused(path: str, most: int) -> None:
     async with serving() as manager:
-        status, problem = await manager.post("/v1/pools", b" " * (17 << 20))
-        assert (status, problem["way_out"]) == (413, "send less in one request")
+        status, problem = await manager.post(path, b" " * (most + 2))
+        assert (status, problem["way_out"][:24]) == (413, "send less in one request")
+        assert str(most) in problem["way_out"]
+        assert (await manager.post(path, b" " * (most // 2)))[0] == 400
 
 
 async def test_the_status_has_the_journal_the_leadership_and_what_happened() -> None:

@@ -147,7 +147,7 @@ async def test_what_is_wrong_is_said_with_a_way_out(asker: Asker) -> None:
         ("/v1/clusters/chat/move", {"node": "a", "token": "xyz"}, 400, "not in hexadecimal"),
         ("/v1/clusters/chat/move", {"node": "a"}, 409, "nodes have not said what they carry"),
         ("/v1/clusters/chat/take-back", {}, 409, "no change of the ring of 'chat' runs"),
-        ("/v1/clusters/chat/add", {"nodes": "a"}, 400, "there is no field 'nodes'"),
+        ("/v1/clusters/chat/add", {"nodes": "a"}, 400, "unknown field `nodes`"),
     ]
     for path, body, status, said in cases:
         found, problem = await asker.post(path, **body)

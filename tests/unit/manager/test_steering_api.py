@@ -114,7 +114,9 @@ async def test_the_plan_says_how_the_pool_is_steered_and_what_is_held_back() -> 
         ("unpin", {"key": "a", "int": 1}, 400, "give a key once; here it is given 2 times"),
         ("unpin", {"int": -1}, 400, "not -1"),
         ("freeze", b"[]", 400, "Expected `object`, got `array`"),
-        ("freeze", b'{"a":' + b"[" * 40_000, 400, "maximum recursion depth exceeded"),
+        ("drain", b'{"owner":' + b"[" * 40_000, 400, "Expected `str`, got `array`"),
+        ("drain", {"owner": "a" * 201}, 400, "of length <= 200 - at `$.owner`; it is 'aaaa"),
+        ("evict", {"incarnation": -4}, 400, "Expected `int` >= 0 - at `$.incarnation`; it is -4"),
     ],
 )
 async def test_what_cannot_be_is_refused(

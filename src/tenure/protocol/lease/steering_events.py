@@ -9,6 +9,8 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.keys import Key
+from tenure.base.numbers import Number
+from tenure.protocol.lease.messages import Name
 
 
 class Steer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,26 +23,26 @@ class Steer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Drain(Steer, frozen=True, kw_only=True):
     """Plan the owner for nothing: all that it has moves away. The process is not told to end."""
 
-    owner: str
+    owner: Name
 
 
 class Cordon(Steer, frozen=True, kw_only=True):
     """Give the owner nothing new; it keeps what it has."""
 
-    owner: str
+    owner: Name
 
 
 class Uncordon(Steer, frozen=True, kw_only=True):
     """The owner is as any other again, cordoned or drained."""
 
-    owner: str
+    owner: Name
 
 
 class PinKey(Steer, frozen=True, kw_only=True):
     """The key goes to the owner of that name, as long as it may be given anything."""
 
     key: Key
-    owner: str
+    owner: Name
 
 
 class UnpinKey(Steer, frozen=True, kw_only=True):
@@ -60,7 +62,7 @@ class Unfreeze(Steer, frozen=True, kw_only=True):
 class Evict(Steer, frozen=True, kw_only=True):
     """Stop renewing this incarnation."""
 
-    incarnation: int
+    incarnation: Number
     confirmed_dead: bool = False
     """The operator's word that this very process is gone: what it had is free at once (P14)."""
 
@@ -68,7 +70,7 @@ class Evict(Steer, frozen=True, kw_only=True):
 class ChoosePolicy(Steer, frozen=True, kw_only=True):
     """Plan by the policy of this name."""
 
-    policy: str
+    policy: Name
 
 
 SteeringCommand: TypeAlias = (

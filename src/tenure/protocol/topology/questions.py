@@ -5,7 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from tenure.base.numbers import Number
-from tenure.protocol.topology.records import ClusterId, Placement, Token
+from tenure.protocol.topology.records import ClusterId, NodeName, Placement, Token
 from tenure.protocol.topology.tables import TableRecord, Word
 
 
@@ -32,7 +32,7 @@ class DeleteCluster(ClusterCommand, frozen=True, kw_only=True):
 class AddNode(ClusterCommand, frozen=True, kw_only=True):
     """Let a node that waits take a part of the ring."""
 
-    node: str
+    node: NodeName
     token: Token | None = None
     """The token; None stands for the one that halves the heaviest range."""
 
@@ -40,20 +40,20 @@ class AddNode(ClusterCommand, frozen=True, kw_only=True):
 class RemoveNode(ClusterCommand, frozen=True, kw_only=True):
     """Take a node out for ever; others copy what it has."""
 
-    node: str
+    node: NodeName
 
 
 class ReplaceNode(ClusterCommand, frozen=True, kw_only=True):
     """Let a node that waits take the place of another, which is removed for ever."""
 
-    node: str
-    by: str
+    node: NodeName
+    by: NodeName
 
 
 class MoveNode(ClusterCommand, frozen=True, kw_only=True):
     """Let a node take another place on the ring."""
 
-    node: str
+    node: NodeName
     token: Token | None = None
 
 

@@ -17,7 +17,7 @@ from tenure.services.documents.document import (
     no_section,
 )
 from tenure.services.expiring import of_this_process
-from tenure.services.limits import OF_ENTITIES, ServiceLimit
+from tenure.services.limits import OF_ENTITIES, OF_PARTS, ServiceLimit, ShortText
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.service import Service, TimeToLive, Ttl
 
@@ -36,7 +36,9 @@ UNLESS = {"If-None-Match": "Answer 304 if this version is still there"}
 class DocumentBody(msgspec.Struct, forbid_unknown_fields=True):
     """A whole document, to be written."""
 
-    sections: dict[Annotated[str, msgspec.Meta(min_length=1)], msgspec.Raw]
+    sections: Annotated[
+        dict[Annotated[ShortText, msgspec.Meta(min_length=1)], msgspec.Raw], OF_PARTS
+    ]
     ttl: Ttl = 0.0
     """Seconds; 0 for the default, or to leave the time of an existing document."""
 

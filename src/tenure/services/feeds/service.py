@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import aiohttp
 import msgspec
@@ -25,7 +25,7 @@ from tenure.services.feeds.kept_feeds import FEEDS, GONE_SECONDS, KeptFeeds
 from tenure.services.feeds.parser_processes import READING, ParserProcesses
 from tenure.services.feeds.parsing import LIMITS
 from tenure.services.feeds.rules import rules_named
-from tenure.services.limits import ServiceLimit
+from tenure.services.limits import OF_PARTS, ServiceLimit, ShortText
 from tenure.services.operations import BoundHandler, ServiceAnswer, ServiceRequest, operation
 from tenure.services.outward import Outward
 from tenure.services.service import MakePort, Service, ServiceSettings
@@ -45,7 +45,7 @@ class ItemsTaken(msgspec.Struct):
 class SourceGiven(msgspec.Struct, forbid_unknown_fields=True):
     """A feed elsewhere, to be polled."""
 
-    url: str
+    url: ShortText
     every: float = 3600.0
     """Seconds."""
 
@@ -53,7 +53,7 @@ class SourceGiven(msgspec.Struct, forbid_unknown_fields=True):
 class SourceNamed(msgspec.Struct, forbid_unknown_fields=True):
     """The name of one source."""
 
-    url: str
+    url: ShortText
 
 
 class SourceShown(msgspec.Struct):
@@ -172,7 +172,7 @@ class Feeds(Service[Any]):
         FEED + "/events",
         "Tell a feed of an event, of which its rules make entries",
         {200: ItemsTaken},
-        body=dict[str, Any],
+        body=Annotated[dict[ShortText, Any], OF_PARTS],
     )
     async def tell(self, asked: ServiceRequest) -> ServiceAnswer:
         """Such as a message of pubsub, to which the feed's URL is subscribed."""

@@ -12,7 +12,7 @@ from tenure import Credentials
 from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.expiring import of_this_process
-from tenure.services.limits import OF_ENTITIES, ServiceLimit
+from tenure.services.limits import OF_ENTITIES, ServiceLimit, ShortText
 from tenure.services.operations import (
     ServiceAnswer,
     ServiceRequest,
@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 class Subscribing(msgspec.Struct, forbid_unknown_fields=True):
     """A target, and for how long."""
 
-    target: str
+    target: ShortText
     """`queue:NAME`, or a URL to which messages are posted."""
     ttl: Ttl = 0.0
     """Seconds; 0 for the usual ones."""

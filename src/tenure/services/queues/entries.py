@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from tenure.services.limits import NONE_REFUSED, ServiceLimit
+from tenure.services.limits import NONE_REFUSED, ServiceLimit, ShortText
 from tenure.services.lives import came_before, journal_of
 
 ENTRIES = ServiceLimit(
@@ -54,7 +54,9 @@ class SourcePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     source: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
-    epoch: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,20}\.[0-9]{1,20}\.[0-9a-f]{1,32}$")]
+    epoch: Annotated[
+        str, msgspec.Meta(max_length=74, pattern=r"^[0-9]{1,20}\.[0-9]{1,20}\.[0-9a-f]{1,32}$")
+    ]
     """The epoch, named as in `lives`, so that the later of two is known."""
     number: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
     """The number within the epoch; each is above the one before."""
@@ -92,7 +94,7 @@ class SourceReached(msgspec.Struct, frozen=True, array_like=True):
 class EntryPut(msgspec.Struct, forbid_unknown_fields=True):
     """A message for one of several queues."""
 
-    queue: Annotated[str, msgspec.Meta(min_length=1)]
+    queue: Annotated[ShortText, msgspec.Meta(min_length=1)]
     message: msgspec.Raw
     place: SourcePlace
 

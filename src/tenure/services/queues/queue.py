@@ -8,7 +8,7 @@ owner has crashed.
 import asyncio
 from contextlib import suppress
 from itertools import chain
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 
@@ -119,7 +119,7 @@ class SignedOn(msgspec.Struct):
 class SocketSays(msgspec.Struct, forbid_unknown_fields=True):
     """The words of a reader on its socket."""
 
-    acknowledge: int
+    acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 _said = msgspec.json.Decoder(SocketSays).decode

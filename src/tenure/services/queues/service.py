@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import ceil
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -13,7 +13,15 @@ from aiohttp import web
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.client import ID_HEADER
 from tenure.services.expiring import of_this_process
-from tenure.services.limits import ID_BYTES, KEY_BYTES, OF_ENTITIES, TOO_LARGE, ServiceLimit
+from tenure.services.limits import (
+    ID_BYTES,
+    KEY_BYTES,
+    OF_ENTITIES,
+    OF_PARTS,
+    TOO_LARGE,
+    ServiceLimit,
+    ShortText,
+)
 from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
 from tenure.services.problems import ServiceProblem, problem_of
 from tenure.services.queues.entries import ENTRIES, EntryPut, EntryShown, SourcePlace
@@ -48,19 +56,23 @@ PUT_SECONDS = 2.0
 """How long to wait for one of several queues; then it counts as refusing, and delays no other."""
 
 
+Watch: TypeAlias = Annotated[dict[ShortText, Annotated[list[ShortText], OF_PARTS]], OF_PARTS]
+"""Keys by their pools."""
+
+
 class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
     """The settings of a queue."""
 
     ttl: Ttl = 0.0
     """Seconds; 0 for the default, or to leave the time of an existing queue."""
-    watch: dict[str, list[str]] | None = None
+    watch: Watch | None = None
     """The keys of each pool on which the reader relies; they replace those that were named before.
     """
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     message: msgspec.Raw
-    id: str = ""
+    id: ShortText = ""
     """Names the message, so that a repeat is not put in again; or the header Idempotency-Key."""
     place: SourcePlace | None = None
     """Instead of an id: its place among the messages of its source, which come in this order."""
@@ -69,7 +81,7 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
 class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
     """The wishes of a reader."""
 
-    reader: str = ""
+    reader: ShortText = ""
     """The reader as the last answer named it; without it, this reader takes over."""
     acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """Up to this number everything was received."""
@@ -89,7 +101,7 @@ class DrainedEntries(msgspec.Struct):
 class AcknowledgeBody(msgspec.Struct, forbid_unknown_fields=True):
     """Up to this number everything was received."""
 
-    reader: str
+    reader: ShortText
     number: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
@@ -155,7 +167,7 @@ class Queues(Service[Queue]):
         QUEUE + "/watch",
         "Watch keys of other pools, beside those that are watched",
         {200: QueueShown},
-        body=dict[str, list[str]],
+        body=Watch,
         refusals=(404, 410),
     )
     async def watch(self, asked: ServiceRequest) -> ServiceAnswer:
@@ -197,7 +209,7 @@ class Queues(Service[Queue]):
         "/entries",
         "Enqueue messages of sources in several queues",
         {200: list[PutAnswered]},
-        body=list[EntryPut],
+        body=Annotated[list[EntryPut], OF_PARTS],
     )
     async def enqueue_some(self, asked: ServiceRequest) -> ServiceAnswer:
         """Each gets its own answer, in the order in which they were given."""
