@@ -25,13 +25,9 @@ from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested
 from tenure.protocol.topology.limits import TOPOLOGY_BYTES
-from tenure.transport.accepted_socket import (
-    AcceptedSocket,
-    FairTurns,
-    NoHandshake,
-    answer_handshake,
-)
+from tenure.transport.accepted_socket import FairTurns, NoHandshake, answer_handshake
 from tenure.transport.http_listener import HttpListener
+from tenure.transport.large_messages import LargeMessages, PatientSocket
 from tenure.transport.peers import LAG_BYTES, Peers
 from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.websocket_frames import FrameError
@@ -61,7 +57,7 @@ LOOKUPS = PeerKind(decode_from_lookup, LOOKUP_BYTES)
 NODES = PeerKind(decode_node_request, TOPOLOGY_BYTES)
 
 
-class PeerSocket(AcceptedSocket):
+class PeerSocket(PatientSocket):
     __slots__ = ("_among", "_kind", "connection", "peer", "permit")
 
     def __init__(
@@ -84,6 +80,7 @@ class PeerSocket(AcceptedSocket):
         )
         names = (self.peer,) if permit is ANYBODY else (self.peer, permit)
         self.bound_unfinished(among.unfinished, *names)
+        self.bound_large(among.large, names[-1])
         self.permit = permit
         self.connection: Connection = among.peers.add(self)
         self._among = among
@@ -91,6 +88,8 @@ class PeerSocket(AcceptedSocket):
 
     def on_message(self, data: bytes) -> None:
         """See `AcceptedSocket.on_message`."""
+        if self.must_wait(data):
+            return
         engine, permit = self._among.engine, self.permit
         try:
             message = self._kind.decode(data, self.version)
@@ -160,6 +159,7 @@ class PeerSockets:
         self.limits = limits
         self.turns = turns
         self.unfinished = UnfinishedMessages()
+        self.large = LargeMessages()
         self._open: set[PeerSocket] = set()
 
     def most_messages(self, kind: PeerKind) -> tuple[float, int]:

@@ -213,10 +213,14 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         self._note_unfinished(now)
 
     def _note_unfinished(self, now: Instant) -> None:
-        size = 0 if self._frames is None else self._frames.unfinished
+        size = self._kept_bytes()
         if self._unfinished is not None and (self._is_unfinished or size > FREE_BYTES):
             self._is_unfinished = size > FREE_BYTES
             self._unfinished.kept(self, self._whose, size, now)
+
+    def _kept_bytes(self) -> int:
+        """The bytes that are kept of what the client has sent, in one message or more."""
+        return 0 if self._frames is None else self._frames.unfinished
 
     def _wait_for_turn(self) -> None:
         self._is_waiting = True

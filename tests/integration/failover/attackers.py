@@ -19,6 +19,7 @@ from tenure.transport.websocket_frames import PIECE
 from tenure.wire.entity import encode
 from tenure.wire.versions import SUBPROTOCOLS
 from tests.hostile.test_bounds import join_of_many_labels
+from tests.unit.transport.test_large_messages import whole_table
 
 AGAIN_SECONDS = 0.3
 REFUSED_SECONDS = 3.0
@@ -56,6 +57,18 @@ async def large_joins(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     writer.write(LABELS)
     await writer.drain()
     await reader.read()
+
+
+async def tables(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Valid requests that list as many ranges as there may be, one after the other."""
+    await _upgraded(reader, writer, "/v1/owner")
+    reading = asyncio.ensure_future(read_on(reader))
+    try:
+        while not reading.done():
+            writer.write(TABLE)
+            await writer.drain()
+    finally:
+        reading.cancel()
 
 
 async def unfinished(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,12 +120,13 @@ async def unfinished_asks(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 AT_MANAGER: tuple[tuple[Attack, int], ...] = (
     (labels, 3),
     (large_joins, 3),
+    (tables, 6),
     (unfinished, 30),
     (idle, 400),
 )
 AT_DOOR: tuple[tuple[Attack, int], ...] = ((pieces, 3),)
 AT_ENTITIES: tuple[tuple[Attack, int], ...] = ((asks, 4), (unfinished_asks, 40))
-LABELS = b""
+LABELS = TABLE = b""
 
 
 async def attack(url: str, by: Attack, number: int, made: Counter[str]) -> None:
@@ -133,8 +147,8 @@ async def attack(url: str, by: Attack, number: int, made: Counter[str]) -> None:
 
 async def main(manager: str, door: str, entities: str) -> None:
     """Attack until the input ends."""
-    global LABELS  # noqa: PLW0603 - made once, in this process alone
-    LABELS = masked(join_of_many_labels())
+    global LABELS, TABLE
+    LABELS, TABLE = masked(join_of_many_labels()), masked(whole_table())
     made: Counter[str] = Counter()
     attacks = [
         asyncio.ensure_future(attack(url, by, number, made))

@@ -1,0 +1,105 @@
+"""Large messages of one name share an allowance, on however many connections they come."""
+
+import asyncio
+import gc
+from contextlib import AsyncExitStack
+from itertools import pairwise
+
+import pytest
+
+from tenure.base.instants import SECOND_NS, Instant, seconds
+from tenure.manager.peer_socket import PeerSocket
+from tenure.protocol.lease.limits import RANGES_PER_TABLE
+from tenure.protocol.lease.messages import Held, LeaseRequest
+from tenure.transport import large_messages
+from tenure.transport.large_messages import (
+    KIB_A_SECOND,
+    KIB_AT_ONCE,
+    LARGE_BYTES,
+    TIMES_IF_UNTOLD,
+    LargeMessages,
+)
+from tenure.wire.lease import encode
+from tenure.wire.versions import NEWEST
+from tests.patience import DEADLINE_SECONDS
+from tests.unit.manager.serving import serving
+from tests.unit.transport.test_accepted_socket import ASKED, raw
+from tests.unit.transport.test_websocket_frames import sent
+
+START, KIB = Instant(0), 1 << 10
+
+
+def taken_in(of_seconds: int, size: int, *names: str, is_told: bool) -> int:
+    """How many messages are taken of peers that send for ever."""
+    all_large, taken = LargeMessages(), 0
+    for name in names:
+        now = START
+        while now < seconds(of_seconds):
+            rest = all_large.rest_ns(name, size, now, is_told=is_told)
+            taken += not rest
+            now = Instant(now + rest + 1)
+    return taken
+
+
+def test_what_was_told_is_taken_at_a_rate() -> None:
+    size = 64 * KIB
+    most = (KIB_AT_ONCE + 10 * KIB_A_SECOND) * KIB // size
+    assert most <= taken_in(10, size, "a", is_told=True) <= most + 2
+    assert taken_in(10, size, "a", "b", is_told=True) >= 2 * most, "each has its own"
+
+
+def test_what_nobody_told_is_taken_more_rarely() -> None:
+    size = 64 * KIB
+    most = (KIB_AT_ONCE + 10 * KIB_A_SECOND) * KIB // size // TIMES_IF_UNTOLD
+    assert most <= taken_in(10, size, "a", is_told=False) <= most + 2
+
+
+def test_after_the_largest_message_the_next_one_waits_for_less_than_a_term() -> None:
+    all_large, largest = LargeMessages(), 16 << 20
+    for _ in range(2):
+        assert all_large.rest_ns("a", largest, START, is_told=False) == 0
+    rest = all_large.rest_ns("a", LARGE_BYTES, START, is_told=False)
+    assert SECOND_NS < rest <= seconds(4)
+
+
+def whole_table() -> bytes:
+    """A valid request that lists as many ranges as there may be, made up."""
+    bounds = [number.to_bytes(8) + bytes(42) for number in range(RANGES_PER_TABLE + 1)]
+    held = tuple(Held(start=start, end=end, number=1) for start, end in pairwise(bounds))
+    request = LeaseRequest(
+        pool="other",
+        incarnation=1,
+        owner_nonce=1,
+        manager_nonce=1,
+        sequence=1,
+        journal=1,
+        leadership=1,
+        held=held,
+    )
+    return encode(request, NEWEST)
+
+
+def waiting() -> list[int]:
+    """The sizes of the messages that wait at managers of this process."""
+    sockets = [each for each in gc.get_objects() if isinstance(each, PeerSocket)]
+    return [len(each._held) for each in sockets if each._held is not None]
+
+
+@pytest.mark.asyncio
+async def test_of_many_whole_tables_a_manager_reads_a_few_and_the_rest_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_messages, "boot_clock", lambda: START)
+    data, many = whole_table(), 5
+    assert len(data) > 13 << 20
+    async with serving() as manager, asyncio.timeout(DEADLINE_SECONDS), AsyncExitStack() as stack:
+        url = manager.service.url
+        for _ in range(many):
+            reader, writer = await stack.enter_async_context(raw(f"{url}/v1/owner"))
+            asked = ASKED.replace(b"/ws", b"/v1/owner").replace(b"b, a", b"tenure.3")
+            writer.write(asked.replace(b"localhost", url.removeprefix("http://").encode()))
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+            writer.write(sent(data))
+        while len(waiting()) < many - 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        assert waiting() == [len(data)] * (many - 2)
