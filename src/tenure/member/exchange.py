@@ -21,6 +21,7 @@ from tenure.member.aiohttp_socket import AnySocket, receive_frame, send_frame
 from tenure.member.asgi import OURS, SERVED, Message, Receive, Scope, Send, text_of
 from tenure.member.listener import CLOSE_SECONDS
 from tenure.member.member import KEY, MEMBER, PRIVATE
+from tenure.member.websocket_relay import MESSAGE_BYTES
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -195,7 +196,7 @@ class Exchange:
     async def _accept(self, protocol: str | None) -> None:
         socket: AnySocket = web.WebSocketResponse(
             protocols=[protocol] if protocol else (),
-            max_msg_size=0,  # the owner has a bound of its own
+            max_msg_size=MESSAGE_BYTES,
             compress=False,
         )
         await socket.prepare(self.request)

@@ -37,10 +37,16 @@ HANDSHAKE = b"sec-websocket-"
 PROTOCOL = b"sec-websocket-protocol"
 OPENING = "GET"
 """The method by which a WebSocket is opened; doing so twice is harmless."""
+MESSAGE_BYTES = 16 << 20
+"""The largest message that is passed on: a relay has the whole of each, and every stranger can send
+one. It is what ASGI servers take by default; aiohttp's handlers take a quarter of it.
+"""
 HEARTBEAT_SECONDS = 20.0
 """Seconds between pings to the owner. A hung owner keeps its connections; if it does not answer for
 half of this, which is as long as its own watchdog waits, it is given up.
 """
+KINDS = {WSMsgType.TEXT: "text", WSMsgType.BINARY: "bytes"}
+"""What is passed on. Everything else that is received ends the connection."""
 ABNORMAL = 1006
 NO_CODE = 1005
 """Codes that libraries report if the other side sent no code, and that no side may send."""
@@ -113,7 +119,7 @@ async def opened_at(
                 ssl=member.credentials.to(f"{origin.scheme}://{origin.authority}") or True,
                 headers=[*headers, *proof.items()],
                 protocols=[each.strip() for each in protocols if each.strip()],
-                max_msg_size=0,  # both servers have bounds of their own
+                max_msg_size=MESSAGE_BYTES,
                 compress=0,
                 heartbeat=HEARTBEAT_SECONDS,
             )
@@ -133,8 +139,7 @@ async def to_and_fro(socket: "ClientWebSocketResponse[Any]", receive: Receive, s
     """Pass frames on until one side closes."""
     there = asyncio.ensure_future(_to_owner(socket, receive))
     try:
-        async for message in socket:
-            kind = "text" if message.type is WSMsgType.TEXT else "bytes"
+        while (kind := KINDS.get((message := await socket.receive()).type)) is not None:
             await send({"type": "websocket.send", kind: message.data})
         if not there.done():
             code = socket.close_code

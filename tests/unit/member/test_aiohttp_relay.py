@@ -3,13 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from struct import pack
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
+from aiohttp import (
+    ClientSession,
+    ClientWebSocketResponse,
+    WSCloseCode,
+    WSMsgType,
+    WSServerHandshakeError,
+    web,
+)
 from yarl import URL
 
 from tenure import AiohttpRelay, Busy, LeaseLost, Member, NotOwner, UsageError, owned
+from tenure.member import exchange, websocket_relay
 from tenure.member import relay as relay_module
 from tenure.routing.template import PathKey, Templates
 from tests.patience import DEADLINE_SECONDS
@@ -324,6 +333,41 @@ async def test_websockets_are_closed_with_1012_when_the_lease_is_lost_relayed_or
         for socket in sockets:
             assert await code_of(socket) == 1012
         await until(lambda: len(first.closed) == 2)
+
+
+@pytest.mark.parametrize("pieces", [1, 5])
+async def test_a_message_that_is_too_large_is_not_kept_but_ends_its_websocket(
+    monkeypatch: pytest.MonkeyPatch, pieces: int
+) -> None:
+    """It is the relay of a stranger that would keep it, and any size was taken."""
+    monkeypatch.setattr(exchange, "MESSAGE_BYTES", 1000)
+    async with street() as it:
+        first, second = await it.shop("first"), await it.shop("second")
+        key = await key_of(first, second)
+        socket = await it.session.ws_connect(f"{second.url}/carts/{key}/talk")
+        await socket.send_str("x" * 999)
+        assert await socket.receive_str() == "x" * 999
+        writer = socket._writer
+        for piece in range(pieces):
+            opcode = WSMsgType.CONTINUATION if piece else WSMsgType.BINARY
+            is_last = piece == pieces - 1
+            frame = bytes([(is_last << 7) | opcode, 0xFE]) + pack(">H", 1001 // pieces)
+            writer.transport.write(frame + bytes(4 + 1001 // pieces))
+        assert await code_of(socket) == WSCloseCode.MESSAGE_TOO_BIG
+        await until(lambda: len(first.closed) == 1)
+        assert first.got == ["x" * 999]
+
+
+async def test_an_owner_that_sends_a_message_that_is_too_large_is_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket_relay, "MESSAGE_BYTES", 60_000)
+    async with street() as it:
+        first, second = await it.shop("first"), await it.shop("second")
+        key = await key_of(first, second)
+        socket = await it.session.ws_connect(f"{second.url}/carts/{key}/flood")
+        assert await code_of(socket) == WSCloseCode.MESSAGE_TOO_BIG
+        await until(lambda: len(first.closed) == 1)
 
 
 async def test_a_handler_that_does_not_listen_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
