@@ -42,8 +42,8 @@ from tenure.protocol.log.journal import Committed, Deposed, Mandate, Unknown
 from tenure.protocol.log.ledger import Ledger
 
 PLANS_AT_ONCE = 1_000
-"""The largest pool, in ranges, that is planned within a step: that is 25 ms of work at most, for
-which a beat, a renewal or an attested crash can wait."""
+"""The largest pool, in ranges that it has or is to have, that is planned within a step: that is
+25 ms of work at most, for which a beat, a renewal or an attested crash can wait."""
 FRAGMENTS = 64
 """How many entries may be joinable with a neighbour before any is renumbered: so few cost nobody
 anything.

@@ -1,10 +1,10 @@
 """The plan of one pool: when it is made, and how long it holds.
 
-A pool of few ranges is planned at once, within the step that made it necessary. The policy of a
-larger one, and any policy that is not our own, is asked outside the machine (`MakePlan`), on a
-copy, and its result is an event (`PlanMade`). Meanwhile the last plan holds, as it does between any
-two rounds, so a late plan is no worse: the same grants, returns and hand-offs would have happened
-since.
+A pool of few ranges and owners is planned at once, within the step that made it necessary. The
+policy of a larger one, and any policy that is not our own, is asked outside the machine
+(`MakePlan`), on a copy, and its result is an event (`PlanMade`). Meanwhile the last plan holds, as
+it does between any two rounds, so a late plan is no worse: the same grants, returns and hand-offs
+would have happened since.
 
 There are two exceptions. If an operator steers meanwhile, the plan is thrown away. If an owner
 goes, nobody gets its part of the plan until the next one. An owner that comes is in the next plan.
@@ -27,6 +27,7 @@ from tenure.protocol.balance.planning import (
 )
 from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation, changes
 from tenure.protocol.balance.staying import Staying
+from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.load_watch import LoadWatch
@@ -36,6 +37,9 @@ from tenure.protocol.lease.leader.policies import policy_name
 from tenure.protocol.lease.leader.session import Session
 from tenure.protocol.lease.records import Steering
 from tenure.protocol.lease.table import LeaseTable
+
+RANGES_EACH = DEFAULT.ranges
+"""How many ranges a plan gives to each owner, about."""
 
 
 class Planner:
@@ -173,9 +177,10 @@ class Planner:
     @property
     def is_done_at_once(self) -> bool:
         """Whether the policy is asked within the step: then it takes no longer than
-        other steps do.
+        other steps do. A pool of one range has much to plan if many owners have come.
         """
-        return len(self.table.rights) <= self.context.plans_at_once
+        ranges = max(len(self.table.rights), RANGES_EACH * len(self.sessions))
+        return ranges <= self.context.plans_at_once
 
     def on_made(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> bool:
         """Adopt the result of the planning that is under way; return False if it is the result of

@@ -34,7 +34,7 @@ class Ring(Driven):
     """A pool that is planned as a ring, and its owners as the manager knows them by their nonce."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(plans_at_once=2 * MOST)  # and not beside the machine, a round later
         self.incarnations: dict[int, int] = {}
         self.has: dict[int, tuple[Held, ...]] = {}
         self.sequences: dict[int, int] = {}

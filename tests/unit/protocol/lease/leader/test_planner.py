@@ -9,7 +9,9 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.answers import PlanRead, PoolMade, Steered
+from tenure.protocol.lease.leader.context import PLANS_AT_ONCE
 from tenure.protocol.lease.leader.events import (
     CreatePool,
     MakePlan,
@@ -61,6 +63,19 @@ def one_owner(policy: Policy) -> Beside:
     desk.advance(at(0.2))
     desk.made(at(0.3))
     return desk
+
+
+@pytest.mark.parametrize(("owners", "asked"), [(15, 0), (16, 1)])
+def test_a_pool_of_one_range_with_many_owners_is_planned_beside_the_machine(
+    owners: int, asked: int
+) -> None:
+    """800 owners that came to a new pool held up every other pool's leases for ten seconds."""
+    desk = Beside(Weighted())
+    desk.context.plans_at_once = PLANS_AT_ONCE
+    for number in range(owners):
+        desk.owner(T0, f"owner-{number}", 200 + number)
+    desk.advance(at(0.2))
+    assert len(desk.asked) == asked
 
 
 def test_the_last_plan_holds_until_the_next_is_made() -> None:
