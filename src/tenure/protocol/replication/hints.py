@@ -9,16 +9,18 @@ Hints are handed over a few at a time, and only as fast as the replica answers. 
 many, in number or in bytes, no more are kept.
 """
 
-from collections import deque
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.replication.conversation import Conversing, Interrupted, Until
+from tenure.protocol.replication.errand import DiskRefused, Errand, errand
 from tenure.protocol.replication.messages import WriteRow
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import ApplyRow, RowApplied
-from tenure.protocol.replication.tasks import DropHint, HintsRead, KeepHint, ReadHints
+from tenure.protocol.replication.operations import ApplyRow
+from tenure.protocol.replication.tasks import DropHint, KeepHint, ReadHints
 from tenure.protocol.topology.messages import HintsFor
 from tenure.protocol.topology.records import NodeId
 
@@ -32,8 +34,6 @@ _DECODER = msgspec.msgpack.Decoder(WriteRow)
 class Hint(NamedTuple):
     """A write for a node."""
 
-    key: bytes
-    """The key under which it is on the disk: the node, and a number."""
     asked: WriteRow
     size: int
 
@@ -43,121 +43,106 @@ class Hints:
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._kept: dict[NodeId, deque[Hint]] = {}
+        self._kept: dict[NodeId, dict[bytes, Hint]] = {}
+        """The hints for each node, by the key under which they are on the disk."""
         self._count = 0
         self._bytes = 0
-        self._sent: dict[int, tuple[NodeId, Hint]] = {}
-        """The hints by ticket that were handed over, and are not answered yet."""
-        self.wake_at = FAR_FUTURE
+        self._work: Errand | None = None
+        self._hand_overs: dict[NodeId, Errand] = {}
         self.dropped = 0
 
-    def start(self, after: bytes = b"") -> None:
-        """Read what an earlier life has kept."""
+    def start(self) -> None:
+        """Begin to hand over, also what an earlier life has kept."""
+        assert self._work is None, "each life begins once"
+        self._work = errand(self._context, self._run)
 
-        def read(result: HintsRead) -> None:
-            for key, kept in result.hints:
-                node = int.from_bytes(key[:_NUMBER_BYTES])
-                self._add(self._context.now, node, Hint(key, _DECODER.decode(kept), len(kept)))
-            if not result.is_all:
-                self.start(result.hints[-1][0])
-
-        self._context.run(ReadHints(after), read)
-
-    def keep(self, now: Instant, node: NodeId, asked: WriteRow) -> None:
+    def keep(self, node: NodeId, asked: WriteRow) -> None:
         """Have a write for a node, unless there are too many."""
         config, data = self._context.config, _ENCODER.encode(asked)
         if self._count >= config.most_hints or self._bytes + len(data) > config.most_hint_bytes:
-            self.dropped += 1
+            self.dropped += 1  # comparing brings it (R27)
             return
         number = self._context.draw_ticket()
         key = node.to_bytes(_NUMBER_BYTES) + number.to_bytes(_NUMBER_BYTES)
-        self._context.run(KeepHint(key, data), _nothing)
-        self._add(now, node, Hint(key, asked, len(data)))
-
-    def _add(self, now: Instant, node: NodeId, hint: Hint) -> None:
-        self._kept.setdefault(node, deque()).append(hint)
-        self._count += 1
-        self._bytes += hint.size
-        if self.wake_at == FAR_FUTURE:
-            self._wake(now)
-
-    def _drop(self, hint: Hint) -> None:
-        self._count -= 1
-        self._bytes -= hint.size
-        self._context.run(DropHint(hint.key), _nothing)
-
-    def counts(self) -> dict[NodeId, int]:
-        """How many there are for each node."""
-        return {each.node: each.count for each in self.told()}
+        self._context.run(KeepHint(key, data))
+        self._add(key, Hint(asked, len(data)))
 
     def told(self) -> tuple[HintsFor, ...]:
-        """The same, as it is told to managers."""
+        """How many there are for each node, as managers are told it."""
         return tuple(
-            HintsFor(node=node, count=len(kept), bytes=sum(hint.size for hint in kept))
+            HintsFor(node=node, count=len(kept), bytes=sum(hint.size for hint in kept.values()))
             for node, kept in sorted(self._kept.items())
             if kept
         )
 
-    def advance(self, now: Instant) -> None:
-        """Hand over to those that are up; what was not answered is kept again."""
-        context = self._context
-        for ticket, (node, hint) in self._sent.items():
-            context.forget(ticket)
-            self._kept.setdefault(node, deque()).append(hint)
-        self._sent.clear()
-        for node, kept in self._kept.items():
-            if context.topology.is_removed(node):
-                while kept:
-                    self._drop(kept.popleft())
-            elif node not in context.down:
-                self._hand_over(node, kept)
-        self.wake_at = FAR_FUTURE
-        if self._count > 0:
-            self._wake(now)
+    # --- handing over ---
 
-    def _wake(self, now: Instant) -> None:
-        self.wake_at = Instant(now + self._context.config.hint_ns)
-        self._context.wake(self, self.wake_at)
+    def _run(self, talk: Errand) -> Conversing[None]:
+        """Hand over to those that are up, again and again."""
+        yield from self._read(talk)
+        while True:
+            yield Until(lambda: self._count > 0)
+            yield from talk.pause(self._context.config.hint_ns)
+            for node in self._kept:
+                before = self._hand_overs.get(node)
+                if before is None or before.is_over:
+                    self._hand_overs[node] = errand(self._context, partial(self._hand_over, node))
 
-    def _hand_over(self, node: NodeId, kept: deque[Hint]) -> None:
-        for _ in range(min(HANDED_OVER_AT_ONCE - self._under_way(node), len(kept))):
-            hint = kept.popleft()
-            if not self._is_replica(node, hint):
-                self._drop(hint)
+    def _read(self, talk: Errand) -> Conversing[None]:
+        """What an earlier life has kept."""
+        after, is_all = b"", False
+        while not is_all:
+            try:
+                found = yield from talk.run(ReadHints(after))
+            except DiskRefused:
+                yield from talk.pause(self._context.config.hint_ns)
                 continue
-            body = ApplyRow(
-                ticket=self._context.draw_ticket(),
-                table=hint.asked.table,
-                key=hint.asked.key,
-                edits=hint.asked.edits,
-                attempt=msgspec.structs.replace(hint.asked.attempt, kind="merge"),
-            )
-            self._sent[body.ticket] = node, hint
-            self._context.ask(self, node, body)
+            for key, kept in found.hints:
+                self._add(key, Hint(_DECODER.decode(kept), len(kept)))
+                after = key
+            is_all = found.is_all
 
-    def _is_replica(self, node: NodeId, hint: Hint) -> bool:
+    def _hand_over(self, node: NodeId, talk: Errand) -> Conversing[None]:
+        """All that there is for a node now."""
+        kept = tuple(self._kept[node].items())
+        if self._context.topology.is_removed(node):
+            for key, hint in kept:
+                self._drop(node, key, hint)
+        elif node not in self._context.down:
+            parts = (partial(self._hand_over_one, node, key, hint) for key, hint in kept)
+            with suppress(Interrupted):  # what it did not answer is tried again later (R13)
+                yield from talk.together(parts, HANDED_OVER_AT_ONCE)
+
+    def _hand_over_one(
+        self, node: NodeId, key: bytes, hint: Hint, talk: Errand
+    ) -> Conversing[None]:
+        asked = hint.asked
+        if self._is_replica(node, asked):
+            # A late write like any other: a fence or a horizon may refuse it (R20, R24).
+            attempt = msgspec.structs.replace(asked.attempt, kind="merge")
+            late = ApplyRow(table=asked.table, key=asked.key, edits=asked.edits, attempt=attempt)
+            yield from talk.ask_one(node, late)
+        self._drop(node, key, hint)  # also if it was refused: it would be each time (R13)
+
+    def _is_replica(self, node: NodeId, asked: WriteRow) -> bool:
         """Whether the node is one of the row's replicas; it may have been when the hint was kept,
         and it answers nothing about rows that are no longer its own.
         """
-        replicas = self._context.replicas(hint.asked.table, hint.asked.key)
+        replicas = self._context.replicas(asked.table, asked.key)
         return replicas is not None and node in replicas.everyone
 
-    def _under_way(self, node: NodeId) -> int:
-        return sum(to == node for to, _ in self._sent.values())
+    # --- what is kept ---
 
-    def on_told(self, now: Instant, node: NodeId, body: RowApplied) -> None:
-        """The node has the row, or does not want it; the next hint may come."""
-        del now
-        self._context.forget(body.ticket)
-        _, hint = self._sent.pop(body.ticket, (node, None))
-        if hint is not None:
-            self._drop(hint)
-            self._hand_over(node, self._kept.setdefault(node, deque()))
+    def _add(self, key: bytes, hint: Hint) -> None:
+        self._kept.setdefault(int.from_bytes(key[:_NUMBER_BYTES]), {})[key] = hint
+        self._count += 1
+        self._bytes += hint.size
+        if self._work is not None:
+            self._work.look()
 
-    def on_outdated(self, now: Instant) -> None:
-        """The hint is tried again later."""
-        del now
-
-
-def _nothing(_: object) -> None:
-    """Do nothing: no caller waits for it."""
+    def _drop(self, node: NodeId, key: bytes, hint: Hint) -> None:
+        del self._kept[node][key]
+        assert self._count > 0, "each hint is counted once"
+        self._count -= 1
+        self._bytes -= hint.size
+        self._context.run(DropHint(key))

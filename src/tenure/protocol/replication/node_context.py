@@ -28,8 +28,8 @@ from tenure.protocol.topology.ring import position
 TICKET_BITS = 52
 
 
-def _nothing() -> None:
-    """Do nothing."""
+def _nothing(_: object = None) -> None:
+    """Do nothing: nobody waits for it."""
 
 
 class Asker(Protocol):
@@ -188,7 +188,10 @@ class NodeContext:
     # --- the store ---
 
     def run(
-        self, step: Step, then: Callable[[Any], None], failed: Callable[[], None] = _nothing
+        self,
+        step: Step,
+        then: Callable[[Any], None] = _nothing,
+        failed: Callable[[], None] = _nothing,
     ) -> None:
         """Have the store do it, and go on with what came of it; or with `failed`, where it could
         not. By default whoever asked counts the silence.

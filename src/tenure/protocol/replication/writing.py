@@ -148,19 +148,19 @@ def write_row(
             continue
         except Silent:
             answer(Failed(request=asked.request, why="unknown"))
-            _hint(talk, this, hints, asked)
+            _hint(this, hints, asked)
             return
         answer(_outcome(asked, this, was_sent=was_sent))
         if this.is_written:
             with suppress(Silent, TopologyReplaced):
                 yield from this.all_told()
-            _hint(talk, this, hints, asked)
+            _hint(this, hints, asked)
         return
 
 
-def _hint(talk: Conversation, this: _Round, hints: Hints, asked: WriteRow) -> None:
+def _hint(this: _Round, hints: Hints, asked: WriteRow) -> None:
     for node in this.silent:
-        hints.keep(talk.context.now, node, asked)
+        hints.keep(node, asked)
 
 
 def _outcome(asked: WriteRow, this: _Round, *, was_sent: bool) -> ClientAnswer:
