@@ -8,17 +8,20 @@ The copy goes no faster than allowed, because requests need the same disks. A re
 answer in time is no longer asked for this piece; another one goes on behind the same mark.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
-import msgspec
-
-from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, SECOND_NS, Instant
+from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
 from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.conversation import Conversing, Silent, TopologyReplaced, Until
 from tenure.protocol.replication.copies import FillingPart, FillingRecord
+from tenure.protocol.replication.errand import DiskRefused, Errand, SendingRate
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import PieceRead, ReadPiece
-from tenure.protocol.replication.tasks import BeginFilling, TakePiece, TaskDone, WipeRange
+from tenure.protocol.replication.operations import ReadPiece
+from tenure.protocol.replication.tasks import BeginFilling, Step, TakePiece, WipeRange
 from tenure.protocol.topology.records import NodeId
 
 PIECES_AT_ONCE = 2
@@ -40,209 +43,107 @@ CUT_BYTES = 8
 """The length at which a range is cut: so many bytes behind what all of its positions begin with."""
 
 
-class Lane(msgspec.Struct):
-    """A piece on its way."""
-
-    number: int
-    """The number of its part."""
-    source: NodeId
-    deadline: Instant
-    piece: TakePiece | None = None
-    """The piece that has arrived and is to be written."""
-    pause_ns: int = BUSY_NS
-    """The pause until it is written again, if the disk refuses it."""
-
-
 class Copying:
-    """See above."""
+    """The copy of what a node gains by one change."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        version: int,
-        gained: Sequence[KeyRange],
-        on_through: Callable[[], None],
-    ) -> None:
-        self.version = version
-        self.wake_at = FAR_FUTURE
+    def __init__(self, context: NodeContext, version: int, gained: Sequence[KeyRange]) -> None:
+        assert gained, "a node that gains nothing has nothing to copy"
         self._context = context
+        self._version = version
         self._gained = gained
-        self._on_through = on_through
-        """All is copied, and durable."""
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: Counter[NodeId] = Counter()
+        """The pieces that are asked of each replica, or are written here."""
         self._silent: set[NodeId] = set()
         """The replicas that did not answer last: others are asked first."""
-        self._free_at = Instant(0)
-        """When the next piece may be asked for."""
-        self._later: Callable[[], None] | None = None
-        self._is_over = False
+        self._rate = SendingRate(context.config.copy_bytes_a_second, ahead_ns=BURST_NS)
 
-    # --- from the beginning ---
+    def run(self, talk: Errand) -> Conversing[None]:
+        """Wipe, unless that was done; then copy all parts, until they are durable."""
+        if self._context.filling.began != self._version:  # of another change nothing counts (R17)
+            yield from self._wipe(talk)
+            yield from self._keep_record(talk)
+        numbers = range(len(self._context.filling.parts))
+        parts = (partial(self._copy_part, number) for number in numbers)
+        yield from talk.together(parts, at_once=len(numbers))
+        assert all(part.is_done for part in self._context.filling.parts)
+        # The managers go on when this node says that it is through: it must not forget this (R15).
+        yield from talk.durable()
 
-    def begin(self, now: Instant) -> None:
-        """Wipe, unless that was done; then copy."""
-        if self._context.filling.began == self.version:
-            self._go_on(now)
-        else:
-            self.wipe(list(self._gained))
-
-    def wipe(self, ranges: list[KeyRange]) -> None:
+    def _wipe(self, talk: Errand) -> Conversing[None]:
         """Forget what was there, range by range."""
+        for key_range in self._gained:
+            is_all = False
+            while not is_all:
+                wiped = yield from self._do(talk, WipeRange(key_range))
+                is_all = wiped.is_all
+                yield from talk.pause(TURN_NS)
 
-        def done(result: TaskDone) -> None:
-            rest = ranges[1:] if result.is_all else ranges
-            if rest:
-                self._do_later(lambda: self.wipe(rest), TURN_NS)
-            else:
-                self.keep_record()
-
-        self._context.run(
-            WipeRange(ranges[0]), done, lambda: self._do_later(lambda: self.wipe(ranges), AGAIN_NS)
-        )
-
-    def keep_record(self) -> None:
-        """Keep the record: from here on it is a copy of this change."""
+    def _keep_record(self, talk: Errand) -> Conversing[None]:
+        """From here on it is a copy of this change."""
         count = max(1, self._context.config.copy_parts // len(self._gained))
         parts = [part for each in self._gained for part in split(each, count)]
-        record = FillingRecord(self.version, tuple(map(FillingPart, parts)))
+        record = FillingRecord(self._version, tuple(map(FillingPart, parts)))
+        yield from self._do(talk, BeginFilling(record))
+        self._context.filling = record
 
-        def done(result: TaskDone) -> None:
-            del result
-            self._context.filling = record
-            self._go_on(self._context.now)
-
-        self._context.run(
-            BeginFilling(record), done, lambda: self._do_later(self.keep_record, AGAIN_NS)
-        )
-
-    def _do_later(self, what: Callable[[], None], after_ns: int) -> None:
-        self._later = what
-        self._wake(Instant(self._context.now + after_ns))
+    def _do(self, talk: Errand, step: Step, pause_ns: int = AGAIN_NS) -> Conversing[Any]:
+        """Have the disk do it, again and again while it refuses."""
+        while True:
+            try:
+                return (yield from talk.run(step))
+            except DiskRefused:
+                yield from talk.pause(pause_ns)
+                pause_ns = min(2 * pause_ns, AGAIN_NS)
 
     # --- pieces ---
 
-    def _go_on(self, now: Instant) -> None:
-        """Ask for as many pieces as there may be at once."""
-        if self._is_over:
-            return
-        parts = self._context.filling.parts
-        missing = [number for number, part in enumerate(parts) if not part.is_done]
-        if not missing:
-            self._is_over = True
-            self._context.when_durable(self._on_through)
-            return
-        busy = {lane.number for lane in self._lanes.values()}
-        for number in missing:
-            if number not in busy and self._free_at <= now + BURST_NS:
-                self._ask(now, number, parts[number])
-        self._wake_for_next(now)
+    def _copy_part(self, number: int, talk: Errand) -> Conversing[None]:
+        """Copy piece after piece, each behind the mark of the one before."""
+        while not (part := self._context.filling.parts[number]).is_done:
+            source = yield from self._lane(part)
+            self._lanes[source] += 1
+            try:
+                yield from self._copy_piece(number, source, talk)
+            finally:
+                self._lanes[source] -= 1
 
-    def _ask(self, now: Instant, number: int, part: FillingPart) -> None:
+    def _lane(self, part: FillingPart) -> Conversing[NodeId]:
+        """Wait until another piece may be on its way; return the replica that it comes from."""
+        while (source := self._free_source(part)) is None:
+            look_at = Instant(self._context.now + AGAIN_NS)  # nothing says who is up again
+            yield Until(lambda: self._free_source(part) is not None, at=look_at)
+        return source
+
+    def _free_source(self, part: FillingPart) -> NodeId | None:
+        """The replica of the old list to ask next, if any may be asked."""
         context = self._context
-        counts: dict[NodeId, int] = {}
-        for lane in self._lanes.values():
-            counts[lane.source] = counts.get(lane.source, 0) + 1
         sources = context.in_order(context.topology.at(part.range.start).old)
-        free = [each for each in sources if counts.get(each, 0) < PIECES_AT_ONCE]
-        if not free:
-            return
-        source = min(free, key=lambda each: (each in self._silent, counts.get(each, 0)))
-        body = ReadPiece(
-            ticket=context.draw_ticket(),
-            range=part.range,
-            mark=part.mark,
-            most_bytes=context.config.piece_bytes,
-        )
-        deadline = Instant(now + context.config.patience_ns)
-        self._lanes[body.ticket] = Lane(number, source, deadline)
-        context.ask(self, source, body)
+        free = [each for each in sources if self._lanes[each] < PIECES_AT_ONCE]
+        return min(free, key=lambda each: (each in self._silent, self._lanes[each]), default=None)
 
-    def on_told(self, now: Instant, node: NodeId, body: PieceRead) -> None:
-        """A piece is here."""
-        self._silent.discard(node)
-        lane, context = self._lanes.get(body.ticket), self._context
-        context.forget(body.ticket)
-        if lane is None:
-            return
-        size = len(body.rows)
-        cost_ns = size * SECOND_NS // context.config.copy_bytes_a_second
-        self._free_at = Instant(max(self._free_at, now) + cost_ns)
-        before = context.filling.parts[lane.number]
-        part = FillingPart(before.range, body.mark, before.bytes + size, is_done=body.is_all)
-        horizons = body.horizons if body.is_all else ()
-        lane.piece = TakePiece(body.rows, horizons, lane.number, part)
-        self._take(body.ticket, lane, lane.piece)
-
-    def _take(self, ticket: int, lane: Lane, piece: TakePiece) -> None:
+    def _copy_piece(self, number: int, source: NodeId, talk: Errand) -> Conversing[None]:
         context = self._context
-        lane.deadline = FAR_FUTURE  # the disk says what became of it
-
-        def done(result: TaskDone) -> None:
-            del result
-            if context.filling.began == self.version:
-                context.filling = context.filling.with_part(piece.number, piece.part)
-            self._lanes.pop(ticket, None)
-            self._go_on(context.now)
-
-        def refused() -> None:
-            """The lane waits, and asks for nothing meanwhile: that is back-pressure."""
-            lane.deadline = Instant(context.now + lane.pause_ns)
-            lane.pause_ns = min(2 * lane.pause_ns, AGAIN_NS)
-            self._wake_for_next(context.now)
-
-        context.run(piece, done, refused)
-
-    def on_outdated(self, now: Instant) -> None:
-        """The replica acts by a later topology, which is on its way."""
-        del now
-
-    # --- time, and other topologies ---
-
-    def on_topology(self, now: Instant) -> None:
-        """Take a new topology in which this step goes on: pieces are asked for in its version."""
-        self._forget()
-        if self._context.filling.began == self.version:
-            self._go_on(now)
-
-    def advance(self, now: Instant) -> None:
-        """Try again what was not answered."""
-        self.wake_at = FAR_FUTURE
-        if self._later is not None:
-            what, self._later = self._later, None
-            what()
+        yield from talk.turn(self._rate)
+        before = context.filling.parts[number]
+        most_bytes = context.config.piece_bytes
+        question = ReadPiece(range=before.range, mark=before.mark, most_bytes=most_bytes)
+        try:
+            told = yield from talk.ask_one(source, question)
+        except Silent:
+            self._silent.add(source)
             return
-        for ticket, lane in list(self._lanes.items()):
-            if lane.deadline <= now and lane.piece is not None:
-                self._take(ticket, lane, lane.piece)
-            elif lane.deadline <= now:
-                self._context.forget(ticket)
-                del self._lanes[ticket]
-                self._silent.add(lane.source)
-        self._go_on(now)
-
-    def _wake_for_next(self, now: Instant) -> None:
-        deadlines = [lane.deadline for lane in self._lanes.values()]
-        deadlines.append(Instant(max(self._free_at - BURST_NS, now + 1)))
-        if self._free_at <= now + BURST_NS:  # nobody can be asked
-            deadlines[-1] = Instant(now + AGAIN_NS)
-        self._wake(min(deadlines))
-
-    def _wake(self, at: Instant) -> None:
-        if at != self.wake_at:
-            self.wake_at = at
-            self._context.wake(self, at)
-
-    def _forget(self) -> None:
-        for ticket in self._lanes:
-            self._context.forget(ticket)
-        self._lanes.clear()
-
-    def end(self) -> None:
-        """The step is over, or was taken back."""
-        self._is_over = True
-        self._later = None
-        self.wake_at = FAR_FUTURE
-        self._forget()
+        except TopologyReplaced:
+            return  # it is asked for again, under the topology that counts now (R16)
+        self._silent.discard(source)
+        size = len(told.rows)
+        self._rate.spend(context.now, size)
+        part = FillingPart(before.range, told.mark, before.bytes + size, is_done=told.is_all)
+        # With the last rows come the promises and seals of their range: writes that the source
+        # would refuse must be refused here, too (R25).
+        horizons = told.horizons if told.is_all else ()
+        # While the disk refuses it, the lane asks for nothing: that is back-pressure.
+        yield from self._do(talk, TakePiece(told.rows, horizons, number, part), BUSY_NS)
+        context.filling = context.filling.with_part(number, part)
 
 
 def split(whole: KeyRange, count: int) -> Iterator[KeyRange]:

@@ -8,15 +8,21 @@ if one is interrupted, the whole is.
     answer = yield from talk.ask_one(node, question)
     yield from talk.together((partial(compare, place) for place in places), at_once=8)
 
-Requests need the same disks: a `SendingRate` bounds what is sent, and whoever waits for its turn asks for
-nothing meanwhile.
+Requests need the same disks: a `SendingRate` bounds what is sent, and whoever waits for its turn
+asks for nothing meanwhile.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
-from tenure.protocol.replication.conversation import Conversation, Conversing, Interrupted, Until
+from tenure.protocol.replication.conversation import (
+    Conversation,
+    Conversing,
+    Interrupted,
+    Replies,
+    Until,
+)
 from tenure.protocol.replication.messages import NodeBody
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.operations import OfRow, is_changed
@@ -64,14 +70,18 @@ class Errand(Conversation):
 
     # --- for generators ---
 
+    def ask(self, asked: Mapping[NodeId, NodeBody], answers: Replies | None = None) -> Replies:
+        """Ask each of these nodes, under the topology that counts now."""
+        self._version = self.context.topology.version
+        return super().ask(asked, answers)
+
     def ask_one(self, node: NodeId, question: NodeBody) -> Conversing[Any]:
         """The answer of a node. Raises Silent or TopologyReplaced."""
         answers = yield from self.ask_all([node], question)
         return answers[node]
 
-    def ask_all(self, nodes: Iterable[NodeId], question: NodeBody) -> Conversing[dict[NodeId, Any]]:
+    def ask_all(self, nodes: Iterable[NodeId], question: NodeBody) -> Conversing[Replies]:
         """The answers of all these nodes. Raises Silent or TopologyReplaced."""
-        self._version = self.context.topology.version
         asked = dict.fromkeys(nodes, question)
         answers = self.ask(asked)
         yield Until(lambda: answers.keys() >= asked.keys())

@@ -12,25 +12,28 @@ step: the change must be taken back.
 
 from functools import partial
 
-from tenure.base.instants import Instant
 from tenure.protocol.replication.catching_up import CatchingUp
+from tenure.protocol.replication.conversation import Conversing
 from tenure.protocol.replication.copying import Copying
+from tenure.protocol.replication.errand import Errand, Part, errand
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.node_events import StepThrough
 from tenure.protocol.topology.records import Topology
 
 
 class Filler:
-    """See above."""
+    """The part of a node that fills it."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
         self.through = 0
         """The version with which the step began that it is through with."""
         self._seen: Topology | None = None
-        self._work: Copying | CatchingUp | None = None
+        self._version = 0
+        """The version with which the step began that is under way; 0 if none is."""
+        self._work: Errand | None = None
 
-    def look(self, now: Instant) -> None:
+    def look(self) -> None:
         """Do what the topology wants that counts now."""
         topology = self._context.topology
         if topology is self._seen:
@@ -39,27 +42,25 @@ class Filler:
         change = topology.change
         gained = topology.gaining().get(self._context.node, [])
         version = (change.joint or change.began) if change and gained else 0
-        if self._work is not None and self._work.version == version:
-            self._work.on_topology(now)
+        if version == self._version:  # the same step goes on, under another topology
             return
-        if self._work is not None:
+        if self._work is not None:  # the step is over, or was taken back
             self._work.end()
-            self._work = None
+        self._version, self._work = version, None
         if change is None or version in (0, self.through):
             return
-        through = partial(self._on_through, version)
         if change.phase == "filling":
-            self._work = Copying(self._context, version, gained, through)
-        elif self._context.filling.began == change.began:
-            self._work = CatchingUp(self._context, version, gained, through)
-        if self._work is not None:
-            self._work.begin(now)
+            copying = Copying(self._context, version, gained)
+            self._work = errand(self._context, partial(self._fill, version, copying.run))
+        elif self._context.filling.began == change.began:  # otherwise the disk forgot what it has
+            catching_up = CatchingUp(self._context, gained)
+            self._work = errand(self._context, partial(self._fill, version, catching_up.run))
 
-    def _on_through(self, version: int) -> None:
-        if self._work is not None and self._work.version == version:
-            self._work = None
-            self.through = version
-            self._context.actions.append(StepThrough(version))
+    def _fill(self, version: int, step: Part, talk: Errand) -> Conversing[None]:
+        yield from step(talk)
+        assert version == self._version, "what was taken back is never completed"
+        self.through = version
+        self._context.actions.append(StepThrough(version))
 
     @property
     def copied(self) -> int:

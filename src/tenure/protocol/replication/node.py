@@ -119,7 +119,7 @@ class StoreNode:
 
     def _output(self, now: Instant) -> Output[NodeAction]:
         context = self.context
-        self.filler.look(now)
+        self.filler.look()
         while context.to_itself:
             self._on_message(now, context.to_itself.popleft())
         actions, context.actions = context.actions, []
