@@ -26,6 +26,7 @@ from tenure.protocol.replication import node_events
 from tenure.protocol.replication.admission import Attempt
 from tenure.protocol.replication.comparing import Comparing
 from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.errand import errand
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.operations import (
@@ -75,11 +76,10 @@ class _Network:
     def compare(self) -> Comparing:
         """Compare the first node with the second one, to the end."""
         self.bytes.clear()
-        ended: list[bool] = []
         context = self.nodes[1].machine.context
-        comparing = Comparing(context, 2, TABLE.name, WHOLE, lambda _, whole: ended.append(whole))
-        comparing.begin(self.now)
-        while not ended:
+        comparing = Comparing(context, 2, TABLE.name, WHOLE)
+        work = errand(context, comparing.run)
+        while not work.is_over:
             self.now = Instant(self.now + SECOND_NS // 1_000)
             for node in self.nodes.values():
                 node.advance()
@@ -88,7 +88,6 @@ class _Network:
                 kind = "mends" if isinstance(message.body, MENDS) else "sums"
                 self.bytes[kind] += len(encode_store(message, FIRST_VERSION))
                 self.nodes[message.receiver].post(node_events.NodeTold(message))
-        assert ended == [True], "the comparison was given up"
         return comparing
 
 

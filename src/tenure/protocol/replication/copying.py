@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
 from tenure.base.ranges import KeyRange
@@ -21,9 +21,10 @@ from tenure.protocol.replication.copies import FillingPart, FillingRecord
 from tenure.protocol.replication.errand import DiskRefused, Errand, SendingRate
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.operations import ReadPiece
-from tenure.protocol.replication.tasks import BeginFilling, Step, TakePiece, WipeRange
+from tenure.protocol.replication.tasks import BeginFilling, TakePiece, Task, WipeRange
 from tenure.protocol.topology.records import NodeId
 
+R = TypeVar("R")
 PIECES_AT_ONCE = 2
 """The pieces that are asked of one replica at once: while one is written here, the next is read
 there.
@@ -86,7 +87,7 @@ class Copying:
         yield from self._do(talk, BeginFilling(record))
         self._context.filling = record
 
-    def _do(self, talk: Errand, step: Step, pause_ns: int = AGAIN_NS) -> Conversing[Any]:
+    def _do(self, talk: Errand, step: Task[R], pause_ns: int = AGAIN_NS) -> Conversing[R]:
         """Have the disk do it, again and again while it refuses."""
         while True:
             try:

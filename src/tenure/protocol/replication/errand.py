@@ -13,7 +13,7 @@ asks for nothing meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant
 from tenure.protocol.replication.conversation import (
@@ -25,10 +25,16 @@ from tenure.protocol.replication.conversation import (
 )
 from tenure.protocol.replication.messages import NodeBody
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import OfRow, is_changed
-from tenure.protocol.replication.tasks import Step
+from tenure.protocol.replication.operations import (
+    AnyOperation,
+    OfRow,
+    ReplicaOperation,
+    is_changed,
+)
+from tenure.protocol.replication.tasks import Step, Task
 from tenure.protocol.topology.records import NodeId
 
+R = TypeVar("R")
 Part: TypeAlias = Callable[["Errand"], Conversing[None]]
 """A conversation, for the errand that it is to ask by."""
 
@@ -75,26 +81,29 @@ class Errand(Conversation):
         self._version = self.context.topology.version
         return super().ask(asked, answers)
 
-    def ask_one(self, node: NodeId, question: NodeBody) -> Conversing[Any]:
+    def ask_one(self, node: NodeId, question: ReplicaOperation[R]) -> Conversing[R]:
         """The answer of a node. Raises Silent or TopologyReplaced."""
         answers = yield from self.ask_all([node], question)
         return answers[node]
 
-    def ask_all(self, nodes: Iterable[NodeId], question: NodeBody) -> Conversing[Replies]:
+    def ask_all(
+        self, nodes: Iterable[NodeId], question: ReplicaOperation[R]
+    ) -> Conversing[dict[NodeId, R]]:
         """The answers of all these nodes. Raises Silent or TopologyReplaced."""
-        asked = dict.fromkeys(nodes, question)
+        asked = dict.fromkeys(nodes, cast("AnyOperation", question))
         answers = self.ask(asked)
         yield Until(lambda: answers.keys() >= asked.keys())
         return answers
 
-    def run(self, step: Step) -> Conversing[Any]:
+    def run(self, step: Task[R] | ReplicaOperation[R]) -> Conversing[R]:
         """Have the store of this node do a step. Raises DiskRefused."""
-        outcome = _StoreOutcome(self, step)
-        self.context.run(step, outcome.done, outcome.failed)
+        outcome = _StoreOutcome(self, cast("Step", step))
+        self.context.run(cast("Step", step), outcome.done, outcome.failed)
         yield Until(lambda: outcome.is_there)
         if outcome.is_refused:
             raise DiskRefused
-        return outcome.result
+        result: R = outcome.result
+        return result
 
     def durable(self) -> Conversing[None]:
         """Wait until all that was changed so far survives a power failure."""

@@ -6,15 +6,16 @@ In each round it builds the sums of its ranges, sweeps what may go, and weighs w
 first.
 """
 
-from collections import deque
-from collections.abc import Callable
+from contextlib import suppress
 from random import Random
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.conversation import Conversing, TopologyReplaced
+from tenure.protocol.replication.errand import DiskRefused, Errand, errand
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.sealing import RangeUpkeep
 from tenure.protocol.replication.tasks import (
@@ -22,6 +23,7 @@ from tenure.protocol.replication.tasks import (
     FollowRanges,
     RowsWeighed,
     SweepSome,
+    Task,
     TaskDone,
     WeighRows,
 )
@@ -29,6 +31,8 @@ from tenure.protocol.replication.weighing import parts_of
 from tenure.protocol.topology.messages import RangeTended, RangeWeight
 from tenure.protocol.topology.records import NodeId, Replicas
 
+R = TypeVar("R")
+S = TypeVar("S", TaskDone, RowsWeighed)
 BUSY = 0.5
 """The share of the most requests above which a round waits."""
 
@@ -61,18 +65,14 @@ def _since(at: Instant | None, now: Instant) -> float | None:
 
 
 class Upkeep:
-    """See above."""
+    """The rounds of one node."""
 
     def __init__(self, context: NodeContext, random: Random) -> None:
         self._context = context
         self._random = random
-        self._ranges: deque[Replicas] = deque()
-        self._work: RangeUpkeep | None = None
-        self._waits_for_step = False
-        """Whether the round waits for what the store does."""
+        self._round: Errand | None = None
         self._version = 0
         """The version of the topology by which the round runs."""
-        self._began = Instant(0)
         self.wake_at = FAR_FUTURE
         self.reports: dict[KeyRange, RangeReport] = {}
         self.weights: tuple[RangeWeight, ...] = ()
@@ -87,8 +87,12 @@ class Upkeep:
 
     def begin_soon(self, now: Instant) -> None:
         """Begin a round now, if none is under way."""
-        if self._work is None and not self._waits_for_step:
+        if not self._is_under_way:
             self._wake(now)
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self._round is not None and not self._round.is_over
 
     def _wake(self, at: Instant) -> None:
         self.wake_at = at
@@ -97,97 +101,64 @@ class Upkeep:
     def advance(self, now: Instant) -> None:
         """Begin a round; or give up one that the ring has changed under."""
         context = self._context
-        is_under_way = self._work is not None or self._waits_for_step
-        if is_under_way and context.topology.version == self._version:
-            self._wake(Instant(now + context.config.repair_ns))
-            return
-        if self._work is not None:
-            self._work.end(now)
-            self._work = None
-        self._began, self._version = now, context.topology.version
         self._wake(Instant(now + context.config.repair_ns))
+        if self._is_under_way and context.topology.version == self._version:
+            return
+        if self._round is not None:
+            self._round.end()
+        self._version = context.topology.version
         if context.under_way < context.config.most_requests * BUSY:
-            own = [each for each in context.topology.kept_by(context.node) if self._has(each)]
-            step = FollowRanges(tuple(each.range for each in own))
-            self._run(step, lambda _: self._build())
+            self._round = errand(context, self._run)
 
-    def _has(self, replicas: Replicas) -> bool:
-        """Whether this node takes part in requests for the range, so that its rows are counted."""
-        return self._context.node in replicas.everyone
+    # --- a round ---
 
-    def _run(self, step: Any, then: Callable[[Any], None]) -> None:  # noqa: ANN401 - any step
-        version = self._version
-        self._waits_for_step = True
-
-        def is_of_this_round() -> bool:
-            return self._version == version
-
-        def done(result: TaskDone | RowsWeighed) -> None:
-            if is_of_this_round():
-                self._waits_for_step = False
-                if version == self._context.topology.version:
-                    then(result)
-
-        def failed() -> None:
-            if is_of_this_round():
-                self._waits_for_step = False
-
-        self._context.run(step, done, failed)
-
-    def _build(self) -> None:
-        def built(result: TaskDone) -> None:
-            if result.is_all:
-                self._sweep()
-            else:
-                self._build()
-
-        self._run(BuildSums(), built)
-
-    def _sweep(self) -> None:
-        def swept(result: TaskDone) -> None:
-            if result.is_all:
-                self._weigh()
-            else:
-                self._sweep()
-
-        self._run(SweepSome(), swept)
-
-    def _weigh(self) -> None:
-        def weighed(result: RowsWeighed) -> None:
-            if not result.is_all:
-                self._weigh()
-                return
-            context = self._context
-            own = [each.range for each in context.topology.kept_by(context.node)]
-            self.weights = parts_of(own, result.sizes, context.requests.take(context.now))
-            self.weighed += 1
-            self._look_after()
-
-        self._run(WeighRows(), weighed)
-
-    # --- ranges ---
-
-    def _look_after(self) -> None:
+    def _run(self, talk: Errand) -> Conversing[None]:
+        """Do all of it, unless the ring changes, or the disk refuses: the next round comes soon."""
         context = self._context
-        own = [each for each in context.topology.kept_by(context.node) if self._leads(each)]
-        self._ranges = deque(own)
+        with suppress(TopologyReplaced, DiskRefused):
+            # Rows count from when this node takes part in requests for them: before, it is filled.
+            own = [each for each in self._own() if context.node in each.everyone]
+            yield from self._step(FollowRanges(tuple(each.range for each in own)), talk)
+            yield from self._all_of(BuildSums(), talk)
+            yield from self._all_of(SweepSome(), talk)
+            rows = yield from self._all_of(WeighRows(), talk)
+            requests = context.requests.take(context.now)
+            self.weights = parts_of([each.range for each in self._own()], rows.sizes, requests)
+            self.weighed += 1
+            yield from self._look_after_ranges(talk)
+
+    def _own(self) -> list[Replicas]:
+        return self._context.topology.kept_by(self._context.node)
+
+    def _step(self, step: Task[R], talk: Errand) -> Conversing[R]:
+        result = yield from talk.run(step)
+        if self._context.topology.version != self._version:  # the sums are of other ranges now
+            raise TopologyReplaced
+        return result
+
+    def _all_of(self, step: Task[S], talk: Errand) -> Conversing[S]:
+        """Have it done some at a time, so that requests come in between; return the last result."""
+        while not (result := (yield from self._step(step, talk))).is_all:
+            pass
+        return result
+
+    def _look_after_ranges(self, talk: Errand) -> Conversing[None]:
+        own = [each for each in self._own() if self._leads(each)]
         of_these = {each.range for each in own}
         self.reports = {at: each for at, each in self.reports.items() if at in of_these}
-        self._next(context.now)
+        for replicas in own:
+            if self._context.topology.version != self._version:
+                return
+            work = RangeUpkeep(self._context, replicas)
+            yield from work.run(talk)
+            self._report(work)
 
     def _leads(self, replicas: Replicas) -> bool:
         up = (node for node in replicas.old if node not in self._context.down)
         return next(up, None) == self._context.node
 
-    def _next(self, now: Instant) -> None:
-        self._work = None
-        if not self._ranges or self._context.topology.version != self._version:
-            return
-        replicas = self._ranges.popleft()
-        self._work = RangeUpkeep(self._context, replicas, self._on_done)
-        self._work.begin(now)
-
-    def _on_done(self, now: Instant, work: RangeUpkeep) -> None:
+    def _report(self, work: RangeUpkeep) -> None:
+        now = self._context.now
         before = self.reports.get(work.range) or RangeReport(range=work.range)
         self.reports[work.range] = RangeReport(
             range=work.range,
@@ -197,4 +168,3 @@ class Upkeep:
             bytes=work.bytes,
             held_back_by=work.held_back_by,
         )
-        self._next(now)

