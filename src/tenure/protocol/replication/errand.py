@@ -23,10 +23,8 @@ from tenure.protocol.replication.conversation import (
     Replies,
     Until,
 )
-from tenure.protocol.replication.messages import NodeBody
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.operations import (
-    AnyOperation,
     OfRow,
     ReplicaOperation,
     is_changed,
@@ -76,7 +74,9 @@ class Errand(Conversation):
 
     # --- for generators ---
 
-    def ask(self, asked: Mapping[NodeId, NodeBody], answers: Replies | None = None) -> Replies:
+    def ask(
+        self, asked: Mapping[NodeId, ReplicaOperation[R]], answers: Replies[R] | None = None
+    ) -> Replies[R]:
         """Ask each of these nodes, under the topology that counts now."""
         self._version = self.context.topology.version
         return super().ask(asked, answers)
@@ -88,9 +88,9 @@ class Errand(Conversation):
 
     def ask_all(
         self, nodes: Iterable[NodeId], question: ReplicaOperation[R]
-    ) -> Conversing[dict[NodeId, R]]:
+    ) -> Conversing[Replies[R]]:
         """The answers of all these nodes. Raises Silent or TopologyReplaced."""
-        asked = dict.fromkeys(nodes, cast("AnyOperation", question))
+        asked = dict.fromkeys(nodes, question)
         answers = self.ask(asked)
         yield Until(lambda: answers.keys() >= asked.keys())
         return answers

@@ -12,6 +12,8 @@ of the topology, and a range that gains a replica is not sealed meanwhile (R25).
 If there is nothing to seal, the replicas that are up are compared all the same.
 """
 
+from typing import TypeVar
+
 from tenure.protocol.replication.comparing import Comparing
 from tenure.protocol.replication.conversation import (
     Conversing,
@@ -23,13 +25,14 @@ from tenure.protocol.replication.conversation import (
 from tenure.protocol.replication.errand import Errand
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.operations import (
-    DoomedFound,
     FindDoomed,
-    HorizonPromised,
     PromiseHorizon,
+    ReplicaOperation,
     SealHorizon,
 )
 from tenure.protocol.topology.records import NodeId, Replicas
+
+R = TypeVar("R")
 
 
 class RangeUpkeep:
@@ -93,9 +96,7 @@ class RangeUpkeep:
         """The newest of what was deleted long enough ago; 0 where there is nothing."""
         return max(told, default=0)
 
-    def _asked(
-        self, question: FindDoomed | PromiseHorizon, talk: Errand
-    ) -> Conversing[list[DoomedFound | HorizonPromised]]:
+    def _asked(self, question: ReplicaOperation[R], talk: Errand) -> Conversing[list[R]]:
         """The answers of all that are needed; none if somebody is silent, who is named."""
         asked = dict.fromkeys(self.needed(), question)
         answers = talk.ask(asked)
