@@ -29,6 +29,7 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.replication.operations import ApplyRow
 from tenure.protocol.replication.pages import Slice
+from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId
 from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import MIB
 
@@ -40,7 +41,8 @@ replica has of a row. Larger ones go from node to node in parts: see `message_pa
 """
 assert MUTATION_BYTES < STORE_BYTES > PAGE_BYTES + VALUE_BYTES
 
-ToStore: TypeAlias = OpenStore | ClientRequest | NodeMessage
+FromStoreClient: TypeAlias = OpenStore | ClientRequest
+ToStore: TypeAlias = FromStoreClient | NodeMessage
 ToStoreClient: TypeAlias = StoreOpened | TableMissing | ClientAnswer
 
 _TYPES: Final = (*get_args(ToStore), *get_args(ToStoreClient))
@@ -49,6 +51,25 @@ _LIMITS: Final[Mapping[type[Any], int]] = dict.fromkeys(_TYPES, STORE_BYTES)
 
 encode_store: MessageWriter[ToStore | ToStoreClient] = MessageWriter(_SINCE, _LIMITS)
 """Encodes a message for a connection of a version."""
+
+
+class NodeHead(msgspec.Struct, frozen=True, array_like=True, tag="NodeMessage"):
+    """The first fields of a `NodeMessage`."""
+
+    cluster: ClusterName
+    id: ClusterId
+    sender: NodeId
+
+
+_NODES_BEGIN: Final = b"\xabNodeMessage"
+"""The tag of a message of a node, as msgspec writes it, behind the version and the array's length.
+Only a node of ours is to be understood, so nothing else that msgpack could mean counts.
+"""
+
+
+def is_of_node(data: bytes) -> bool:
+    """Whether the bytes are those of a message of a node, if they can be read at all."""
+    return data[2 : 2 + len(_NODES_BEGIN)] == _NODES_BEGIN
 
 
 def _check_version(version: int) -> None:
@@ -77,10 +98,16 @@ def _check_to_client(message: ToStoreClient, version: int) -> None:
 
 
 _for_store: msgspec.msgpack.Decoder[ToStore] = msgspec.msgpack.Decoder(ToStore)
+_from_client: msgspec.msgpack.Decoder[FromStoreClient] = msgspec.msgpack.Decoder(FromStoreClient)
+_head: msgspec.msgpack.Decoder[NodeHead] = msgspec.msgpack.Decoder(NodeHead)
 _for_client: msgspec.msgpack.Decoder[ToStoreClient] = msgspec.msgpack.Decoder(ToStoreClient)
 
 decode_to_store = Reader(_for_store, STORE_BYTES, _check_to_store)
 """Decodes what a node received, from a client or from another node."""
+decode_from_client = Reader(_from_client, STORE_BYTES, _check_to_store)
+"""Decodes what a node received, from a client only: nothing that only nodes say is decoded."""
+decode_head = Reader(_head, STORE_BYTES, lambda _, version: _check_version(version))
+"""Decodes who sent a message of a node, and to whom: nothing else of it."""
 decode_whole = Reader(_for_store, WHOLE_BYTES, _check_to_store)
 """Decodes what was put together from parts."""
 decode_to_store_client = Reader(_for_client, STORE_BYTES, _check_to_client)

@@ -41,9 +41,12 @@ from tenure.wire.columns import (
     STORE_BYTES,
     ToStore,
     ToStoreClient,
+    decode_from_client,
+    decode_head,
     decode_to_store,
     decode_to_store_client,
     encode_store,
+    is_of_node,
 )
 from tenure.wire.gossip import decode_gossip, encode_gossip
 
@@ -377,3 +380,20 @@ def test_bytes_of_gossip_are_those_that_are_written_down(message: GossipMessage,
 def test_noise_among_gossip_is_refused(noise: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         decode_gossip(noise)
+
+
+@pytest.mark.parametrize("message", TO_STORE, ids=repr)
+def test_what_a_client_says_is_read_as_that(message: ToStore) -> None:
+    data = encode_store(message, FIRST_VERSION)
+    assert not is_of_node(data)
+    assert decode_from_client(data, FIRST_VERSION) == message
+
+
+@pytest.mark.parametrize("message", [*map(between, BODIES)], ids=repr)
+def test_what_a_node_says_is_known_by_its_first_bytes(message: m.NodeMessage) -> None:
+    data = encode_store(message, FIRST_VERSION)
+    assert is_of_node(data)
+    head = decode_head(data, FIRST_VERSION)
+    assert (head.cluster, head.id, head.sender) == (message.cluster, message.id, message.sender)
+    with pytest.raises(RemoteProtocolError):
+        decode_from_client(data, FIRST_VERSION)

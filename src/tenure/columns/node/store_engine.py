@@ -52,10 +52,14 @@ from tenure.runtime.driver import Driver
 from tenure.transport.contract import Transport
 from tenure.transport.doors import Connection
 from tenure.wire.columns import (
+    NodeHead,
     ToStore,
     ToStoreClient,
+    decode_from_client,
+    decode_head,
     decode_to_store,
     encode_store,
+    is_of_node,
 )
 from tenure.wire.message_parts import MessageJoiner, in_parts
 from tenure.wire.node_seal import NodeSeal
@@ -372,45 +376,58 @@ class StoreEngine:
 
     def received(self, connection: Connection, data: bytes) -> None:
         """See `Listener`."""
-        try:
-            message = decode_to_store(data, connection.version)
-        except RemoteProtocolError as error:
-            connection.close(str(error))
-            return
         if self._driver is None:
             connection.close("this node is not part of its cluster yet; ask another one")
-        elif isinstance(message, NodeMessage):
-            self._hear(connection, message, is_proven=self._seal.is_on(data))
-        else:
-            self._ask(connection, message)
+            return
+        try:
+            if is_of_node(data):
+                message, is_proven = self._of_node(connection, data)
+                self._hear(message, is_proven=is_proven)
+            else:
+                self._ask(connection, decode_from_client(data, connection.version))
+        except RemoteProtocolError as error:
+            connection.close(str(error))
 
-    def _hear(self, connection: Connection, message: NodeMessage, *, is_proven: bool) -> None:
+    def _of_node(self, connection: Connection, data: bytes) -> tuple[NodeMessage, bool]:
+        """A message of a node, and whether it is proven. Without a seal only the head is decoded
+        before it is refused: millions of small parts would take seconds.
+        """
+        is_proven = self._seal.is_on(data)
+        if not is_proven:
+            self._check(decode_head(data, connection.version), is_proven=False)
+        message = decode_to_store(data, connection.version)
+        assert isinstance(message, NodeMessage)
+        return message, is_proven
+
+    def _check(self, message: NodeMessage | NodeHead, *, is_proven: bool) -> None:
+        """Raises RemoteProtocolError for a message that may not be heard here."""
         topology = self.topology
         if (message.cluster, message.id) != (topology.cluster, topology.id):
-            connection.close(
+            raise RemoteProtocolError(
                 f"this is a node of the cluster {topology.cluster!r} ({topology.id:x}), and not of "
                 f"{message.cluster!r} ({message.id:x})"
             )
-        elif topology.is_removed(message.sender):
-            connection.close(f"the node {message.sender:x} was removed from {topology.cluster!r}")
-        elif not is_proven and self.seals(message.sender):
-            connection.close(
+        if topology.is_removed(message.sender):
+            raise RemoteProtocolError(
+                f"the node {message.sender:x} was removed from {topology.cluster!r}"
+            )
+        if not is_proven and self.seals(message.sender):
+            raise RemoteProtocolError(
                 "a message of a node is not sealed with the cluster's secret: only nodes may send "
                 "such messages, and they need the same file as --secret"
             )
-        elif isinstance(message.body, MessagePart):
-            try:
-                whole = self._joiner.add(message, message.body)
-            except RemoteProtocolError as error:
-                connection.close(str(error))
-                return
+
+    def _hear(self, message: NodeMessage, *, is_proven: bool) -> None:
+        self._check(message, is_proven=is_proven)
+        if isinstance(message.body, MessagePart):
+            whole = self._joiner.add(message, message.body)
             if whole is not None:
-                self._hear(connection, whole, is_proven=is_proven)
-        else:
-            told = message.body
-            if isinstance(told, PartsRead) and self._delays.answered(self._clock(), told.ticket):
-                self._look_who_is_near(topology)
-            self.post(NodeTold(message, is_proven))
+                self._hear(whole, is_proven=is_proven)
+            return
+        told = message.body
+        if isinstance(told, PartsRead) and self._delays.answered(self._clock(), told.ticket):
+            self._look_who_is_near(self.topology)
+        self.post(NodeTold(message, is_proven))
 
     def _ask(self, connection: Connection, message: ToStore) -> None:
         number = self._numbers[connection]

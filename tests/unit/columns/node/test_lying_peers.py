@@ -25,7 +25,7 @@ from tenure.protocol.replication.operations import PromiseHorizon
 from tenure.protocol.topology.records import Removed, Topology
 from tenure.transport.contract import Role
 from tenure.transport.websocket import WebSocketTransport
-from tenure.wire.columns import ToStoreClient
+from tenure.wire.columns import ToStore, ToStoreClient, encode_store
 from tenure.wire.node_seal import NodeSeal
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.columns.node.ringed import CLUSTER, SECRET, form_ring, running, settings_of
@@ -115,6 +115,28 @@ async def test_a_client_that_speaks_as_a_node_is_refused(
                 async with asyncio.timeout(DEADLINE_SECONDS):
                     assert "is not sealed with the cluster's secret" in await liar.lost.get()
         await still_there(services, topology)
+
+
+async def test_of_a_message_without_a_seal_no_more_than_the_head_is_decoded(tmp_path: Path) -> None:
+    """What is decoded first is what a client can make slow: millions of empty parts."""
+    nodes = settings_of(tmp_path)
+    topology = form_ring(nodes, MAIL)
+
+    def cut(message: ToStore | ToStoreClient, version: int) -> bytes:
+        data = encode_store(message, version)
+        return data.replace(b"AskTopology", b"NoSuchThing")
+
+    def written_otherwise(message: ToStore | ToStoreClient, version: int) -> bytes:
+        return encode_store(message, version).replace(b"\xabNodeMessage", b"\xd9\x0bNodeMessage")
+
+    for encode, said in ((cut, "is not sealed"), (written_otherwise, "malformed")):
+        role = STORE_ROLE._replace(encode=encode)
+        async with running(nodes) as services, liar_of(role, topology) as liar:
+            for service in services:
+                liar.tell(service, AskTopology(ticket=1))
+                async with asyncio.timeout(DEADLINE_SECONDS):
+                    assert said in await liar.lost.get()
+            await still_there(services, topology)
 
 
 async def until(holds: Callable[[], bool]) -> None:
