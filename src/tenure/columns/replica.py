@@ -14,7 +14,13 @@ import msgspec
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.requests import RowMutation
 from tenure.columns.row_reading import read_row, read_rows
-from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space
+from tenure.columns.spaces import (
+    doomed_entry,
+    doomed_space,
+    rows_space,
+    space,
+    traces_space,
+)
 from tenure.columns.tables import Table, check_same
 from tenure.errors import StoreDamaged
 from tenure.protocol.replication.admission import (
@@ -101,7 +107,12 @@ class Replica:
                 check_same(name, self.records[name], record)
         for name, record in declared.items():
             self._make(name, record)
+        self._drop_traces()
         self.engine.sync()
+
+    def _drop_traces(self) -> None:
+        traces = set(map(traces_space, self.records))
+        self.engine.drop_spaces(traces & self.engine.spaces())
 
     def _load(self) -> None:
         [horizon] = self.engine.get(META, [_HORIZON_KEY])

@@ -26,6 +26,11 @@ def doomed_space(table: str) -> str:
     return f"{table}/doomed"
 
 
+def traces_space(table: str) -> str:
+    """The space in which a former release kept what it had refused; nothing reads it any more."""
+    return f"{table}/traces"
+
+
 def doomed_entry(doomed: Doomed) -> tuple[bytes, bytes]:
     """The entry in that space that says that something is doomed."""
     key = b"".join((doomed.time, doomed.family.encode(), b"\0", doomed.key))

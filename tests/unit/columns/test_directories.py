@@ -437,3 +437,19 @@ def test_the_rows_of_a_node_are_not_opened_without_its_cluster(tmp_path: Path) -
     node = NodeReplica(RocksEngine.open(path), lambda: 1)  # no lock is left behind
     node.open([TABLE])
     node.engine.close()
+
+
+def test_what_a_former_release_kept_of_refused_writes_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        store.insert(TABLE, "row", {"f": {"x": b"1"}})
+    engine = RocksEngine.open(path)
+    engine.make_spaces(["t/traces"])
+    engine.apply([("t/traces", b"k", b"v")])
+    engine.close()
+    with open_store(f"rocksdb:{path}", TABLE) as store:
+        assert store.get(TABLE, "row", "f", "x").value == b"1"
+    engine = RocksEngine.open(path)
+    assert "t/traces" not in engine.spaces()
+    assert engine.spaces() >= {"t.f", "t/rows", "t/doomed"}
+    engine.close()

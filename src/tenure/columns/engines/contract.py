@@ -23,6 +23,10 @@ class StorageEngine(Protocol):
         """Make those of these spaces that do not exist."""
         ...
 
+    def drop_spaces(self, names: Iterable[str]) -> None:
+        """Drop these spaces with all that they have."""
+        ...
+
     def spaces(self) -> set[str]:
         """The names of all spaces."""
         ...

@@ -70,6 +70,11 @@ class MemoryEngine:
         for name in names:
             self._spaces.setdefault(name, _Space())
 
+    def drop_spaces(self, names: Iterable[str]) -> None:
+        """See `StorageEngine.drop_spaces`."""
+        for name in names:
+            del self._spaces[name]
+
     def spaces(self) -> set[str]:
         """See `StorageEngine.spaces`."""
         return set(self._spaces)

@@ -261,6 +261,13 @@ class RocksEngine:
                     self._db.create_column_family(name, self._settings_of_one())
                     self._adopt(self._db, name)
 
+    def drop_spaces(self, names: Iterable[str]) -> None:
+        """See `StorageEngine.drop_spaces`."""
+        for name in names:
+            del self._spaces[name], self._handles[name]
+            with self._translated:
+                self._db.drop_column_family(name)
+
     def spaces(self) -> set[str]:
         """See `StorageEngine.spaces`."""
         return set(self._spaces)

@@ -141,6 +141,21 @@ class EngineContract:
         assert engine.get("a.new", [b"k"]) == [None]
         engine.close()
 
+    def test_a_space_that_was_dropped_is_gone_with_what_it_had(self, place: EnginePlace) -> None:
+        """And the others are as they were, also when it is opened again."""
+        engine = opened(place)
+        engine.apply([(SPACE, b"k", b"kept"), (OTHER, b"k", b"gone")])
+        engine.drop_spaces([OTHER])
+        assert OTHER not in engine.spaces()
+        engine.sync()
+        engine.close()
+        engine = place.open()
+        assert OTHER not in engine.spaces()
+        assert engine.get(SPACE, [b"k"]) == [b"kept"]
+        engine.make_spaces([OTHER])
+        assert engine.get(OTHER, [b"k"]) == [None]
+        engine.close()
+
     def test_batches_are_applied_while_a_sync_runs(self, place: EnginePlace) -> None:
         engine = opened(place)
 
