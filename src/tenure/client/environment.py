@@ -133,8 +133,9 @@ class RealEnvironment:
     def door(self, path: str) -> Door:
         """See `Environment`. aiohttp's server is slow to load, and clients need none."""
         from tenure.transport.websocket_door import WebSocketDoor  # noqa: PLC0415
+        from tenure.wire.volume import is_list  # noqa: PLC0415
 
-        return WebSocketDoor(path, self.credentials, secret=self.secret)
+        return WebSocketDoor(path, self.credentials, secret=self.secret, is_list=is_list)
 
 
 SURROUNDING: ContextVar[Callable[[], Environment] | None] = ContextVar("tenure", default=None)

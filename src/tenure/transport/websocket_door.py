@@ -6,6 +6,7 @@ disconnected, and so is one that lags too far behind.
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from aiohttp import WSCloseCode, hdrs, web
 from msgspec.structs import replace
@@ -14,7 +15,6 @@ from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
 from tenure.transport.accepted_socket import (
     CLOSE_SECONDS,
-    AcceptedSocket,
     FairTurns,
     NoHandshake,
     answer_handshake,
@@ -25,6 +25,7 @@ from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener, ShowsPage
 from tenure.transport.guarded_app import check_proof, guard_app
 from tenure.transport.http_listener import LIMITS, HttpListener
+from tenure.transport.large_messages import LargeMessages, PatientSocket
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.rate_bound import RateBound
@@ -71,8 +72,12 @@ class WebSocketDoor:
         gate: DoorGate | None = None,
         limits: ConnectionLimits = LIMITS,
         secret: PoolSecret | None = None,
+        is_list: Callable[[bytes], bool] | None = None,
     ) -> None:
         self._path = path
+        self._is_list = is_list
+        """Tells messages that list much from those that carry much, which are read quickly."""
+        self._large = LargeMessages()
         self._guard = None if secret is None else PortGuard(secret)
         self._gate = gate
         self._limits = limits
@@ -170,6 +175,7 @@ class WebSocketDoor:
         socket = _DoorSocket(
             transport, version, self._most_bytes, self._turns, self._unfinished, shown
         )
+        socket.bound_lists(self._large, self._is_list)
         if why is None:
             socket.begin(self._listener, self._open)
         answer = self._door.hand_over(request, socket)
@@ -186,10 +192,10 @@ class WebSocketDoor:
                     connection.end(WSCloseCode.POLICY_VIOLATION, "its token is no longer valid")
 
 
-class _DoorSocket(AcceptedSocket):
+class _DoorSocket(PatientSocket):
     """The WebSocket of a door; see `Connection`."""
 
-    __slots__ = ("_listener", "_open", "peer", "shown")
+    __slots__ = ("_is_list", "_listener", "_open", "peer", "shown")
 
     def __init__(
         self,
@@ -216,6 +222,11 @@ class _DoorSocket(AcceptedSocket):
         self._listener: Listener | None = None
         self._open: set[_DoorSocket] = set()
 
+    def bound_lists(self, large: LargeMessages, is_list: Callable[[bytes], bool] | None) -> None:
+        """Bound what takes long to read."""
+        self.bound_large(large, self.peer.rpartition(":")[0])
+        self._is_list = is_list
+
     def begin(self, listener: Listener, among: "set[_DoorSocket]") -> None:
         """Pass on to `listener` what the client sends."""
         self._listener, self._open = listener, among
@@ -231,6 +242,8 @@ class _DoorSocket(AcceptedSocket):
         self.end(WSCloseCode.PROTOCOL_ERROR, why)
 
     def on_message(self, data: bytes) -> None:
+        if self._is_list is not None and self._is_list(data) and self.must_wait(data):
+            return
         if self._listener is not None:
             self._listener.received(self, data)
 

@@ -147,3 +147,10 @@ decode_to_volume_server = Reader(_for_server, REQUEST_BYTES, _check_to_server)
 """Decodes what a server received on a connection of a version."""
 decode_to_cache = Reader(_for_cache, MESSAGE_BYTES, _check_to_cache)
 """Decodes what a cache received."""
+
+
+def is_list(data: bytes) -> bool:
+    """Whether a message to a server may list much, which takes long to decode, and carries no
+    value, which does not.
+    """
+    return data[2:8] != b"\xa5Write"  # behind the version, and the array's head

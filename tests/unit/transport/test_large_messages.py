@@ -11,6 +11,8 @@ from tenure.base.instants import SECOND_NS, Instant, seconds
 from tenure.manager.peer_socket import PeerSocket
 from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.messages import Held, LeaseRequest
+from tenure.protocol.volume.limits import OBJECT_LEASES, VALUE_BYTES
+from tenure.protocol.volume.messages import Acknowledge, Write
 from tenure.transport import large_messages
 from tenure.transport.large_messages import (
     KIB_A_SECOND,
@@ -21,9 +23,11 @@ from tenure.transport.large_messages import (
 )
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
+from tenure.wire.volume import encode_volume, is_list
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import serving
 from tests.unit.transport.test_accepted_socket import ASKED, raw
+from tests.unit.transport.test_websocket_door import Counting, opened
 from tests.unit.transport.test_websocket_frames import sent
 
 START, KIB = Instant(0), 1 << 10
@@ -103,3 +107,24 @@ async def test_of_many_whole_tables_a_manager_reads_a_few_and_the_rest_waits(
         while len(waiting()) < many - 2:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         assert waiting() == [len(data)] * (many - 2)
+
+
+def acknowledged(most: int) -> bytes:
+    items = tuple(range(most))
+    return encode_volume(Acknowledge(client=1, epoch=1, reader=1, items=items), NEWEST)
+
+
+@pytest.mark.asyncio
+async def test_of_long_lists_a_volume_reads_a_few_and_values_do_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_messages, "boot_clock", lambda: START)
+    value = Write(client=1, epoch=1, reader=1, sequence=1, key=b"k", value=bytes(VALUE_BYTES))
+    listener, many, items = Counting(), 5, sent(acknowledged(OBJECT_LEASES))
+    async with opened(listener, many, is_list=is_list) as (clients, door):
+        for _, writer in clients:
+            writer.write(sent(encode_volume(value, NEWEST)) * 2)
+            writer.write(items)
+        while sum(each._held is not None for each in door._open) < many - 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert listener.count == 2 * many + 2

@@ -1,7 +1,7 @@
 """A door, and clients that mean harm: what each may cost the process in which it is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from typing import TypeAlias
@@ -40,10 +40,10 @@ Client: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def opened(
-    listener: Counting, count: int = 1
+    listener: Counting, count: int = 1, is_list: Callable[[bytes], bool] | None = None
 ) -> AsyncIterator[tuple[list[Client], WebSocketDoor]]:
     """A door, and clients that it has let in."""
-    door = WebSocketDoor("/ws", most_bytes=16 * MIB)
+    door = WebSocketDoor("/ws", most_bytes=16 * MIB, is_list=is_list)
     url = await door.open("127.0.0.1:0", listener)
     where = urlsplit(url).netloc.encode()
     asked = ASKED.replace(b"localhost", where).replace(b"b, a", b"tenure.3")
