@@ -9,20 +9,32 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import count as numbers_from
 from urllib.parse import urlsplit
 
 from benchmarks.hostile import masked, read_on
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import EntityAsk
+from tenure.protocol.lease.messages import (
+    Hello,
+    Introduction,
+    Join,
+    LeaseRequest,
+    LeaseResponse,
+    ToOwner,
+)
 from tenure.transport.websocket_channels import PATH
 from tenure.transport.websocket_frames import PIECE
 from tenure.wire.entity import encode
-from tenure.wire.versions import SUBPROTOCOLS
+from tenure.wire.lease import decode_to_owner
+from tenure.wire.lease import encode as encode_lease
+from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.hostile.test_bounds import join_of_many_labels
 from tests.unit.transport.test_large_messages import whole_table
 
 AGAIN_SECONDS = 0.3
 REFUSED_SECONDS = 3.0
+STAYS_SECONDS = 4.0
 MIB = 1 << 20
 UPGRADE = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -117,23 +129,76 @@ async def unfinished_asks(reader: asyncio.StreamReader, writer: asyncio.StreamWr
     await read_on(reader)
 
 
+async def _answer(reader: asyncio.StreamReader) -> ToOwner:
+    size = (await reader.readexactly(2))[1]
+    if size >= TWO_BYTES_OF_LENGTH:
+        size = int.from_bytes(await reader.readexactly(2 if size == TWO_BYTES_OF_LENGTH else 8))
+    return decode_to_owner(await reader.readexactly(size), NEWEST)
+
+
+async def decoys(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """An owner of another pool comes, stays until it is planned for, and is gone."""
+    await _upgraded(reader, writer, "/v1/owner")
+    number = next(NUMBERS)
+    writer.write(masked(encode_lease(Hello(pool="decoys", token=number), NEWEST)))
+    introduced = await _answer(reader)
+    assert isinstance(introduced, Introduction)
+    joining = Join(
+        pool="decoys",
+        kind="hashed",
+        name=f"decoy-{number}",
+        address="http://10.0.0.1",
+        owner_nonce=number,
+        manager_nonce=introduced.manager_nonce,
+        sequence=1,
+    )
+    writer.write(masked(encode_lease(joining, NEWEST)))
+    while not isinstance(joined := await _answer(reader), LeaseResponse):
+        pass
+    asking = LeaseRequest(
+        pool="decoys",
+        incarnation=joined.incarnation,
+        owner_nonce=number,
+        manager_nonce=introduced.manager_nonce,
+        sequence=2,
+        journal=joined.journal,
+        leadership=joined.leadership,
+        held=(),
+    )
+    writer.write(masked(encode_lease(asking, NEWEST)))
+    async with asyncio.timeout(STAYS_SECONDS):
+        await read_on(reader)
+
+
+async def follow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Everything that happens is to be told, and nothing of it is read."""
+    del reader
+    writer.write(b"GET /v1/live?level=debug HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    await asyncio.sleep(STAYS_SECONDS)
+
+
 AT_MANAGER: tuple[tuple[Attack, int], ...] = (
     (labels, 3),
     (large_joins, 3),
     (tables, 6),
     (unfinished, 30),
     (idle, 400),
+    (decoys, 300),
+    (follow, 50),
 )
 AT_DOOR: tuple[tuple[Attack, int], ...] = ((pieces, 3),)
 AT_ENTITIES: tuple[tuple[Attack, int], ...] = ((asks, 4), (unfinished_asks, 40))
 LABELS = TABLE = b""
+NUMBERS = numbers_from(1)
+TWO_BYTES_OF_LENGTH = 126
 
 
 async def attack(url: str, by: Attack, number: int, made: Counter[str]) -> None:
     """One connection after another."""
     where, peer = urlsplit(url), f"127.0.1.{number % 2 + 1}"
     while True:
-        with suppress(OSError, EOFError):
+        with suppress(OSError, EOFError, TimeoutError):
             reader, writer = await asyncio.open_connection(
                 where.hostname, where.port, local_addr=(peer, 0)
             )
