@@ -119,6 +119,17 @@ async def test_a_target_that_refuses_is_tried_again_after_longer_and_longer() ->
     assert round(pump._at_rest()["a"] - now) == 1
 
 
+async def test_a_target_that_takes_some_and_refuses_one_is_tried_again_after_a_second() -> None:
+    """Each time: with a hundred messages in each, one refusal in fifty ends every delivery."""
+    pump = Pump("t", None, None, "p")  # type: ignore[arg-type]  # it is not run
+    now = asyncio.get_running_loop().time()
+    for taken in range(50, 400, 50):
+        pump._rest(DeliveryOutcome("a", taken, is_refused=True))
+        assert round(pump._at_rest()["a"] - now) == 1
+    pump._rest(DeliveryOutcome("a", 0, is_refused=True))
+    assert round(pump._at_rest()["a"] - now) == 2
+
+
 async def test_of_a_target_that_is_tried_no_more_nothing_is_kept() -> None:
     """No subscription has it any more, while others of its topic rest again and again."""
     pump = Pump("t", None, None, "p")  # type: ignore[arg-type]  # it is not run

@@ -128,6 +128,8 @@ class Pump:
 
     def _rest(self, outcome: DeliveryOutcome) -> None:
         refusals, _ = self._resting.pop(outcome.id, (0, 0.0))
+        if outcome.taken:
+            refusals = 0  # of many messages a target may refuse one now and then
         if outcome.is_refused:
             pause = min(2.0**refusals, RETRY_SECONDS)
             self._resting[outcome.id] = refusals + 1, asyncio.get_running_loop().time() + pause
