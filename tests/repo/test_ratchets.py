@@ -34,7 +34,6 @@ CIRCLES = (
         "tenure.entities.gate",
         "tenure.entities.live_entity",
     },
-    {"tenure.columns.node_copies", "tenure.columns.node_replica"},
 )
 """Modules that need each other, type-checking imports included."""
 COMMENTED = 0.013

@@ -1,152 +1,94 @@
-"""Copies in a node's store: reads rows as they are kept, takes those of another node, and wipes
-ranges.
+"""Copies of rows between the stores of two nodes: what is read, written and wiped.
 
-Each is one step, as in `node_replica`. A piece, the progress of the copy with it, and the sums of
-its rows are one batch: a copy that was killed has nothing twice.
+`NodeReplica` does each in one step. A piece, the progress of the copy with it, and the sums of its
+rows are one batch: a copy that was killed has nothing twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from tenure.base.ranges import KeyRange
-from tenure.columns.engines.contract import Entry
-from tenure.columns.replica import EMPTY, META, RowChange
+from tenure.columns.engines.contract import Entry, StorageEngine
+from tenure.columns.replica import EMPTY, RowChange
 from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space
 from tenure.columns.tables import Table
 from tenure.protocol.replication.admission import Doomed
 from tenure.protocol.replication.cells import is_live, packed_time
-from tenure.protocol.replication.copies import (
-    CopiedRow,
-    CopyMark,
-    packed_record,
-    packed_rows,
-    record_of_filling,
-    rows_of,
-)
-from tenure.protocol.replication.layout import AFTER, TIME_BYTES, bound, row_key
+from tenure.protocol.replication.copies import CopiedRow, CopyMark
+from tenure.protocol.replication.layout import AFTER, TIME_BYTES, bound
 from tenure.protocol.replication.limits import STEP_ENTRIES
-from tenure.protocol.replication.operations import PieceRead, ReadPiece
+from tenure.protocol.replication.operations import ReadPiece
 from tenure.protocol.replication.records import NOTHING, record_of
 from tenure.protocol.replication.states import is_marker
-from tenure.protocol.replication.sums import row_print
-from tenure.protocol.replication.tasks import (
-    BeginFilling,
-    CompareRows,
-    RowsCompared,
-    TakePiece,
-    TaskDone,
-    WipeRange,
-)
 
-if TYPE_CHECKING:
-    from tenure.columns.node_replica import NodeReplica
-
-FILLING = b"filling"
 PIECE_ENTRIES = 4 * STEP_ENTRIES
 """The most bytes of a piece: reading one is one step, of some ten milliseconds."""
 
 
-class NodeCopies:
-    """The copies of one replica."""
+def piece_of(
+    engine: StorageEngine, tables: Mapping[str, Table], asked: ReadPiece
+) -> tuple[list[CopiedRow], bool]:
+    """Whole rows behind the mark, until there are enough, and whether these are all."""
+    rows: list[CopiedRow] = []
+    size = entries = 0
+    for row in _rows(engine, tables, asked.range, asked.mark):
+        rows.append(row)
+        for family in row.families.values():
+            size += sum(len(key) + len(value) for key, value in family)
+            entries += len(family)
+        size += len(row.at) + len(row.record)
+        if size >= asked.most_bytes or entries >= PIECE_ENTRIES or len(rows) >= STEP_ENTRIES:
+            return rows, False
+    return rows, True
 
-    def __init__(self, replica: "NodeReplica") -> None:
-        self._replica = replica
-        self.record = record_of_filling(None)
 
-    def load(self) -> None:
-        """Load what was there before."""
-        [kept] = self._replica.engine.get(META, [FILLING])
-        self.record = record_of_filling(kept)
+def _rows(
+    engine: StorageEngine, tables: Mapping[str, Table], key_range: KeyRange, mark: CopyMark
+) -> Iterator[CopiedRow]:
+    for name, table in sorted(tables.items()):
+        if name < mark.table:
+            continue
+        lower, upper = bounds(key_range, table)
+        if name == mark.table and mark.at:
+            lower = mark.at + b"\0"
+        families = {
+            family: _Behind(engine.cursor(space(name, family)).walk(lower, upper))
+            for family in table.families
+        }
+        for at, record in engine.cursor(rows_space(name)).walk(lower, upper):
+            found = {family: behind.of(at) for family, behind in families.items()}
+            found = {family: entries for family, entries in found.items() if entries}
+            yield CopiedRow(name, at, record, found)
 
-    # --- where a copy comes from ---
 
-    def read(self, step: ReadPiece) -> PieceRead:
-        """Read whole rows, until there are enough."""
-        rows: list[CopiedRow] = []
-        horizons = self._replica.horizons.within(step.range)
-        size = entries = 0
-        for row in self._rows(step.range, step.mark):
-            rows.append(row)
-            for family in row.families.values():
-                size += sum(len(key) + len(value) for key, value in family)
-                entries += len(family)
-            size += len(row.at) + len(row.record)
-            if size >= step.most_bytes or entries >= PIECE_ENTRIES or len(rows) >= STEP_ENTRIES:
-                mark = CopyMark(row.table, row.at)
-                return PieceRead(rows=packed_rows(rows), mark=mark, is_all=False, horizons=horizons)
-        return PieceRead(rows=packed_rows(rows), mark=step.mark, is_all=True, horizons=horizons)
+def taken(rows: Iterable[CopiedRow]) -> tuple[list[Entry], list[RowChange]]:
+    """What is written, and which rows change with it, to have rows as another node keeps them."""
+    batch: list[Entry] = []
+    changes: list[RowChange] = []
+    for row in rows:
+        batch.append((rows_space(row.table), row.at, row.record))
+        batch.extend(_entries(row))
+        changes.append(RowChange(row.table, row.at, EMPTY, record_of(row.record)))
+    return batch, changes
 
-    def _rows(self, key_range: KeyRange, mark: CopyMark) -> Iterator[CopiedRow]:
-        engine = self._replica.engine
-        for name, table in sorted(self._replica.tables.items()):
-            if name < mark.table:
-                continue
-            lower, upper = bounds(key_range, table)
-            if name == mark.table and mark.at:
-                lower = mark.at + b"\0"
-            families = {
-                family: _Behind(engine.cursor(space(name, family)).walk(lower, upper))
-                for family in table.families
-            }
-            for at, record in engine.cursor(rows_space(name)).walk(lower, upper):
-                found = {family: behind.of(at) for family, behind in families.items()}
-                found = {family: entries for family, entries in found.items() if entries}
-                yield CopiedRow(name, at, record, found)
 
-    def compare(self, step: CompareRows) -> RowsCompared:
-        """Find the rows that differ here."""
-        table = self._replica.tables[step.table]
-        places = [at for at, _ in step.rows]
-        kept = self._replica.engine.get(rows_space(step.table), places) if places else []
-        return RowsCompared(
-            tuple(
-                row_key(at, table.kind)[0]
-                for (at, digest), found in zip(step.rows, kept, strict=True)
-                if found is None or row_print(record_of(found)) != int.from_bytes(digest)
-            )
-        )
-
-    # --- where it goes to ---
-
-    def begin(self, step: BeginFilling) -> TaskDone:
-        """Note what is to be copied."""
-        self._replica.engine.apply([(META, FILLING, packed_record(step.record))])
-        self.record = step.record
-        return TaskDone()
-
-    def take(self, step: TakePiece) -> TaskDone:
-        """Take rows as another node keeps them."""
-        record = self.record.with_part(step.number, step.part)
-        batch: list[Entry] = [(META, FILLING, packed_record(record))]
-        changes: list[RowChange] = []
-        for row in rows_of(step.rows):
-            batch.append((rows_space(row.table), row.at, row.record))
-            batch.extend(_entries(row))
-            changes.append(RowChange(row.table, row.at, EMPTY, record_of(row.record)))
-        batch.extend(self._replica.horizons.raised(step.horizons))
-        self._replica.apply_rows(batch, changes)
-        self._replica.horizons.load()
-        self.record = record
-        return TaskDone()
-
-    def wipe(self, step: WipeRange) -> TaskDone:
-        """Forget some of a range: few enough entries that others need not wait."""
-        batch: list[Entry] = []
-        changes: list[RowChange] = []
-        for name, table in self._replica.tables.items():
-            lower, upper = bounds(step.range, table)
-            for each in (*(space(name, family) for family in table.families), rows_space(name)):
-                walk = self._replica.engine.cursor(each).walk(lower, upper)
-                for key, value in islice(walk, STEP_ENTRIES - len(batch)):
-                    batch.append((each, key, None))
-                    if each == rows_space(name):
-                        changes.append(RowChange(name, key, record_of(value), EMPTY))
-        if is_all := len(batch) < STEP_ENTRIES:
-            batch.extend(self._replica.horizons.forgotten(step.range))
-        self._replica.apply_rows(batch, changes)
-        self._replica.horizons.load()
-        return TaskDone(is_all=is_all)
+def wiped(
+    engine: StorageEngine, tables: Mapping[str, Table], key_range: KeyRange
+) -> tuple[list[Entry], list[RowChange], bool]:
+    """What is removed from a range: few enough entries that others need not wait; and whether that
+    is the rest of it.
+    """
+    batch: list[Entry] = []
+    changes: list[RowChange] = []
+    for name, table in tables.items():
+        lower, upper = bounds(key_range, table)
+        for each in (*(space(name, family) for family in table.families), rows_space(name)):
+            walk = engine.cursor(each).walk(lower, upper)
+            for key, value in islice(walk, STEP_ENTRIES - len(batch)):
+                batch.append((each, key, None))
+                if each == rows_space(name):
+                    changes.append(RowChange(name, key, record_of(value), EMPTY))
+    return batch, changes, len(batch) < STEP_ENTRIES
 
 
 class _Behind:

@@ -12,7 +12,7 @@ import msgspec
 
 from tenure.base.keys import Key
 from tenure.columns.engines.contract import Entry, StorageEngine
-from tenure.columns.node_copies import NodeCopies, bounds
+from tenure.columns.node_copies import bounds, piece_of, taken, wiped
 from tenure.columns.range_horizons import RangeHorizons
 from tenure.columns.range_sums import RangeSums, place_entry, places_space
 from tenure.columns.replica import EMPTY, META, Replica, RowChange
@@ -26,7 +26,14 @@ from tenure.protocol.replication.admission import (
     Outranked,
     may_write,
 )
-from tenure.protocol.replication.copies import RangeHorizon
+from tenure.protocol.replication.copies import (
+    CopyMark,
+    RangeHorizon,
+    packed_record,
+    packed_rows,
+    record_of_filling,
+    rows_of,
+)
 from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
 from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_BYTES
 from tenure.protocol.replication.merging import Found, StateMerge
@@ -41,6 +48,7 @@ from tenure.protocol.replication.operations import (
     ListRows,
     MergeState,
     PartsRead,
+    PieceRead,
     PromiseFence,
     PromiseHorizon,
     ReadParts,
@@ -69,6 +77,7 @@ from tenure.protocol.replication.tasks import (
     HintsRead,
     KeepHint,
     ReadHints,
+    RowsCompared,
     RowsWeighed,
     Step,
     StepResult,
@@ -87,6 +96,7 @@ P = TypeVar("P")
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
 _PROMISES = b"promises"
+_FILLING = b"filling"
 
 
 class NodeReplica(Replica):
@@ -99,7 +109,8 @@ class NodeReplica(Replica):
         self._clock = clock
         self._lag_us = lag_us
         """How old a tombstone becomes before it may go."""
-        self.copies = NodeCopies(self)
+        self.filling = record_of_filling(None)
+        """How far this node is filled."""
         self.horizons = RangeHorizons(engine)
         self.promised, self.sealed = self.horizons.promised, self.horizons.sealed
         self.range_sums = RangeSums(engine)
@@ -118,7 +129,8 @@ class NodeReplica(Replica):
     def load(self) -> None:
         """Load what was there before. Call it after `open`."""
         self.tables = {name: table_of(name, record) for name, record in self.records.items()}
-        self.copies.load()
+        [filling] = self.engine.get(META, [_FILLING])
+        self.filling = record_of_filling(filling)
         self.horizons.load()
         self.engine.make_spaces([*map(places_space, self.tables), HINTS])
         self.range_sums.load({name: table.kind for name, table in self.tables.items()})
@@ -174,15 +186,15 @@ class NodeReplica(Replica):
             case SealHorizon():
                 return self._seal(step)
             case WipeRange():
-                return self.copies.wipe(step)
+                return self._wipe(step)
             case BeginFilling():
-                return self.copies.begin(step)
+                return self._begin_filling(step)
             case ReadPiece():
-                return self.copies.read(step)
+                return self._read_piece(step)
             case TakePiece():
-                return self.copies.take(step)
+                return self._take_piece(step)
             case CompareRows():
-                return self.copies.compare(step)
+                return self._compare(step)
         assert_never(step)
 
     def horizon_of(self, table: Table, key: Key) -> int:
@@ -348,6 +360,50 @@ class NodeReplica(Replica):
         self.engine.apply(self.horizons.raised([RangeHorizon(step.range, step.time, step.time)]))
         self.horizons.load()
         return HorizonPromised(time=step.time)
+
+    # --- copies ---
+
+    def _read_piece(self, step: ReadPiece) -> PieceRead:
+        rows, is_all = piece_of(self.engine, self.tables, step)
+        mark = step.mark if is_all else CopyMark(rows[-1].table, rows[-1].at)
+        horizons = self.horizons.within(step.range)
+        return PieceRead(rows=packed_rows(rows), mark=mark, is_all=is_all, horizons=horizons)
+
+    def _begin_filling(self, step: BeginFilling) -> TaskDone:
+        self.engine.apply([(META, _FILLING, packed_record(step.record))])
+        self.filling = step.record
+        return TaskDone()
+
+    def _take_piece(self, step: TakePiece) -> TaskDone:
+        filling = self.filling.with_part(step.number, step.part)
+        batch, changes = taken(rows_of(step.rows))
+        # One batch: rows that are there count as copied, and are never copied twice (R17).
+        batch.append((META, _FILLING, packed_record(filling)))
+        batch.extend(self.horizons.raised(step.horizons))
+        self.apply_rows(batch, changes)
+        self.horizons.load()
+        self.filling = filling
+        return TaskDone()
+
+    def _wipe(self, step: WipeRange) -> TaskDone:
+        batch, changes, is_all = wiped(self.engine, self.tables, step.range)
+        if is_all:  # what was promised for these rows goes with the last of them
+            batch.extend(self.horizons.forgotten(step.range))
+        self.apply_rows(batch, changes)
+        self.horizons.load()
+        return TaskDone(is_all=is_all)
+
+    def _compare(self, step: CompareRows) -> RowsCompared:
+        table = self.tables[step.table]
+        places = [at for at, _ in step.rows]
+        kept = self.engine.get(rows_space(step.table), places) if places else []
+        return RowsCompared(
+            tuple(
+                row_key(at, table.kind)[0]
+                for (at, digest), found in zip(step.rows, kept, strict=True)
+                if found is None or row_print(record_of(found)) != int.from_bytes(digest)
+            )
+        )
 
     # --- hints ---
 

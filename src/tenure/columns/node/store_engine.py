@@ -148,7 +148,7 @@ class StoreEngine:
         # The log has this before everything that is acknowledged in this life (R26).
         self._count_once_more()
         self._counting = asyncio.get_running_loop().create_task(self._count_changes())
-        config = msgspec.structs.replace(config, filling=self.replica.copies.record)
+        config = msgspec.structs.replace(config, filling=self.replica.filling)
         self.machine = StoreNode(config, random)
         self._transport.start(self._on_answer, self._on_lost)
         self._driver = Driver(self.machine, self._clock, self._perform, fail=self._fail)

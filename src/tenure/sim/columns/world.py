@@ -232,7 +232,7 @@ class ColumnsWorld(World, RingSite):
             spare_ns=self.trial.patience_ns // 10,
             hint_ns=2 * self.trial.patience_ns,
             repair_ns=REPAIRED_AFTER * self.trial.patience_ns,
-            filling=store.copies.record,
+            filling=store.filling,
             copy_parts=COPY_PARTS,
             piece_bytes=PIECE_BYTES,
         )

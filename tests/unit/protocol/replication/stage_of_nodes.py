@@ -76,7 +76,7 @@ class StagedNode:
         config = node_events.NodeConfig(
             node=self.node,
             topology=topology,
-            filling=self.store.copies.record,
+            filling=self.store.filling,
             copy_parts=4,
             piece_bytes=1_000,
         )
