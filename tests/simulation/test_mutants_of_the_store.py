@@ -22,6 +22,8 @@ from tests.unit.protocol.replication import test_schedules_of_pages as pages
 from tests.unit.protocol.replication import test_schedules_of_seals as seals
 from tests.unit.protocol.replication import test_schedules_of_writes as writes
 from tests.unit.protocol.replication import test_upkeep as upkeep
+from tests.unit.protocol.topology import test_newcomers as newcomers
+from tests.unit.protocol.topology import test_restoring as restoring
 
 TRIED = 40
 STORIES: dict[str, Callable[[], object]] = {
@@ -93,6 +95,20 @@ STORIES: dict[str, Callable[[], object]] = {
     "attempts-in-any-order": adoptions.test_the_first_trys_state_arrives_after_the_second_try,
     "mended-whatever-the-adoption": (
         adoptions.test_a_mend_from_before_an_adoption_brings_nothing_of_a_former_owner
+    ),
+    "a-strangers-version": newcomers.test_a_version_that_a_stranger_makes_up_stops_no_change,
+    "one-leap-believed": newcomers.test_one_member_that_leaps_is_not_believed_and_two_are,
+    "registered-from-the-future": (
+        newcomers.test_a_version_that_a_stranger_makes_up_stops_no_change
+    ),
+    "who-waits-keeps-a-member-out": (
+        newcomers.test_a_member_takes_an_address_that_a_stranger_has_taken
+    ),
+    "places-to-one-token": newcomers.test_one_token_cannot_keep_out_the_nodes_of_another,
+    "records-without-bound": newcomers.test_records_that_strangers_cause_are_bounded_for_each_token,
+    "restored-from-anybody": restoring.test_who_is_no_member_makes_up_no_topology,
+    "two-voices-for-one-node": (
+        newcomers.test_while_a_node_without_a_secret_is_here_nobody_else_speaks_for_it
     ),
     "any-clock": lists.test_a_clock_a_year_ahead_is_refused_and_hinders_nobody,
 }

@@ -29,7 +29,8 @@ Check: TypeAlias = Callable[[Sequence[AskedManager]], Iterator[Finding]]
 
 
 def doctor(*, how: AskingOptions = ASKING) -> int:
-    """Check the managers: whether all answer, lead one journal, and are of one realm.
+    """Check the managers: whether all answer, lead one journal, are of one realm, and which nodes
+    they do not believe.
 
     Exits with 1 if anything is wrong.
     """
@@ -104,4 +105,11 @@ def _realms(asked: Sequence[AskedManager]) -> Iterator[Finding]:
         yield Finding("one realm", "wrong", what, way_out)
 
 
-CHECKS: tuple[Check, ...] = (_answers, _leader, _journals, _realms)
+def _stores(asked: Sequence[AskedManager]) -> Iterator[Finding]:
+    for each in _leaders(asked):
+        for cluster, troubles in each.store_troubles.items():
+            for trouble in troubles:
+                yield Finding("nodes of the store", "wrong", f"{cluster}: {trouble}")
+
+
+CHECKS: tuple[Check, ...] = (_answers, _leader, _journals, _realms, _stores)

@@ -168,6 +168,8 @@ def ring(
             )
     if found.trouble:
         say(found.trouble)
+    for each in found.doubted:
+        say(each)
 
 
 def _show_nodes(found: RingRead) -> None:

@@ -167,6 +167,8 @@ def words_of_store(store: StoreTier) -> Iterator[str]:
     )
     if ring.trouble:
         yield f"  {ring.trouble}"
+    for doubt in ring.doubted:
+        yield f"  {doubt}"
     yield from _of_change(ring)
     yield from _of_nodes(ring, upkeep)
     for held in upkeep.hints:

@@ -89,6 +89,8 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """The journals that an operator has declared over."""
     succeeds: tuple[SuccessionAnswer, ...] = ()
     """The journals that it was restored from."""
+    store_troubles: dict[str, tuple[str, ...]] = {}
+    """What is wrong with clusters of the store, and which nodes were refused, or not believed."""
 
 
 class SeenManager(msgspec.Struct, frozen=True):

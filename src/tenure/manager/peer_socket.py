@@ -97,7 +97,8 @@ class PeerSocket(PatientSocket):
             self._hang_up(WSCloseCode.PROTOCOL_ERROR, str(error))
             return
         if self._kind is NODES:
-            engine.post(NodeSaid(self.connection, message))
+            token = "" if permit is ANYBODY else permit.who
+            engine.post(NodeSaid(self.connection, message, token))
         elif permit.may_say(message):
             engine.metrics.received(self.connection, message)
             engine.post(ClientSaid(self.connection, message))

@@ -56,4 +56,5 @@ def status_of(
         succeeds=tuple(
             SuccessionAnswer(f"{each.journal:016x}", each.proof.hex()) for each in rivals.succeeds
         ),
+        store_troubles=dict(view.store_troubles),
     )

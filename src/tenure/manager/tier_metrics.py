@@ -60,6 +60,11 @@ def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
         (({"cluster": each.ring.cluster}, bool(each.ring.change)) for each in clusters),
     )
     yield gauges(
+        "tenure_ring_doubted",
+        "Nodes that were refused, or not believed, in the last hour.",
+        (({"cluster": each.ring.cluster}, len(each.ring.doubted)) for each in clusters),
+    )
+    yield gauges(
         "tenure_ring_unevenness",
         "The load of the heaviest node, divided by the mean.",
         (({"cluster": each.ring.cluster}, each.ring.unevenness) for each in clusters),

@@ -198,6 +198,7 @@ def test_of_the_store_everything_is_said_that_runs_or_is_not_well() -> None:
         change="c is being added",
         waits_for=("c",),
         trouble="a node has a later topology",
+        doubted=("somebody speaks for the node 7",),
     )
     upkept = RangeUpkept(
         start="",
@@ -221,6 +222,7 @@ def test_of_the_store_everything_is_said_that_runs_or_is_not_well() -> None:
             "the heaviest node carries 1.50 of the mean"
         ),
         "  a node has a later topology",
+        "  somebody speaks for the node 7",
         "  change: c is being added, waits for c",
         "  c has copied 25% of what it gains",
         "  b is not connected to the managers and considered down by 1 node",

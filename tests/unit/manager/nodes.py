@@ -58,10 +58,10 @@ class SocketNode:
 
 
 async def connected(
-    url: str, session: aiohttp.ClientSession, number: int, name: str = ""
+    url: str, session: aiohttp.ClientSession, number: int, name: str = "", **headers: str
 ) -> SocketNode:
     """A node that speaks to the manager at `url`."""
-    socket = await session.ws_connect(f"{url}/v1/node", protocols=SUBPROTOCOLS)
+    socket = await session.ws_connect(f"{url}/v1/node", protocols=SUBPROTOCOLS, headers=headers)
     node = Node(
         id=number,
         name=name or f"n{number}",

@@ -1,16 +1,20 @@
 """Clusters over the JSON API, with a real manager, its journal, and a node that is a socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
+from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
+from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.messages import NodeRefused, TopologyTold
 from tenure.protocol.topology.records import Placement
 from tests.patience import DEADLINE_SECONDS
@@ -26,8 +30,10 @@ AT_24 = {"token": "18"}
 class Asker:
     """A manager, and a client that asks it."""
 
-    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
-        self.url, self.session = url, session
+    def __init__(
+        self, url: str, session: aiohttp.ClientSession, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.url, self.session, self.headers = url, session, headers
 
     async def leads(self) -> None:
         await self.until("proven", bool)
@@ -42,11 +48,12 @@ class Asker:
         return status
 
     async def get(self, path: str) -> tuple[int, Any]:
-        async with self.session.get(self.url + path) as response:
+        async with self.session.get(self.url + path, headers=self.headers) as response:
             return response.status, await response.json()
 
     async def post(self, path: str, **body: object) -> tuple[int, Any]:
-        async with self.session.post(self.url + path, json=body) as response:
+        url, headers = self.url + path, self.headers
+        async with self.session.post(url, json=body, headers=headers) as response:
             return response.status, await response.json()
 
     async def node(self, name: str, number: int) -> SocketNode:
@@ -247,3 +254,34 @@ async def _leading(
     roles = [(await asker.get("/v1/status"))[1]["role"] for asker in askers]
     assert sorted(roles) == ["leading", "standing by"]
     return (askers[0], askers[1]) if roles[0] == "leading" else (askers[1], askers[0])
+
+
+async def test_one_token_keeps_no_place_from_the_nodes_of_another(tmp_path: Path) -> None:
+    tokens = [new_token(role, "") for role in (AccessRole.ADMIN, *[AccessRole.NODE] * 2)]
+    for token in tokens:
+        TokenFile(tmp_path / "tokens").add(token.entry)
+    admin, theirs, ours = ({"Authorization": f"Bearer {each.text}"} for each in tokens)
+    settings = ManagerSettings(
+        port=0, journal=f"sqlite:{tmp_path}/journal", tokens=tmp_path / "tokens"
+    )
+    async with ManagerService(settings) as service, client_session() as session:
+        asker = Asker(service.url, session, admin)
+        await asker.leads()
+        created = await asker.post("/v1/clusters", name="chat", placement="1", first_nodes=1)
+        assert created[0] == 201
+        first = await connected(service.url, session, 1, "a", **ours)
+        assert isinstance(await first.ask(), TopologyTold)
+        flood = await connected(service.url, session, 2, "s", **theirs)
+        answers = []
+        for number in range(20, NODES + 20):
+            address = f"http://evil:{number}"
+            flood.node = replace(flood.node, id=number, name=f"s{number}", address=address)
+            answers.append(await flood.ask())
+        assert isinstance(answers[-1], NodeRefused)
+        assert answers[-1].reason == "full"
+        late = await connected(service.url, session, 15, "b", **ours)
+        assert isinstance(await late.ask(), TopologyTold)
+        ring = (await asker.get("/v1/clusters/chat/ring"))[1]
+        assert "b" in [node["name"] for node in ring["nodes"]]
+        assert any("no more are allowed" in each for each in ring["doubted"])
+        assert (await asker.status())["store_troubles"] == {"chat": ring["doubted"]}

@@ -243,6 +243,7 @@ async def test_every_tier_that_is_there_is_shown() -> None:
         assert value(seen, "tenure_node_convicted_by", node="n1") == 0
         assert value(seen, "tenure_node_damaged", cluster="mail", node="n1") == 0
         assert value(seen, "tenure_ring_changing", cluster="mail") == 0
+        assert value(seen, "tenure_ring_doubted", cluster="mail") == 0
         await node.socket.close()
 
 

@@ -76,7 +76,7 @@ export class Store {
       .map(([rack, excess]) => `rack ${rack} is short of nodes: they replicate ${excess} ranges too many`);
     const silent = members.filter((node) => !node.connected)
       .map((node) => `${node.name} is not connected`);
-    byId("ring-trouble").textContent = [ring.trouble, ...short, ...silent].filter(Boolean).join("; ");
+    byId("ring-trouble").textContent = [ring.trouble, ...short, ...silent, ...ring.doubted ?? []].filter(Boolean).join("; ");
     byId("change").hidden = !ring.change;
     byId("change-words").textContent = ring.change;
     byId("change-waits").replaceChildren(...ring.waits_for.map((each) => element("li", `waits for ${each}`)));

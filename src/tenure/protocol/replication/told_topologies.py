@@ -7,14 +7,11 @@ another node, nor use up the versions: such a topology counts when a manager tel
 that only leaps also counts when a second member of the ring tells the same.
 """
 
-from typing import Final, Literal
+from typing import Literal
 
+from tenure.protocol.topology.limits import LEAP
 from tenure.protocol.topology.records import NodeId, Topology
 
-LEAP: Final = 1 << 40
-"""A version is the number of a record in the journal, so a cluster needs years for so many. A node
-that was away for years asks once more than others.
-"""
 Doubt = Literal["is not proven", "removes this node", "leaps"]
 
 

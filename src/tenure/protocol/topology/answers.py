@@ -22,6 +22,8 @@ class ClusterSummary(msgspec.Struct, frozen=True, kw_only=True):
     tables: int
     change: str = ""
     trouble: str = ""
+    doubted: int = 0
+    """How many nodes were refused, or not believed, in the last hour."""
 
 
 class ClustersListed(msgspec.Struct, frozen=True):
@@ -112,6 +114,8 @@ class RingRead(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes that the running change waits for."""
     trouble: str = ""
     balance_bytes: int = 0
+    doubted: tuple[str, ...] = ()
+    """Nodes that were refused, or not believed, in the last hour, each with the reason."""
 
 
 class RangeUpkept(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from tenure.base.instants import Instant
-from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name
+from tenure.base.names import NAME_CHARACTERS
 from tenure.base.noted import NotedKind
 from tenure.base.numbers import JournalId
 from tenure.protocol.topology.change import (
@@ -26,6 +26,7 @@ from tenure.protocol.topology.change import (
     take_back,
 )
 from tenure.protocol.topology.damage import may_leave, replaced_by, replacement
+from tenure.protocol.topology.doubts import Doubts
 from tenure.protocol.topology.history import (
     AnyClusterRecord,
     Clusters,
@@ -41,11 +42,12 @@ from tenure.protocol.topology.messages import (
     ToNode,
     TopologyTold,
 )
+from tenure.protocol.topology.newcomers import Records, Room, room_for, version_ahead
 from tenure.protocol.topology.noted import TopologyKind
 from tenure.protocol.topology.placement import TooFewNodes
 from tenure.protocol.topology.proof import is_proven, mark_of
 from tenure.protocol.topology.records import Node, NodeId, Removed, Topology
-from tenure.protocol.topology.restoring import latest, missing
+from tenure.protocol.topology.restoring import believed, latest, missing
 from tenure.protocol.topology.sessions import Connection, NodeSessions
 from tenure.protocol.topology.tables import TableRecord
 from tenure.protocol.topology.weights import Weights
@@ -93,18 +95,18 @@ def way_back(request: NodeRequest) -> str:
 class LedCluster:
     """A cluster under one leadership."""
 
-    def __init__(self, desk: ClusterDesk, clusters: Clusters, name: str) -> None:
+    def __init__(self, now: Instant, desk: ClusterDesk, clusters: Clusters, name: str) -> None:
         self.desk = desk
         self.name = name
-        self.sessions = NodeSessions()
+        self.sessions = NodeSessions(now)
+        self.doubts = Doubts()
         self._clusters = clusters
         self._weights: Weights | None = None
         self._down: dict[NodeId, str] = {}
         """The nodes that others take to be down, and their names, as last noted."""
-        self._doubted: set[NodeId] = set()
-        """The nodes in whose name somebody without their secret has spoken."""
         self._let_be: set[NodeId] = set()
         """The damaged nodes whose replacement an operator has taken back."""
+        self._records = Records()
         self._compares = 0
         """How often an operator wanted replicas to be compared at once."""
 
@@ -130,19 +132,29 @@ class LedCluster:
 
     # --- nodes ---
 
-    def on_request(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
-        """Answer a node."""
+    def on_request(
+        self, now: Instant, connection: Connection, request: NodeRequest, by: str = ""
+    ) -> None:
+        """Answer a node that has shown the token `by`."""
+        node = request.node
         refused = self._why_not(request)
         if refused is not None:
-            self._refuse(connection, request, *refused)
+            self._refuse(now, connection, request, *refused)
             return
-        session = self.sessions.get(request.node.id)
+        session = self.sessions.get(node.id)
         if session is not None and session.is_late(request):
             return  # the answer to what it said since is on its way, or here
-        if not is_proven(self._known(request.node.id), request.proof):
-            self._doubt(connection, request)
+        doubt = self._doubt(connection, request, by)
+        if doubt:
+            self._note_doubt(now, TopologyKind.DOUBTED_NODE, node, doubt)
+            self.desk.send(connection, self._answer(request))
             return
-        self.sessions.hear(now, connection, request)
+        replaced = replaced_by(self.topology, request)
+        room = room_for(now, self.topology, self.sessions, node, by, replaced)
+        if room.refused is not None:
+            self._refuse(now, connection, request, *room.refused)
+            return
+        self.sessions.hear(now, connection, request, by)
         self._note_down()
         self._weights = None
         if self._state.restored:
@@ -150,7 +162,7 @@ class LedCluster:
         elif self._is_behind:  # another topology of that version is out there
             self.desk.note(TopologyKind.AHEAD, self.name, self.trouble)
         else:
-            self._know(self._as_known(request), mark_of(request.proof))
+            self._know(now, request, room)
             self._go_on()
             self._repair(now)
         told = self._answer(request)
@@ -159,24 +171,53 @@ class LedCluster:
             told = replace(told, may_leave=can_leave and not self.trouble)
         self.desk.send(connection, told)
 
-    def _doubt(self, connection: Connection, request: NodeRequest) -> None:
-        """Answer who speaks for a node without its secret, and take down nothing that he says. It
-        may be the node itself, which went back to an earlier release: it goes on by what it hears.
+    def _doubt(self, connection: Connection, request: NodeRequest, by: str) -> str:
+        """The reason why nothing is taken down of what this says; empty if it is (R32, R34).
+
+        It may be the node itself, of an earlier release: it goes on by what it hears.
         """
-        if request.node.id not in self._doubted:
-            self._doubted.add(request.node.id)
-            detail = (
-                f"somebody speaks for the node {request.node.id:016x} without its secret, and is "
-                "not believed. If the node went back to an earlier release, have it replaced: "
+        node, known = request.node, self._known(request.node.id)
+        session = self.sessions.get(node.id)
+        if not is_proven(known, request.proof):
+            return (
+                f"somebody speaks for the node {node.id:016x} without its secret, and is not "
+                "believed. If the node went back to an earlier release, have it replaced: "
                 "tenure columns replace. Otherwise withdraw the token that was used"
             )
-            self.desk.note(TopologyKind.REFUSED_NODE, self.name, detail)
-        self.desk.send(connection, self._answer(request))
+        if known is not None:
+            is_second = session is not None and session.connection not in (None, connection)
+            return (
+                f"two speak for the node {node.name!r}, which has shown no secret yet: the one "
+                "that came first is believed until it leaves. Upgrade the node, or withdraw the "
+                "token that was used"
+                if is_second and not known.mark
+                else ""
+            )
+        if request.version > self.topology.version and not self._state.restored:
+            return (
+                f"a node {node.name!r} says that it has version {request.version}, and is not "
+                "known here, where that is to come. Either withdraw its token, or this journal is "
+                "an old copy: then put the present one back, or use `tenure restore`"
+            )
+        if session is None and len(self._strangers(by)) >= NODES:
+            return f"{NODES} nodes that are not known have come with one token: {node.name!r} waits"
+        return ""
+
+    def _strangers(self, by: str) -> list[NodeId]:
+        """The nodes that were heard with this token, and are not known."""
+        everybody = {each.id for each in (*self.topology.nodes, *self.topology.waiting)}
+        heard = self.sessions.heard_besides(everybody)
+        return [node for node in heard if self.sessions.shown_by(node) == by]
+
+    def _note_doubt(self, now: Instant, kind: NotedKind, node: Node, why: str) -> None:
+        if self.doubts.add(now, node.id, why):
+            self.desk.note(kind, self.name, why)
 
     def _note_down(self) -> None:
         """Note which nodes count as down, and which no longer do."""
         names = {node.id: node.name for node in self.topology.nodes}
-        down = {node: names[node] for node in self.sessions.taken_down() if node in names}
+        convicted = self.sessions.taken_down(names)
+        down = {node: names[node] for node in convicted if node in names}
         for node, name in down.items():
             if node not in self._down:
                 self.desk.note(TopologyKind.TAKEN_DOWN, self.name, name)
@@ -202,9 +243,15 @@ class LedCluster:
         )
 
     def _refuse(
-        self, connection: Connection, request: NodeRequest, reason: NodeRefusalReason, detail: str
+        self,
+        now: Instant,
+        connection: Connection,
+        request: NodeRequest,
+        reason: NodeRefusalReason,
+        detail: str,
     ) -> None:
-        self.desk.note(TopologyKind.REFUSED_NODE, self.name, f"{request.node.name}: {detail}")
+        why = f"{request.node.name}: {detail}"
+        self._note_doubt(now, TopologyKind.REFUSED_NODE, request.node, why)
         refused = NodeRefused(
             sequence=request.sequence,
             node=request.node.id,
@@ -235,30 +282,6 @@ class LedCluster:
                 f"{session.counter} in the life {session.request.life}, and is {request.counter} "
                 f"in {request.life}. Replace it: tenure columns replace"
             )
-        return self._why_not_new(node, replaced_by(topology, request))
-
-    def _why_not_new(
-        self, node: Node, replaced: Node | None
-    ) -> tuple[NodeRefusalReason, str] | None:
-        why = wrong_with_name(node.name)
-        if why is not None:
-            return "taken", f"{shown(node.name)} cannot be the name of a node: {why}"
-        known = (*self.topology.nodes, *self.topology.waiting)
-        for other in known:
-            if other.id == node.id or other is replaced:
-                continue
-            if other.name == node.name:
-                return "taken", (
-                    f"there is a node {node.name!r} already, with the id {other.id:016x}: choose "
-                    "another --name"
-                )
-            if other.address == node.address or (node.gossip and node.gossip == other.gossip):
-                return "taken", (
-                    f"the address {node.address} is that of {other.name!r}: choose another one, "
-                    f"or remove {other.name!r} first"
-                )
-        if len(known) >= NODES and all(other.id != node.id for other in known):
-            return "full", f"{self.name!r} has {len(known)} nodes; no more are allowed"
         return None
 
     def _known(self, node: NodeId) -> Node | None:
@@ -275,26 +298,42 @@ class LedCluster:
             return node
         return replace(node, name=f"{node.name[: NAME_CHARACTERS - len(ANEW)]}{ANEW}")
 
-    def _know(self, node: Node, mark: bytes) -> None:
-        """Write down a node that is new here, a node's new address, or the mark of its secret."""
-        topology, known = self.topology, self._known(node.id)
-        if known is None:
-            waiting = (*topology.waiting, replace(node, since=0, mark=mark))
-            self._set(replace(topology, waiting=waiting), TopologyKind.NODE_KNOWN, node.name)
+    def _know(self, now: Instant, request: NodeRequest, room: Room) -> None:
+        """Write down a node that is new here, a node's new address, or the mark of its secret, and
+        who gave way for it.
+        """
+        topology, known = self.topology, self._known(request.node.id)
+        node = self._described(request, known)
+        if node == known and not room.leaving:
             return
+        is_member = known is not None and known.since and known.mark
+        if not is_member and not self._records.may_cause(now, self.sessions.shown_by(node.id)):
+            return
+        waiting = tuple(each for each in topology.waiting if each.id not in room.leaving)
+        if known is None:
+            detail, waiting = node.name, (*waiting, node)
+        else:
+            detail = f"{node.name}, at {node.address}"
+        nodes, waiting = (
+            tuple(node if each.id == node.id else each for each in group)
+            for group in (topology.nodes, waiting)
+        )
+        self._set(replace(topology, nodes=nodes, waiting=waiting), TopologyKind.NODE_KNOWN, detail)
+        for leaving in room.leaving:
+            self.sessions.forget(leaving)
+
+    def _described(self, request: NodeRequest, known: Node | None) -> Node:
+        """The node as it is from here on."""
+        node, mark = self._as_known(request), mark_of(request.proof)
+        if known is None:
+            return replace(node, since=0, mark=mark)
         # Its rack stays: replicas were placed by it. A node that was carried to another rack must
         # be replaced.
         now = replace(known, name=node.name, address=node.address, gossip=node.gossip)
         now = replace(now, mark=known.mark or mark)
         if not known.since:
             now = replace(now, rack=node.rack, datacentre=node.datacentre)
-        if now != known:
-            nodes, waiting = (
-                tuple(now if each.id == node.id else each for each in group)
-                for group in (topology.nodes, topology.waiting)
-            )
-            changed = replace(topology, nodes=nodes, waiting=waiting)
-            self._set(changed, TopologyKind.NODE_KNOWN, f"{node.name}, at {node.address}")
+        return now
 
     def on_lost(self, connection: Connection) -> None:
         """Take note that a connection is gone. Nothing follows from that."""
@@ -364,9 +403,10 @@ class LedCluster:
     # --- restored ---
 
     def _read_back(self) -> None:
-        found = latest(self.topology, self.sessions.topologies())
+        told = self.sessions.told()
+        found = latest(self.topology, told)
         if not self._cannot_read_back(found):
-            detail = f"version {found.version}, from {len(self.sessions.told())} nodes"
+            detail = f"version {found.version}, from {len(believed(found, told))} nodes"
             self._set(found, TopologyKind.READ_BACK, detail)
             self._go_on()
 
@@ -383,19 +423,24 @@ class LedCluster:
     @property
     def _is_behind(self) -> bool:
         """Whether a node has a later topology than the journal, which then must be an old copy."""
-        return max(self.sessions.versions(), default=0) > self.topology.version
+        return version_ahead(self.topology, self.sessions) > 0
 
     @property
     def trouble(self) -> str:
         """The reason why nothing can be changed; empty if changes are possible."""
         if self._state.restored:
-            found = latest(self.topology, self.sessions.topologies())
+            found = latest(self.topology, self.sessions.told())
             why = self._cannot_read_back(found)
             return f"the journal was restored, and the topology is being read back: {why}"
         if self._is_behind:
-            theirs, mine = max(self.sessions.versions()), self.topology.version
+            theirs, mine = version_ahead(self.topology, self.sessions), self.topology.version
             return f"a node has version {theirs} of the topology, and this journal {mine}"
         return ""
+
+    def troubles(self, now: Instant) -> tuple[str, ...]:
+        """The reason why nothing can be changed, and who was not believed."""
+        trouble = self.trouble
+        return (*((trouble,) if trouble else ()), *self.doubts.said(now))
 
     # --- commands ---
 

@@ -56,7 +56,7 @@ def _can_spare(topology: Topology, node: NodeId, well: frozenset[NodeId]) -> boo
 
 
 def _well(now: Instant, topology: Topology, sessions: NodeSessions) -> frozenset[NodeId]:
-    down = set(sessions.taken_down())
+    down = set(sessions.taken_down([node.id for node in topology.nodes]))
     return frozenset(
         node.id
         for node in topology.nodes

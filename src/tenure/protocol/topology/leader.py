@@ -18,6 +18,7 @@ from tenure.protocol.topology.answers import (
 from tenure.protocol.topology.balancing import Balancing
 from tenure.protocol.topology.change import ChangeRefused
 from tenure.protocol.topology.cluster import ClusterDesk, LedCluster, way_back
+from tenure.protocol.topology.doubts import Doubts
 from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologySet
 from tenure.protocol.topology.limits import CLUSTERS, NODES
 from tenure.protocol.topology.messages import DETAIL_CHARACTERS, NodeRefused, NodeRequest
@@ -55,16 +56,20 @@ class TopologyLeader:
         self.desk = desk
         self.clusters = clusters
         self.is_kept = is_kept
-        self.led = {name: LedCluster(desk, clusters, name) for name in clusters.states}
+        self.led = {name: LedCluster(now, desk, clusters, name) for name in clusters.states}
+        self._doubts = Doubts()
+        """Who came for a cluster that is not here."""
         self._balancing = {name: Balancing(now) for name in self.led}
 
     # --- nodes ---
 
-    def on_request(self, now: Instant, connection: Connection, request: NodeRequest) -> None:
-        """Answer a node."""
+    def on_request(
+        self, now: Instant, connection: Connection, request: NodeRequest, by: str = ""
+    ) -> None:
+        """Answer a node that has shown the token `by`."""
         cluster = self.led.get(request.cluster)
         if cluster is not None:
-            cluster.on_request(now, connection, request)
+            cluster.on_request(now, connection, request, by)
             return
         detail = (
             f"there is no cluster {request.cluster!r} here: {listed(self.led)}. Name another one, "
@@ -72,7 +77,8 @@ class TopologyLeader:
         )
         if request.cluster_id:
             detail += f". If the managers lost their journal: {way_back(request)}"
-        self.desk.note(TopologyKind.REFUSED_NODE, request.cluster, detail)
+        if self._doubts.add(now, request.node.id, detail):
+            self.desk.note(TopologyKind.REFUSED_NODE, request.cluster, detail)
         refused = NodeRefused(
             sequence=request.sequence,
             node=request.node.id,
@@ -86,6 +92,11 @@ class TopologyLeader:
         """Take note that a connection is gone."""
         for cluster in self.led.values():
             cluster.on_lost(connection)
+
+    def troubles(self, now: Instant) -> dict[str, tuple[str, ...]]:
+        """What is wrong with each cluster, and whom it did not believe."""
+        found = {name: each.troubles(now) for name, each in self.led.items()}
+        return {name: troubles for name, troubles in found.items() if troubles}
 
     # --- time ---
 
@@ -118,7 +129,9 @@ class TopologyLeader:
     def _answer(self, now: Instant, question: ClusterQuestion) -> ClusterAnswer:
         match question:
             case ListClusters():
-                return ClustersListed(tuple(map(cluster_summary, self._in_order())))
+                return ClustersListed(
+                    tuple(cluster_summary(now, each) for each in self._in_order())
+                )
             case CreateCluster():
                 return self._create(now, question)
             case DeleteCluster():
@@ -166,7 +179,7 @@ class TopologyLeader:
                 first_nodes=max(wanted.first_nodes, wanted.placement.replicas),
             )
             self.desk.write(TopologySet(topology))
-            self.led[name] = LedCluster(self.desk, self.clusters, name)
+            self.led[name] = LedCluster(now, self.desk, self.clusters, name)
             self._balancing[name] = Balancing(now)
             self.desk.note(TopologyKind.CLUSTER_CREATED, name, str(wanted.placement))
         made = f"{wanted.id:016x}"

@@ -1,5 +1,7 @@
 """How large a cluster may grow, so that its topology can always be journaled, sent and kept."""
 
+from typing import Final
+
 from tenure.base.keys import KEY_BYTES
 
 NODES = 64
@@ -20,6 +22,10 @@ CLUSTERS = 64
 TOKEN_BYTES = KEY_BYTES + 8
 """The most bytes of a token: as long as the position of a row, which is its key with a hash before
 it.
+"""
+LEAP: Final = 1 << 40
+"""A version is the number of a record in the journal, so a cluster needs years for so many. One
+node alone is not believed that there is a version so much later.
 """
 TOPOLOGY_BYTES = 4 << 20
 """The most bytes of an encoded topology, with everything that is sent along with it."""

@@ -24,4 +24,5 @@ class TopologyKind(NotedKind):
     AHEAD = "a node has a later topology than the journal", Level.ERROR, True
     TAKEN_DOWN = "node taken to be down", Level.WARNING
     UP_AGAIN = "node is up again", Level.INFO
+    DOUBTED_NODE = "node not believed", Level.WARNING, True
     REFUSED_NODE = "node refused", Level.WARNING, True

@@ -23,7 +23,7 @@ from tenure.protocol.topology.records import Node, NodeId, Topology
 from tenure.protocol.topology.weights import Weights
 
 
-def cluster_summary(cluster: LedCluster) -> ClusterSummary:
+def cluster_summary(now: Instant, cluster: LedCluster) -> ClusterSummary:
     """A cluster in short."""
     topology = cluster.topology
     return ClusterSummary(
@@ -35,6 +35,7 @@ def cluster_summary(cluster: LedCluster) -> ClusterSummary:
         tables=len(topology.tables),
         change=described(topology) if topology.change else "",
         trouble=cluster.trouble,
+        doubted=len(cluster.doubts.listed(now)) + cluster.doubts.more,
     )
 
 
@@ -73,6 +74,7 @@ def ring_read(now: Instant, cluster: LedCluster) -> RingRead:
         waits_for=tuple(waits(cluster)),
         trouble=cluster.trouble,
         balance_bytes=topology.balance_bytes,
+        doubted=cluster.doubts.said(now),
     )
 
 

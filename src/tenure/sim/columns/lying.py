@@ -14,7 +14,7 @@ import msgspec
 from tenure.base.instants import seconds
 from tenure.protocol.replication.messages import NodeMessage, Outdated, TopologySaid
 from tenure.protocol.replication.node_events import NodeTold
-from tenure.protocol.replication.told_topologies import LEAP
+from tenure.protocol.topology.limits import LEAP
 from tenure.protocol.topology.records import Removed, Topology
 from tenure.sim.columns.processes import NodeProcess
 from tenure.sim.columns.strikes import RingSite

@@ -5,7 +5,7 @@ begun when it was killed may be there or not.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -32,6 +32,12 @@ class NodeAsked(msgspec.Struct, frozen=True):
     request: NodeRequest
 
 
+class NodeGone(msgspec.Struct, frozen=True):
+    """The process that had this connection has ended."""
+
+    connection: int
+
+
 class OperatorAsked(msgspec.Struct, frozen=True):
     """The operator asks for a change."""
 
@@ -42,6 +48,9 @@ class RecordsKept(msgspec.Struct, frozen=True):
     """The journal now has so many records."""
 
     count: int
+
+
+ManagerEvent: TypeAlias = NodeAsked | NodeGone | OperatorAsked | RecordsKept
 
 
 class CommitRecords(msgspec.Struct, frozen=True):
@@ -77,11 +86,13 @@ class LeadingManager:
 
     # --- the machine ---
 
-    def handle(self, now: Instant, event: NodeAsked | OperatorAsked | RecordsKept) -> Output[Any]:
+    def handle(self, now: Instant, event: ManagerEvent) -> Output[Any]:
         """Handle an event."""
         match event:
             case NodeAsked(connection, request):
                 self.leader.on_request(now, connection, request)
+            case NodeGone(connection):
+                self.leader.on_lost(connection)
             case OperatorAsked(question):
                 self.reply(0, self.leader.answer(now, question))
             case RecordsKept(count):
@@ -164,9 +175,15 @@ class LeadingProcess(StoreProcess):
         super().__init__(site, slot, clock, machine)
         self._journal = journal
         self._under_way: list[AnyClusterRecord] = []
+        self._connected: set[int] = set()
 
     def on_message(self, sender: Any, message: NodeRequest) -> None:
         """A node asks."""
+        gone = sorted(self._connected - self.site.present.keys())
+        for uid in gone:
+            self._connected.discard(uid)
+            self.post(NodeGone(uid))
+        self._connected.add(sender.uid)
         self.post(NodeAsked(sender.uid, message))
 
     def perform(self, action: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from tenure.protocol.replication.messages import AskTopology, NodeMessage, Outdated, TopologySaid
 from tenure.protocol.replication.node_events import NodeTold, TopologyLearned
-from tenure.protocol.replication.told_topologies import LEAP
+from tenure.protocol.topology.limits import LEAP
 from tenure.protocol.topology.records import Removed, Topology
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 

@@ -36,6 +36,8 @@ class NodeSaid(msgspec.Struct, frozen=True):
 
     connection: Connection
     message: NodeRequest
+    token: str = ""
+    """The id of the token that it has shown; empty if none are asked for."""
 
 
 class ClientLost(msgspec.Struct, frozen=True):

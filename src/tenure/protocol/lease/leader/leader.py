@@ -35,6 +35,7 @@ from tenure.protocol.lease.leader.events import (
     CreatePool,
     DeletePool,
     FromOutside,
+    NodeSaid,
     OthersSeen,
     PlanMade,
     Question,
@@ -80,7 +81,6 @@ from tenure.protocol.lease.records import (
 from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringCommand
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from tenure.protocol.topology.leader import TopologyLeader
-from tenure.protocol.topology.messages import NodeRequest
 from tenure.protocol.topology.questions import ClusterCommand, ClusterQuestion
 
 R = TypeVar("R")
@@ -158,10 +158,10 @@ class Leader:
             case Attested():
                 self.witnesses.on_attested(now, connection, message)
 
-    def on_node(self, now: Instant, connection: Connection, message: NodeRequest) -> None:
+    def on_node(self, now: Instant, said: NodeSaid) -> None:
         """Answer a node of a cluster."""
         self.context.cause = ""
-        self.clusters.on_request(now, connection, message)
+        self.clusters.on_request(now, said.connection, said.message, said.token)
 
     def _on_request(
         self, now: Instant, connection: Connection, message: Join | LeaseRequest | ShortRequest

@@ -62,7 +62,6 @@ from tenure.protocol.log.journal import (
 from tenure.protocol.log.journal_health import JournalHealth
 from tenure.protocol.log.leadership import Leadership
 from tenure.protocol.log.noted import LogKind
-from tenure.protocol.topology.messages import NodeRequest
 
 NONCE_LIMIT = 1 << 63
 DEFAULT_COMPACT_AFTER = 10_000
@@ -180,8 +179,8 @@ class Manager:
         match event:
             case ClientSaid(connection=connection, message=message):
                 self._on_received(now, connection, message)
-            case NodeSaid(connection=connection, message=said):
-                self._on_node(now, connection, said)
+            case NodeSaid():
+                self._on_node(now, event)
             case ClientLost(connection=connection):
                 self._connections.pop(connection, None)
                 self._unanswered.pop(connection, None)
@@ -241,12 +240,12 @@ class Manager:
             self._is_silent = False
             self.leader.on_message(now, connection, message)
 
-    def _on_node(self, now: Instant, connection: Connection, message: NodeRequest) -> None:
-        self._connections[connection] = None
+    def _on_node(self, now: Instant, said: NodeSaid) -> None:
+        self._connections[said.connection] = None
         if self.leader is None or self.leader.rivals.is_over:
-            self._actions.append(TellNodes((connection,), self._standby()))
+            self._actions.append(TellNodes((said.connection,), self._standby()))
         elif self.leadership.is_proven:
-            self.leader.on_node(now, connection, message)
+            self.leader.on_node(now, said)
 
     def _standby(self) -> Standby:
         known = self.leadership.leader
@@ -420,6 +419,7 @@ class Manager:
             creates_pools=self.config.create_pools,
             pools={name: pool.table.kind for name, pool in leader.pools.items()} if leader else {},
             troubles=leader.troubles if leader else {},
+            store_troubles=leader.clusters.troubles(now) if leader else {},
             journal=leader.context.seal.journal if leader else 0,
             rivals=leader.rivals.view() if leader else NO_RIVALS,
             history=leader.context.history if leader else None,

@@ -62,6 +62,8 @@ class ManagerView(msgspec.Struct, frozen=True, kw_only=True):
     """The pools, if the manager leads."""
     troubles: Mapping[str, str]
     """The reasons why some pools are not planned by their policies, by pool."""
+    store_troubles: Mapping[str, tuple[str, ...]]
+    """What is wrong with clusters of the store, and whom the manager did not believe."""
     journal: int
     """The identity of the journal in which it leads; 0 if it does not lead."""
     rivals: RivalsView
