@@ -5,7 +5,7 @@ the bound. A journal call is answered before anything else happens, unless a fau
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -64,6 +64,12 @@ SMALL = Timing(
 )
 
 
+Records: TypeAlias = tuple[tuple[int, AnyRecord], ...]
+"""Records, each with its LSN."""
+Effect: TypeAlias = tuple[int, int | None, Records]
+"""The journal after a call, the answer, and what was committed."""
+
+
 class Limits(msgspec.Struct, frozen=True):
     """How many faults one story may have, and how long it may be."""
 
@@ -106,7 +112,7 @@ def policy_of(*_: object) -> Policy:
     return newest
 
 
-def _nothing(*_: Any) -> None:
+def nothing_at_commit(*_: Any) -> None:
     """Do nothing at a commit: the world looks at the records itself."""
 
 
@@ -125,7 +131,7 @@ class SmallPool(SmallWorld):
         self.has_lookup = limits.lookups > 0
         self.names = names
         self.timing = SMALL
-        self.journal = 0
+        self.journals: tuple[int, ...] = (0,)
         self.judge = SmallJudge((SeenLease(),) * len(OWNERS))
 
     # --- the beginning ---
@@ -134,7 +140,7 @@ class SmallPool(SmallWorld):
         """Start both managers and the first owner, until the first manager leads and the owner
         holds the key.
         """
-        self.journal = self.memory.number(waited_out(Dice(1), _nothing))
+        self.journals = (self.memory.number(waited_out(Dice(1), nothing_at_commit)),)
         self.judge = SmallJudge((SeenLease(),) * len(OWNERS))
         for slot in (*MANAGERS, OWNERS[0]):
             self.start(slot)
@@ -163,13 +169,23 @@ class SmallPool(SmallWorld):
         owner = owner_events.OwnerConfig(managers=managers, pool=POOL, name=name, address=address)
         return OwnerMachine(owner, dice)
 
-    def keep(self) -> tuple[int, SmallJudge]:
-        """The journal, and what the judge remembers."""
-        return self.journal, self.judge
+    def keep(self) -> tuple[tuple[int, ...], SmallJudge]:
+        """The journals, and what the judge remembers."""
+        return self.journals, self.judge
 
-    def bring_back(self, kept: tuple[int, SmallJudge]) -> None:
+    def bring_back(self, kept: tuple[tuple[int, ...], SmallJudge]) -> None:
         """See `SmallWorld.bring_back`."""
-        self.journal, self.judge = kept
+        self.journals, self.judge = kept
+
+    def opened_by(self, slot: int) -> int:
+        """Which of the journals a manager has opened."""
+        del slot
+        return 0
+
+    def put(self, slot: int, journal: int) -> None:
+        """The journal of a manager is another one from here on."""
+        at = self.opened_by(slot)
+        self.journals = (*self.journals[:at], journal, *self.journals[at + 1 :])
 
     def now(self, slot: int) -> Instant:
         """The reading of the clock in a place."""
@@ -201,9 +217,9 @@ class SmallPool(SmallWorld):
     def _revoke(self) -> None:
         self.headline(lambda: "the leadership is revoked early")
         self.spend("revoke")
-        contents: LeaseContents = self.memory.thing(self.journal)
+        contents: LeaseContents = self.memory.thing(self.journals[0])
         contents.vacate()
-        self.journal = self.memory.number(contents)
+        self.put(0, self.memory.number(contents))
 
     def on_killed(self, slot: int) -> None:
         """A process was killed: it believes nothing any longer."""
@@ -230,7 +246,7 @@ class SmallPool(SmallWorld):
                 self.send(Packet(slot, slot, self.lives[slot].uid, revoked), "late")
             case owner_events.Hold(holdings=holdings):
                 self.tell(lambda: f"{self.slots[slot]} believes: {in_words(holdings)}")
-                self._publish(slot, holdings)
+                self.publish(slot, holdings)
             case lookup_events.Route(table=table):
                 self._route(table)
             case lookup_events.SignalLoss(ranges=ranges, why=why):
@@ -259,10 +275,10 @@ class SmallPool(SmallWorld):
     def _call(self, slot: int, action: JournalAction) -> None:
         call, name = self.event_of(action, 0, lambda: action), type(action).__name__
         failure = failure_of(action, "")
-        journal, answer, records = self._effect(call)
+        journal, answer, records = self._effect(slot, call)
         fates = ["", "late"] if self.may("journal") else [""]
         if failure is not None and self.may("journal"):
-            fates += ["fails", "answer lost"] if journal != self.journal else ["fails"]
+            fates += ["fails", "answer lost"] if journal not in self.journals else ["fails"]
         fate = fates[self.choose(len(fates))]
         if fate:
             self.spend("journal")
@@ -271,7 +287,8 @@ class SmallPool(SmallWorld):
             self.aside.append(Packet(slot, JOURNAL, self.lives[slot].uid, call))
             return
         if fate != "fails":
-            self._commit(journal, records)
+            self.put(slot, journal)
+            self.judge_commit(records)
         heard = self.memory.number(failure) if fate else answer
         if heard is not None:
             self.answer(heard)
@@ -285,18 +302,20 @@ class SmallPool(SmallWorld):
                 self._hear(self.memory.thing(packet.event).message)
             super().deliver(packet)
             return
-        journal, answer, records = self._effect(packet.event)
-        self._commit(journal, records)
+        journal, answer, records = self._effect(packet.sender, packet.event)
+        self.put(packet.sender, journal)
+        self.judge_commit(records)
         caller = self.lives[packet.sender]
         if answer is not None and caller.machine >= 0 and caller.uid == packet.uid:
             self.flying.append(Packet(JOURNAL, packet.sender, packet.uid, answer))
 
-    def _effect(self, call: int) -> tuple[int, int | None, tuple[tuple[int, AnyRecord], ...]]:
-        question = ("journal", self.journal, call)
-        return self.memory.once(question, lambda: self._carry_out(call))  # type: ignore[no-any-return]
+    def _effect(self, slot: int, call: int) -> Effect:
+        journal = self.journals[self.opened_by(slot)]
+        question = ("journal", journal, call)
+        return self.memory.once(question, lambda: self._carry_out(journal, call))  # type: ignore[no-any-return]
 
-    def _carry_out(self, call: int) -> tuple[int, int | None, tuple[tuple[int, AnyRecord], ...]]:
-        contents: LeaseContents = self.memory.thing(self.journal)
+    def _carry_out(self, journal: int, call: int) -> Effect:
+        contents: LeaseContents = self.memory.thing(journal)
         before = contents.lsn
         try:
             event = contents.carry_out(self.memory.thing(call))
@@ -314,7 +333,7 @@ class SmallPool(SmallWorld):
         belief = self.judge.beliefs[slot - OWNERS[0]]
         return belief.number > 0 and self.now(slot) < belief.expires_at
 
-    def _publish(self, slot: int, holdings: owner_events.Holdings) -> None:
+    def publish(self, slot: int, holdings: owner_events.Holdings) -> None:
         """An owner's readers see new holdings."""
         number = next((lease.number for lease in holdings.leases if KEY in lease.range), 0)
         was = self.judge.beliefs[slot - OWNERS[0]]
@@ -328,9 +347,8 @@ class SmallPool(SmallWorld):
                 raise Violation("S1: two owners", f"{self.slots[slot]} and {self.slots[other]}")
         self.judge = self.judge.check_belief(number, went_on=went_on)
 
-    def _commit(self, journal: int, records: tuple[tuple[int, AnyRecord], ...]) -> None:
+    def judge_commit(self, records: Records) -> None:
         """Records are durable: nothing may be freed in which its owner still believes."""
-        self.journal = journal
         for lsn, record in records:
             words = f"committed: {type(record).__name__} {in_words(record)}".rstrip()
             self.tell(lambda words=words: words)  # type: ignore[misc]
