@@ -13,28 +13,7 @@ from io import StringIO
 
 from tests.repo.reading import Module, imports, modules, report, sample
 
-CIRCLES = (
-    {
-        "tenure.member.aiohttp_listener",
-        "tenure.member.aiohttp_relay",
-        "tenure.member.environment",
-        "tenure.member.exchange",
-        "tenure.member.http_relay",
-        "tenure.member.member",
-        "tenure.member.relay",
-        "tenure.member.websocket_relay",
-    },
-    {"tenure.cache.owners_volume", "tenure.cache.volume", "tenure.cache.volume_engine"},
-    {"tenure.owned_state.state", "tenure.owned_state.turn"},
-    {
-        "tenure.entities.entity",
-        "tenure.entities.entity_kind",
-        "tenure.entities.entity_turn",
-        "tenure.entities.envelopes",
-        "tenure.entities.gate",
-        "tenure.entities.live_entity",
-    },
-)
+CIRCLES: tuple[set[str], ...] = ()
 """Modules that need each other, type-checking imports included."""
 COMMENTED = 0.013
 """The least share of the lines of `protocol/` that have a comment. It was 0.006 in November."""

@@ -7,6 +7,7 @@ from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
 from tenure.base.names import shown
 from tenure.cache.object_keys import KeysOf, ObjectKeys
+from tenure.cache.owners_volume import OwnersVolume
 from tenure.cache.volume_write import RunsWrites, VolumeWrite
 from tenure.client.arguments import (
     LOOPBACK,
@@ -27,7 +28,6 @@ from tenure.transport.credentials import Credentials
 V = TypeVar("V")
 Load: TypeAlias = Callable[[Any], object] | Callable[[Any, int], object]
 
-WHAT = "Volume"
 TERM_SECONDS = 3.0
 LEASE_SECONDS = 600.0
 KEEP_SECONDS = 60.0
@@ -176,8 +176,6 @@ class Volume(Generic[V]):
 
     def reads_of(self, owner: ReadsOwner) -> GivesReads:
         """Read leases of what `owner` holds; `Owner` calls it."""
-        from tenure.cache.owners_volume import OwnersVolume  # noqa: PLC0415  # it needs this one
-
         reads = OwnersVolume(self, owner)
         self.serve(reads.engine, owner.kind)
         return reads

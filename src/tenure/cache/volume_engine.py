@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key, UserKey
 from tenure.base.names import error_shown
 from tenure.base.noted import Noted
-from tenure.cache.volume import WHAT, Volume
+from tenure.cache.object_keys import ObjectKeys
 from tenure.cache.volume_write import AskedWrite
 from tenure.client.guard import Guard, Guards
+from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.shell import Shell
 from tenure.client.unusable import left
 from tenure.errors import (
@@ -58,12 +59,24 @@ SHOWN_KEYS = 5
 NO_STORE = "this volume has no store: it is written at its server only"
 
 
+WHAT = "Volume"
+
+
+class ServedObjects(Protocol):
+    """The objects that an engine loads and stores: those of a `Volume`."""
+
+    codec: ValueCodec[Any]
+    keys: ObjectKeys
+    load: Callable[[Any, int], object]
+    store: Callable[[Any, Any, int], object] | None
+
+
 class VolumeEngine:
     """Carries out what one server's machine decides, in the loop of a shell."""
 
     def __init__(
         self,
-        volume: Volume[Any],
+        volume: ServedObjects,
         shell: Shell[Any, Any, Any],
         post: Callable[[ServerEvent], None],
         guards: Guards | None = None,

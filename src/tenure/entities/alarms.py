@@ -13,7 +13,7 @@ from typing import Any
 from tenure.base.ranges import KeyRange
 from tenure.client.environment import Environment
 from tenure.client.owner import Owner
-from tenure.entities.entity import Alarm
+from tenure.entities.entity import Alarm, seen_by
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
 from tenure.entities.stores import EntityStore
@@ -86,7 +86,7 @@ async def ring_alarm(host: EntityHost, key: str | int) -> None:
         if name is not None:
             entry = turn.live.envelope.alarms[name]
             rung.append((name, entry))
-            await turn.live.seen_by(turn).on_alarm(Alarm.of(name, entry, now))
+            await seen_by(turn).on_alarm(Alarm.of(name, entry, now))
             if name not in turn.named_alarms:
                 turn.changes.alarms[name] = None
         return NOTHING

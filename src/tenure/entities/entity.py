@@ -8,16 +8,14 @@ is that `self`: a background task that has kept it can no longer touch the state
 import asyncio
 from collections.abc import Awaitable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from tenure.client.lease import Lease
+from tenure.entities.entity_turn import EntityTurn
 from tenure.errors import UsageError
 from tenure.protocol.entity.envelope import Frame, SetAlarm
-
-if TYPE_CHECKING:
-    from tenure.entities.entity_turn import EntityTurn
 
 S = TypeVar("S")
 A = TypeVar("A")
@@ -34,7 +32,7 @@ class Entity(Generic[S]):
     """
 
     __slots__ = ("__dict__", "__weakref__", "_turn")
-    _turn: "EntityTurn"
+    _turn: EntityTurn
 
     # --- yours to write ---
 
@@ -168,12 +166,21 @@ class Entity(Generic[S]):
         )
 
 
+def seen_by(turn: EntityTurn) -> Entity[Any]:
+    """The instance, as `self` of a method that runs in `turn`."""
+    kind = turn.live.type
+    view: Entity[Any] = object.__new__(kind)
+    view.__dict__ = turn.live.attributes
+    view._turn = turn  # noqa: SLF001  # hidden from users, and ours
+    return view
+
+
 class Socket(Generic[A]):
     """A WebSocket of an entity, in whichever process it is. `A` is the type of its attachment."""
 
     __slots__ = ("_turn", "id")
 
-    def __init__(self, turn: "EntityTurn", id: bytes) -> None:  # noqa: A002  # what it is
+    def __init__(self, turn: EntityTurn, id: bytes) -> None:  # noqa: A002  # what it is
         self._turn = turn
         self.id = id
 

@@ -4,22 +4,20 @@ Frames, alarms and calls to other entities wait here, and go out together throug
 """
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tenure.base.names import shown
 from tenure.client.entering import Done
 from tenure.client.guard import GuardedBody
 from tenure.client.lease import Lease
+from tenure.entities.envelopes import Envelopes
+from tenure.entities.live_entity import UNREAD, LiveEntity
 from tenure.errors import UsageError
 from tenure.protocol.entity.envelope import Frame, SetAlarm, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall, Place
-
-if TYPE_CHECKING:
-    from tenure.entities.gate import EntityGate
-    from tenure.entities.live_entity import LiveEntity
 
 MOST_ALARMS = 1000
 MOST_NAME = 200
@@ -30,9 +28,27 @@ CLOSE_CODES = frozenset((*range(1000, 1004), *range(1007, 1015), *range(3000, 50
 FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 AFTER_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The seconds that a datetime in any time zone can say."""
-UNREAD: Any = object()
 NO_NAMES: set[str] = set()
 """The changes of most turns. Nothing is ever added to it."""
+
+
+class TurnsGate(Protocol):
+    """The gate through which goes what turns have changed: an `EntityGate`."""
+
+    envelopes: Envelopes
+    wall: Callable[[], float]
+
+    def keep(self, turn: "EntityTurn", answer: bytes | None) -> Coroutine[Any, Any, None]:
+        """Keep what the turn has changed, with the answer of its call if it has ended."""
+        ...
+
+    def send_early(self, turn: "EntityTurn", changes: TurnChanges) -> None:
+        """Let frames out before the turn ends."""
+        ...
+
+    def confirm(self, live: LiveEntity, received: Mapping[bytes, int]) -> None:
+        """Forget the frames that edges have received."""
+        ...
 
 
 class EntityTurn:
@@ -63,8 +79,8 @@ class EntityTurn:
 
     def __init__(
         self,
-        gate: "EntityGate",
-        live: "LiveEntity",
+        gate: TurnsGate,
+        live: LiveEntity,
         lease: Lease,
         guard: GuardedBody,
         call: EntityCall,

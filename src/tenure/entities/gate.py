@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tenure.client.lease import Lease
-from tenure.entities.entity_kind import EntityKind
-from tenure.entities.entity_turn import UNREAD, EntityTurn
+from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.envelopes import Envelopes
-from tenure.entities.live_entity import NOTHING_KEPT, LiveEntity
+from tenure.entities.live_entity import NOTHING_KEPT, UNREAD, LiveEntity
+from tenure.entities.state_codec import StateCodec
 from tenure.entities.stores import EntityStore
 from tenure.errors import Fenced, LeaseLost
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
@@ -30,14 +30,14 @@ class EntityGate:
 
     def __init__(
         self,
-        kind: EntityKind,
+        codec: StateCodec,
         envelopes: Envelopes,
         store: EntityStore | None,
         wall: Callable[[], float],
         let_out: LetOut,
         arm: Arm,
     ) -> None:
-        self._kind = kind
+        self._codec = codec
         self.envelopes = envelopes
         self.store = store
         self.wall = wall
@@ -86,7 +86,7 @@ class EntityGate:
             return
         state = before.state
         if turn.is_touched:
-            state = self._kind.encode(live.key, turn.live.state)
+            state = self._codec.encode(live.key, turn.live.state)
         is_changed = bool(changes) or state != before.state
         kept = None
         if turn.keeps_answer and (is_changed if answer is None else self._may_be_asked(turn)):

@@ -4,24 +4,23 @@ import asyncio
 from typing import Any
 
 from tenure.client.lease import Lease
-from tenure.entities.entity import Entity
-from tenure.entities.entity_kind import EntityKind
-from tenure.entities.entity_turn import UNREAD, EntityTurn
+from tenure.entities.state_codec import StateCodec
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall, KeyLine
 
 NOTHING_KEPT = Envelope()
+UNREAD: Any = object()
 
 
 class LiveEntity:
     """The entity of one key. Its instance belongs to one lease, and is made again under another."""
 
     __slots__ = (
-        "_attributes",
+        "_codec",
         "_kept",
-        "_kind",
         "_lease",
+        "attributes",
         "envelope",
         "has_on_alarm",
         "heard",
@@ -30,14 +29,26 @@ class LiveEntity:
         "pool",
         "readings",
         "state",
+        "type",
         "used_at",
         "waiting",
     )
 
-    def __init__(self, key: str | int, pool: str, kind: EntityKind, most_waiting: int) -> None:
+    def __init__(
+        self,
+        key: str | int,
+        pool: str,
+        of: type[Any],
+        codec: StateCodec,
+        most_waiting: int,
+        *,
+        has_on_alarm: bool,
+    ) -> None:
         self.key = key
         self.pool = pool
-        self._kind = kind
+        self.type = of
+        """The subclass of Entity."""
+        self._codec = codec
         self.line = KeyLine(most_waiting)
         self.waiting: dict[EntityCall, asyncio.Future[None]] = {}
         self.readings = 0
@@ -45,11 +56,12 @@ class LiveEntity:
         self.envelope = NOTHING_KEPT
         self.state: Any = UNREAD
         """The decoded state for turns, which change it."""
-        self.has_on_alarm = kind.handles["on_alarm"]
+        self.has_on_alarm = has_on_alarm
         self.used_at = 0.0
         self.heard: dict[bytes, float] = {}
         """When the edge of each socket last asked."""
-        self._attributes: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
+        """The attributes of the instance, which all that is `self` in a turn share."""
         self._lease: tuple[int, int] | None = None
         self._kept: asyncio.Future[None] | None = None
         """The future for which readings wait."""
@@ -73,7 +85,7 @@ class LiveEntity:
 
     def begin(self, envelope: Envelope) -> None:
         """Make a new instance of what was kept. It is active only after `activated`."""
-        self._lease, self._attributes = None, {}
+        self._lease, self.attributes = None, {}
         self.envelope, self.state = envelope, UNREAD
         self.heard = {}  # others may have heard the edges meanwhile
 
@@ -112,16 +124,8 @@ class LiveEntity:
 
     def decoded(self) -> Any:  # noqa: ANN401  # the user's
         """A copy of the state that was kept last."""
-        return self._kind.decode(self.key, self.envelope.state)
+        return self._codec.decode(self.key, self.envelope.state)
 
     def attachment(self, data: bytes) -> Any:  # noqa: ANN401  # the user's
         """The attachment of a socket."""
-        return self._kind.decode_attachment(data)
-
-    def seen_by(self, turn: EntityTurn) -> Entity[Any]:
-        """The instance, as `self` of a method that runs in `turn`."""
-        kind = self._kind.type
-        view = kind.__new__(kind)
-        view.__dict__ = self._attributes
-        view._turn = turn  # noqa: SLF001  # hidden from users, and ours
-        return view
+        return self._codec.decode_attachment(data)

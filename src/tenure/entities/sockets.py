@@ -6,7 +6,7 @@ it has handled, so a repeat does nothing.
 
 from collections.abc import Awaitable, Callable
 
-from tenure.entities.entity import Socket
+from tenure.entities.entity import Socket, seen_by
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
 from tenure.protocol.entity.envelope import SocketEntry
@@ -22,7 +22,7 @@ async def _connect(turn: EntityTurn) -> bytes:
     said = read_opened(turn.call.data)
     if said.id not in turn.live.envelope.sockets:  # otherwise a repeat, and frames are on their way
         turn.changes.opened[said.id] = SocketEntry(said.edge, said.attachment)
-    await turn.live.seen_by(turn).on_connect(Socket(turn, said.id))
+    await seen_by(turn).on_connect(Socket(turn, said.id))
     return DONE
 
 
@@ -32,7 +32,7 @@ async def _message(turn: EntityTurn) -> bytes:
     if entry is None or entry.closing or said.number > entry.received + 1:
         return UNKNOWN
     if said.number == entry.received + 1:
-        await turn.live.seen_by(turn).on_message(Socket(turn, said.id), said.frame)
+        await seen_by(turn).on_message(Socket(turn, said.id), said.frame)
         turn.changes.received = said.id, said.number
         turn.keeps_answer = False  # its number says as much
         turn.live.heard[said.id] = turn.loop.time()
@@ -42,7 +42,7 @@ async def _message(turn: EntityTurn) -> bytes:
 async def _disconnect(turn: EntityTurn) -> bytes:
     said = read_gone(turn.call.data)
     if said.id in turn.live.envelope.sockets:
-        await turn.live.seen_by(turn).on_disconnect(Socket(turn, said.id))
+        await seen_by(turn).on_disconnect(Socket(turn, said.id))
         turn.changes.gone = said.id
         turn.live.heard.pop(said.id, None)
     return NOTHING

@@ -67,7 +67,9 @@ class Station:
             if store is not None:
                 stack.push_async_callback(store.close)
             wall, alarms = settings.environment.wall, self._alarms
-            gate = EntityGate(self.kind, envelopes, store, wall, self._let_out, alarms.agenda.arm)
+            gate = EntityGate(
+                self.kind.codec, envelopes, store, wall, self._let_out, alarms.agenda.arm
+            )
             self.host = alarms.host = EntityHost(self.kind, settings, gate)
             address = await self._listen()
             stack.push_async_callback(self._end)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from tenure.client.guard import Found, Guard, GuardedBody, Guards
 from tenure.client.lease import Lease
+from tenure.entities.entity import seen_by
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.entity_turn import CURRENT, EntityTurn
 from tenure.entities.gate import EntityGate
@@ -96,7 +97,7 @@ class EntityHost:
         if here is not None:
             taken, here.taken = here.taken, None
         arguments, named = taken or method.decode(turn.call.data)
-        view = turn.live.seen_by(turn)
+        view = seen_by(turn)
         if method.is_coroutine:
             value = await method.function(view, *arguments, **named)
         else:
@@ -243,7 +244,14 @@ class EntityHost:
     # --- instances ---
 
     def _add(self, key: str | int) -> LiveEntity:
-        live = LiveEntity(key, self.pool, self.kind, self._settings.most_waiting)
+        live = LiveEntity(
+            key,
+            self.pool,
+            self.kind.type,
+            self.kind.codec,
+            self._settings.most_waiting,
+            has_on_alarm=self.kind.handles["on_alarm"],
+        )
         self._live[key] = live
         if len(self._live) > self._settings.limit:
             idle = next((each for each in self._live.values() if each.is_idle), live)
@@ -353,5 +361,5 @@ async def _nothing(_: EntityTurn) -> bytes:
 
 
 async def _on_activate(turn: EntityTurn) -> bytes:
-    await turn.live.seen_by(turn).on_activate()
+    await seen_by(turn).on_activate()
     return NOTHING

@@ -9,7 +9,6 @@ Relay decides here, too, and relays; see `exchange`.
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 from aiohttp import web
 
@@ -92,24 +91,3 @@ class _RelayOfSegments(Relay):
 async def _serve(scope: Scope, receive: Receive, send: Send) -> None:
     """The application around which Relay stands."""
     await scope[EXCHANGE].serve(scope, receive, send)
-
-
-def watch_answers(app: web.Application) -> None:
-    """Tell the relays of an application when its answers begin. Call it before the application is
-    frozen.
-    """
-    app.on_response_prepare.append(_on_prepare)
-    app.on_shutdown.append(_on_shutdown)
-
-
-async def _on_prepare(request: web.Request, response: web.StreamResponse) -> None:
-    del request
-    exchange = CURRENT.get()
-    if exchange is not None:
-        await exchange.on_prepare(response)
-
-
-async def _on_shutdown(app: web.Application) -> None:
-    relays: list[Any] = [each for each in app.middlewares if isinstance(each, AiohttpRelay)]
-    for each in relays:
-        await each.close_sockets()

@@ -22,12 +22,22 @@ RELAYED = b"tenure-relayed"
 """The header of relayed requests, `MEMBER HOST PORT SCHEME`: the member's address, and the
 client's.
 """
+PRIVATE = "tenure.private"
+"""The key in the scope of a request that comes through the member's own listener."""
+MEMBER = "tenure.member"
+"""The key of the member in the scope of a request that Relay passes on to the application."""
+KEY = "tenure.key"
+"""The key in the same scope of the request's key."""
 PROBE = "/.tenure/probe"
 """The path by which a member checks that its own listener answers."""
 PROOF = HEADER.lower().encode()
 """The header by which a member proves itself; that of a client is not passed on."""
 OURS = frozenset((RELAYED, PROOF))
 """Headers that only members may send, and no application gets."""
+MESSAGE_BYTES = 16 << 20
+"""The largest message that is passed on: a relay has the whole of each, and every stranger can send
+one. It is what ASGI servers take by default; aiohttp's handlers take a quarter of it.
+"""
 SERVICE_RESTART = 1012
 """The code that closes a WebSocket whose key goes elsewhere: connect again."""
 

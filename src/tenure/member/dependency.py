@@ -8,8 +8,8 @@ from tenure.base.keys import UserKey
 from tenure.base.names import shown
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, NotOwner, UsageError
-from tenure.member.asgi import SERVED, Scope
-from tenure.member.member import KEY, MEMBER, Member
+from tenure.member.asgi import KEY, MEMBER, SERVED, Scope
+from tenure.member.member import Member
 
 
 def owned(name: str, *, member: Member | None = None) -> Callable[..., Awaitable[Lease]]:

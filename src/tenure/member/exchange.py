@@ -11,17 +11,27 @@ import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from aiohttp import ClientError, WSMsgType, web
 
 from tenure.client.refusals import refusal
 from tenure.errors import LeaseLost
 from tenure.member.aiohttp_socket import AnySocket, receive_frame, send_frame
-from tenure.member.asgi import OURS, SERVED, Message, Receive, Scope, Send, text_of
+from tenure.member.asgi import (
+    KEY,
+    MEMBER,
+    MESSAGE_BYTES,
+    OURS,
+    PRIVATE,
+    SERVED,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    text_of,
+)
 from tenure.member.listener import CLOSE_SECONDS
-from tenure.member.member import KEY, MEMBER, PRIVATE
-from tenure.member.websocket_relay import MESSAGE_BYTES
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -236,3 +246,33 @@ def stripped(request: web.Request) -> web.Request:
         if name.lower() not in OUR_NAMES
     ]
     return request.clone(headers=kept)
+
+
+@runtime_checkable
+class RelaysSockets(Protocol):
+    """The middleware that relays WebSockets: an `AiohttpRelay`."""
+
+    async def close_sockets(self) -> None:
+        """Ask the clients to connect again, as the server is about to end."""
+        ...
+
+
+def watch_answers(app: web.Application) -> None:
+    """Tell the relays of an application when its answers begin. Call it before the application is
+    frozen.
+    """
+    app.on_response_prepare.append(_on_prepare)
+    app.on_shutdown.append(_on_shutdown)
+
+
+async def _on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    del request
+    exchange = CURRENT.get()
+    if exchange is not None:
+        await exchange.on_prepare(response)
+
+
+async def _on_shutdown(app: web.Application) -> None:
+    for each in app.middlewares:
+        if isinstance(each, RelaysSockets):
+            await each.close_sockets()

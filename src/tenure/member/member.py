@@ -28,7 +28,7 @@ from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
 from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
-from tenure.member.asgi import PROBE, App, Receive, Scope, Send, respond
+from tenure.member.asgi import PRIVATE, PROBE, App, Receive, Scope, Send, respond
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, checked_listen, checked_member_address
@@ -39,12 +39,6 @@ from tenure.transport.port_guard import PortGuard
 if TYPE_CHECKING:
     from aiohttp import web
 
-PRIVATE = "tenure.private"
-"""The key in the scope of a request that comes through the member's own listener."""
-MEMBER = "tenure.member"
-"""The key of the member in the scope of a request that Relay passes on to the application."""
-KEY = "tenure.key"
-"""The key in the same scope of the request's key."""
 HOW_TO_ENTER = (
     "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or its "
     "cleanup_ctx, as in app.cleanup_ctx.append(member.cleanup_ctx) with aiohttp, or use "
@@ -217,7 +211,7 @@ class Member:
     async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
         """The same for aiohttp's servers: `app.cleanup_ctx.append(member.cleanup_ctx)`."""
         from tenure.member.aiohttp_listener import AiohttpDoor  # noqa: PLC0415  # loads servers
-        from tenure.member.aiohttp_relay import watch_answers  # noqa: PLC0415
+        from tenure.member.exchange import watch_answers  # noqa: PLC0415
 
         watch_answers(app)
         listener = member_environment().aiohttp_listener

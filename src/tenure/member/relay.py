@@ -17,7 +17,10 @@ from tenure.base.keys import UserKey
 from tenure.client.refusals import NOT_BEGUN, OUTCOME_HEADER, RETRY_HEADER, HttpAnswer, refusal
 from tenure.errors import KeyTypeError, LeaseLost, NotOwner, TenureError
 from tenure.member.asgi import (
+    KEY,
+    MEMBER,
     OURS,
+    PRIVATE,
     RELAYED,
     SERVICE_RESTART,
     App,
@@ -32,7 +35,7 @@ from tenure.member.asgi import (
     routed_path,
 )
 from tenure.member.http_relay import relay_http
-from tenure.member.member import HOW_TO_ENTER, KEY, MEMBER, PRIVATE, Member
+from tenure.member.member import HOW_TO_ENTER, Member
 from tenure.member.next_message import NextMessage
 from tenure.member.websocket_relay import relay_websocket
 from tenure.routing.outstanding import MOST_OUTSTANDING

@@ -16,6 +16,7 @@ from tenure.base.keys import UserKey
 from tenure.client.refusals import HttpAnswer, refusal
 from tenure.errors import TenureError
 from tenure.member.asgi import (
+    MESSAGE_BYTES,
     SERVICE_RESTART,
     Receive,
     Scope,
@@ -37,10 +38,6 @@ HANDSHAKE = b"sec-websocket-"
 PROTOCOL = b"sec-websocket-protocol"
 OPENING = "GET"
 """The method by which a WebSocket is opened; doing so twice is harmless."""
-MESSAGE_BYTES = 16 << 20
-"""The largest message that is passed on: a relay has the whole of each, and every stranger can send
-one. It is what ASGI servers take by default; aiohttp's handlers take a quarter of it.
-"""
 HEARTBEAT_SECONDS = 20.0
 """Seconds between pings to the owner. A hung owner keeps its connections; if it does not answer for
 half of this, which is as long as its own watchdog waits, it is given up.

@@ -13,19 +13,17 @@ over a newer one, when its range has left and come back.
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
-from tenure.client.guard import GuardedBody
+from tenure.client.guard import GuardedBody, Guards
+from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.lease import Lease
-from tenure.client.turns import InLine
+from tenure.client.turns import InLine, Turns
 from tenure.errors import UsageError
-from tenure.owned_state.entries import NEVER, Stored
-
-if TYPE_CHECKING:
-    from tenure.owned_state.state import OwnedState
+from tenure.owned_state.entries import NEVER, Stored, StoredEntries
 
 V = TypeVar("V")
 
@@ -37,6 +35,20 @@ _PLAIN = (str, int, float, bytes, bool)
 """Types whose values nobody can change in place."""
 
 
+class StateOfTurns(Protocol[V]):
+    """The state whose values are changed in turns: an `OwnedState`."""
+
+    codec: ValueCodec[V]
+    entries: StoredEntries
+    turns: Turns
+    ttl: float | None
+
+    @property
+    def guards(self) -> Guards:
+        """The guards of its owner. Raises UsageError if it has none."""
+        ...
+
+
 class Turn(GuardedBody, Generic[V]):
     """A turn with one key: `async with`, or `with` in threads, once.
 
@@ -46,7 +58,7 @@ class Turn(GuardedBody, Generic[V]):
 
     __slots__ = ("_ends", "_is_assigned", "_place", "_state", "_stored", "_value", "_wait")
 
-    def __init__(self, state: "OwnedState[V]", key: UserKey, wait: float) -> None:
+    def __init__(self, state: StateOfTurns[V], key: UserKey, wait: float) -> None:
         super().__init__(state.guards, key, finish=True)
         self._state = state
         self._wait = wait

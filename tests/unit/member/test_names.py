@@ -9,7 +9,7 @@ import pytest
 
 from tenure import Entities, Member, owned
 from tenure.base.keys import UserKey, hashed_key
-from tenure.member.member import KEY, MEMBER
+from tenure.member.asgi import KEY, MEMBER
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.entities.stage import Counter
 from tests.unit.manager.serving import serving
