@@ -20,6 +20,7 @@ STARTED := .venv/started
 BUSY_WORKERS = $(or $(filter-out auto,$(WORKERS)),$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 FAILOVER := tests/integration/failover
 SIMULATION := tests/simulation
+QUICK := $(addprefix tests/unit/,base protocol wire owned_state)
 CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
@@ -49,6 +50,9 @@ chat: $(STARTED)  ## run a chat room with two workers, at http://127.0.0.1:8000
 
 demo: $(STARTED)  ## run the demo: a manager, owners and frontends, live in the terminal
 	@$(BIN)/tenure demo $(ARGS)
+
+quick: $(READY)  ## run what needs no process, socket or wait: the protocol and what it stands on (a minute)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(QUICK) $(ARGS)
 
 test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
 	@$(BIN)/python -m pytest -q -n $(BUSY_WORKERS) --dist worksteal --ignore $(FAILOVER) --ignore $(SIMULATION) $(ARGS)
