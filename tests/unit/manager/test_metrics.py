@@ -476,3 +476,16 @@ def test_the_dashboard_is_what_grafana_reads() -> None:
     panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels) > 10
     assert all(panel["targets"][0]["expr"] for panel in panels)
+
+
+@pytest.mark.asyncio
+async def test_a_living_leader_of_another_journal_is_a_rival_in_what_is_scraped() -> None:
+    async with serving() as first:
+        await Events(first.service.observer).wait_for("leading")
+        assert value(await scraped(first), "tenure_rivals") == 0
+        async with serving(others=(first.service.url,)) as second:
+            told = Events(second.service.observer)
+            await told.wait_for("another journal has a living leader")
+            assert value(await scraped(second), "tenure_rivals") == 1
+            status = (await second.get("/v1/status"))[1]  # what the dashboard shows
+            assert [each["manager"] for each in status["rivals"]] == [first.service.url]
