@@ -5,7 +5,7 @@ until it is opened again. So the life goes on with what is durable, without writ
 has room; then it ends, and the next life reads the log.
 
 What the disk has lost does not come back. So the node tells the managers, goes on with what it can
-read, and ends when they let it leave (R33).
+read, and ends when they let it leave (R35).
 """
 
 import asyncio

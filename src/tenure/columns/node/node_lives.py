@@ -64,7 +64,7 @@ class NodeLives:
             await self._begin_anew(damage)
 
     async def _begin_anew(self, damage: str) -> None:
-        """Begin as another node, which gets from the other nodes what this one has lost (R33)."""
+        """Begin as another node, which gets from the other nodes what this one has lost (R35)."""
         settings = self._settings
         if not settings.managers:
             raise StoreDamaged(damage)  # nobody could have it replaced

@@ -1,4 +1,4 @@
-"""Damage: a member whose disk has lost something leaves, and comes back as another node (R33).
+"""Damage: a member whose disk has lost something leaves, and comes back as another node (R35).
 
 What such a node has promised may be lost with its rows, so it never takes part again under its id.
 It begins anew, in an empty directory, says whose place it takes, and shows the secret of that node.
