@@ -129,7 +129,7 @@ class Soon(NamedTuple):
 
 
 SOON = {
-    "answered-before-durable": Soon(3),
+    "answered-before-durable": Soon(6),
     "digests-not-compared": Soon(0),
     "no-fence-for-writes": Soon(0, ("D6", "D2"), "message,crash,cut,pause"),
     "short-way-with-a-quorum": Soon(7, ("D6", "D2"), "message,crash,cut,pause"),
