@@ -21,7 +21,7 @@ from tenure.columns.spaces import (
     space,
     traces_space,
 )
-from tenure.columns.tables import Table, check_same
+from tenure.columns.tables import Table, check_same, table_of
 from tenure.errors import StoreDamaged
 from tenure.protocol.replication.admission import (
     Attempt,
@@ -89,7 +89,7 @@ class Replica:
         """Writes of this time, in microseconds, or an earlier one are refused."""
         self.records: dict[str, TableRecord] = {}
         self.tables: dict[str, Table] = {}
-        """The tables that are open, as they were declared."""
+        """All tables that are here: as they were declared, or as they are remembered."""
         self._over: dict[str, frozenset[int]] = {}
         """The journals of each table whose leases are refused; see `refencing`."""
         self._sums: dict[str, list[int]] = {}
@@ -100,13 +100,15 @@ class Replica:
         """Have these tables, made where they are missing. Raises SchemaError and StoreError."""
         self.engine.make_spaces([META])
         self._load()
-        self.tables = {table.name: table for table in tables}
-        declared = {name: table.record() for name, table in self.tables.items()}
+        opened = {table.name: table for table in tables}
+        declared = {name: table.record() for name, table in opened.items()}
         for name, record in declared.items():
             if name in self.records:
                 check_same(name, self.records[name], record)
         for name, record in declared.items():
             self._make(name, record)
+        kept = {name: table_of(name, record) for name, record in self.records.items()}
+        self.tables = {**kept, **opened}
         self._drop_traces()
         self.engine.sync()
 

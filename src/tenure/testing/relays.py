@@ -257,23 +257,19 @@ class MemoryWebSocket:
         self.protocol = protocol
         self.close_code: int | None = None
 
-    def __aiter__(self) -> AsyncIterator[WSMessage]:
-        return self._messages()
-
-    async def _messages(self) -> AsyncIterator[WSMessage]:
-        while True:
-            try:
-                message = decoded(await self._channel.receive())
-            except ChannelLost:
-                self.close_code = self.close_code or ABNORMAL
-                return
-            if message["type"] == "websocket.close":
-                self.close_code = message.get("code", 1000)
-                return
-            if message.get("text") is not None:
-                yield WSMessage(WSMsgType.TEXT, message["text"], None)
-            else:
-                yield WSMessage(WSMsgType.BINARY, message["bytes"], None)
+    async def receive(self) -> WSMessage:
+        """The next frame, or that there is none any more."""
+        try:
+            message = decoded(await self._channel.receive())
+        except ChannelLost:
+            self.close_code = self.close_code or ABNORMAL
+            return WSMessage(WSMsgType.CLOSED, None, None)
+        if message["type"] == "websocket.close":
+            self.close_code = message.get("code", 1000)
+            return WSMessage(WSMsgType.CLOSE, self.close_code, None)
+        if message.get("text") is not None:
+            return WSMessage(WSMsgType.TEXT, message["text"], None)
+        return WSMessage(WSMsgType.BINARY, message["bytes"], None)
 
     async def send_str(self, text: str) -> None:
         """Send a frame of text."""

@@ -34,7 +34,7 @@ from tenure.columns.backends.cassandra.statements import (
 from tenure.columns.backends.cassandra.statements import remove as remove_value
 from tenure.columns.backends.contract import Fencing
 from tenure.columns.requests import RowMutation
-from tenure.columns.tables import Table
+from tenure.columns.tables import Table, table_of
 from tenure.errors import Unsupported
 from tenure.protocol.replication.admission import (
     Ahead,
@@ -95,9 +95,11 @@ class CassandraBackend:
             await prepare_schema(
                 self._driver, [*self._tables.values()], create=self._create, fence=self._fence
             )
+            kept = {name: table_of(name, record) for name, record in (await self.records()).items()}
         except BaseException:
             await self._driver.close()
             raise
+        self._tables = {**kept, **self._tables}
 
     async def close(self) -> None:
         """See `Backend.close`."""
