@@ -64,8 +64,12 @@ class CommitGroups:
             self._waiting.popleft()
         self._is_busy = True
         loop = asyncio.get_running_loop()
-        working = loop.run_in_executor(self._thread, self._run, [each.begin for each in group])
-        working.add_done_callback(lambda done: self._end_group(group, done.result()))
+        self._thread.submit(self._work, loop, group)
+
+    def _work(self, loop: asyncio.AbstractEventLoop, group: list[InGroup[Any]]) -> None:
+        """Runs in the thread."""
+        outcomes = self._run([each.begin for each in group])
+        loop.call_soon_threadsafe(self._end_group, group, outcomes)
 
     def _end_group(self, group: list[InGroup[Any]], outcomes: list[object]) -> None:
         for each, outcome in zip(group, outcomes, strict=True):
