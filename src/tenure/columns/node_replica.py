@@ -100,7 +100,7 @@ _FILLING = b"filling"
 
 
 class NodeReplica(Replica):
-    """See above."""
+    """The replica of one node: all its ranges, and what it keeps for other nodes."""
 
     def __init__(
         self, engine: StorageEngine, clock: Callable[[], int], lag_us: int = HORIZON_LAG_US

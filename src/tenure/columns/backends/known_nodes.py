@@ -28,7 +28,7 @@ def reaches_too_few(answer: msgspec.Struct | None, *, reads: bool) -> bool:
 
 
 class KnownNodes:
-    """See above."""
+    """The nodes of one handle; before the first topology is told, those that the user named."""
 
     def __init__(self, given: Sequence[str]) -> None:
         self._given = tuple(given)

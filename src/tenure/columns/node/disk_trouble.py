@@ -22,7 +22,7 @@ _log = logging.getLogger("tenure.columns")
 
 
 class DiskTrouble:
-    """See above. `fail` ends the life."""
+    """The trouble of one life with its disk; `fail` ends the life."""
 
     def __init__(self, directory: Path, fail: Callable[[Exception], None]) -> None:
         self._directory = directory

@@ -62,7 +62,7 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeDirectory:
-    """See above."""
+    """One directory, while a node runs on it. What is kept is written in the order of the calls."""
 
     def __init__(self, path: Path, identity: NodeIdentity) -> None:
         self.path = path

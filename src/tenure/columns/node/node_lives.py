@@ -22,7 +22,9 @@ _log = logging.getLogger("tenure.columns")
 
 
 class NodeLives:
-    """See above. Raises what `NodeService` raises, when the first life cannot begin."""
+    """All lives of one node in this process. Entering raises what `NodeService` raises if the first
+    life cannot begin.
+    """
 
     def __init__(self, settings: NodeSettings, credentials: Credentials = NOTHING) -> None:
         self._settings = settings

@@ -45,7 +45,7 @@ PARKED = 1_000
 
 
 class StoreNode:
-    """See above."""
+    """One node, in one life of its process."""
 
     def __init__(self, config: NodeConfig, random: Random) -> None:
         self.context = NodeContext(config, random)

@@ -16,7 +16,7 @@ Doubt = Literal["is not proven", "removes this node", "leaps"]
 
 
 class ToldTopologies:
-    """See above."""
+    """What one node believes of the topologies that others tell it."""
 
     def __init__(self, node: NodeId) -> None:
         self._node = node

@@ -13,7 +13,7 @@ LISTED_NS = 3_600 * SECOND_NS
 
 
 class Doubts:
-    """See above."""
+    """What one manager has refused or not believed lately."""
 
     def __init__(self) -> None:
         self._listed: dict[NodeId, tuple[Instant, str]] = {}

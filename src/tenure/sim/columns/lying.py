@@ -27,7 +27,7 @@ HIGHEST: Final = (1 << 63) - 1
 
 
 class LyingPeers:
-    """See above."""
+    """The liars of one simulated cluster."""
 
     def __init__(self, site: RingSite, seed: int) -> None:
         self._site = site

@@ -53,7 +53,7 @@ def read_of(
 
 
 class Configuration(NamedTuple):
-    """See above."""
+    """A place in the search: what has taken effect so far, and the value that is there then."""
 
     value: str | None
     done: frozenset[int] = frozenset()

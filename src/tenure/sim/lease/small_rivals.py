@@ -47,7 +47,7 @@ class Masters(msgspec.Struct, frozen=True):
 
 
 class TwoMasters(SmallPool):
-    """See above."""
+    """One story of that world."""
 
     def __init__(self, masters: Masters, limits: Limits) -> None:
         super().__init__(limits)
