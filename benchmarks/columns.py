@@ -34,9 +34,9 @@ from tenure.columns.replica import Replica
 from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 
 TABLE = Table("t", f=Family(columns=bytes), g=Family(columns=int))
 VALUE = bytes(100)

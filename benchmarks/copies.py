@@ -33,8 +33,8 @@ from benchmarks._quick import QUICK, sized
 from tenure.cli.demo.ring.home_ring import REPAIR_SECONDS, HomeRing, until
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.copying import PIECES_AT_ONCE
 from tenure.protocol.replication.node_events import NodeConfig
+from tenure.protocol.replication.upkeep.copying import PIECES_AT_ONCE
 from tenure.protocol.topology.answers import RingRead
 
 MB = sized(512, 24)

@@ -23,10 +23,6 @@ from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication import node_events
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.comparing import Comparing
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.errand import errand
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.operations import (
@@ -36,8 +32,12 @@ from tenure.protocol.replication.operations import (
     StateMerged,
     StateRead,
 )
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.replication.tasks import BuildSums, FollowRanges, TaskDone
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.upkeep.comparing import Comparing
+from tenure.protocol.replication.upkeep.errand import errand
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
 from tenure.wire.columns import FIRST_VERSION, encode_store
 

@@ -47,9 +47,9 @@ from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.receipts import opened as opened_receipt
 from tenure.protocol.lease.leader.receipts import sealed as sealed_receipt
 from tenure.protocol.lease.records import State
-from tenure.protocol.replication.copies import record_of_filling, rows_of
-from tenure.protocol.replication.hints import _DECODER as HINTS
-from tenure.protocol.replication.records import record_of
+from tenure.protocol.replication.row.copies import record_of_filling, rows_of
+from tenure.protocol.replication.row.records import record_of
+from tenure.protocol.replication.upkeep.hints import _DECODER as HINTS
 from tenure.protocol.topology.records import Placement
 from tenure.services.documents.service import Documents
 from tenure.services.feeds.parsing import items_in
@@ -454,14 +454,16 @@ DECODERS: dict[str, HostileDecoder] = {
         (msgspec.msgpack.encode((NodeDigest(1, 2, 3, 4),)),),
     ),
     "rows that are kept": HostileDecoder(
-        "protocol/replication/records.py", record_of, (b"\x90",), MSGPACK
+        "protocol/replication/row/records.py", record_of, (b"\x90",), MSGPACK
     ),
-    "hints": HostileDecoder("protocol/replication/hints.py", HINTS.decode, (b"\x90",), MSGPACK),
+    "hints": HostileDecoder(
+        "protocol/replication/upkeep/hints.py", HINTS.decode, (b"\x90",), MSGPACK
+    ),
     "rows that are copied": HostileDecoder(
-        "protocol/replication/copies.py", rows_of, (b"\x90",), MSGPACK
+        "protocol/replication/row/copies.py", rows_of, (b"\x90",), MSGPACK
     ),
     "how far a copy is": HostileDecoder(
-        "protocol/replication/copies.py", record_of_filling, (b"\x90",), MSGPACK
+        "protocol/replication/row/copies.py", record_of_filling, (b"\x90",), MSGPACK
     ),
     "bodies of documents": HostileDecoder(
         "services/operations.py services/documents/service.py", service_bodies(Documents), (SAID,)

@@ -24,9 +24,9 @@ from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import SchemaError
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tests.patience import DEADLINE_SECONDS
 
 T = Table(

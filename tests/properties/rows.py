@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import FamilyShape
 
 SHAPES = {
     "names": FamilyShape("names"),

@@ -8,10 +8,10 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.protocol.replication.cells import cell_of
-from tenure.protocol.replication.layout import inverted
-from tenure.protocol.replication.names import escaped, name_type, unescaped
-from tenure.protocol.replication.versions import Version, version_of
+from tenure.protocol.replication.row.cells import cell_of
+from tenure.protocol.replication.row.layout import inverted
+from tenure.protocol.replication.row.names import escaped, name_type, unescaped
+from tenure.protocol.replication.row.versions import Version, version_of
 
 INTS = st.integers(-(1 << 63), (1 << 63) - 1)
 FLOATS = st.floats(allow_nan=False).map(lambda each: each + 0.0)

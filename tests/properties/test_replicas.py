@@ -12,13 +12,13 @@ from tenure.columns.replica import Replica
 from tenure.columns.requests import RowMutation
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.admission import Attempt, Late, entry_digest
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import AFTER, PLACE, position, row_key
 from tenure.protocol.replication.messages import ReadColumn, ReadPage, ReadSupers
-from tenure.protocol.replication.pages import CellPage, Slice, Steps, SuperPage
-from tenure.protocol.replication.states import is_marker
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Late, entry_digest
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import AFTER, PLACE, position, row_key
+from tenure.protocol.replication.row.pages import CellPage, Slice, Steps, SuperPage
+from tenure.protocol.replication.row.states import is_marker
+from tenure.protocol.replication.row.versions import Version
 from tests.properties.rows import MUTATIONS, NAMES, SHAPES, Seen, TwinRow
 
 TABLE = Table(

@@ -28,11 +28,12 @@ ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 
 # The rooms of `protocol/`, from the bottom up too: a room sees those in lower rows, and not those
 # beside it. `lease` is the vocabulary that all rooms of leases share; it stands above `topology`,
-# because one journal holds the records of both.
+# because one journal holds the records of both. What one replica decides of a row knows of no other
+# node: `replication.row` sees nothing of the rest of its room.
 ROOMS = (
     ("log", "gossip", "entity"),
     ("topology",),
-    ("lease",),
+    ("lease", "replication.row"),
     ("balance",),
     ("lease.leader", "lease.owner", "lease.lookup", "volume", "replication"),
 )

@@ -27,7 +27,7 @@ from tenure.columns.checking import check as check_table
 from tenure.columns.engines.directory import read_mark
 from tenure.columns.results import Row
 from tenure.errors import ConfigurationError, StoreDamaged
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.versions import Version
 
 Directory: TypeAlias = Annotated[str, Parameter(help="The store's directory, as rocksdb:PATH.")]
 TableName: TypeAlias = Annotated[str, Parameter(help="A table of the store.")]

@@ -10,7 +10,7 @@ from tenure.columns.results import Column, Page, Row, SuperColumn
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError
 from tenure.observe.events import printable
-from tenure.protocol.replication.names import NameType
+from tenure.protocol.replication.row.names import NameType
 
 
 def parsed_path(table: Table, path: Iterable[str]) -> list[Any]:

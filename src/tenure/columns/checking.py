@@ -8,8 +8,8 @@ of time with a cell, and each cell with its place.
 from tenure.columns.replica import Replica
 from tenure.columns.spaces import rows_space, space
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import entry_digest
-from tenure.protocol.replication.layout import (
+from tenure.protocol.replication.row.admission import entry_digest
+from tenure.protocol.replication.row.layout import (
     AFTER,
     CELL,
     MARKER,
@@ -22,9 +22,9 @@ from tenure.protocol.replication.layout import (
     place_of,
     row_key,
 )
-from tenure.protocol.replication.pages import Cursor, Pace, Steps
-from tenure.protocol.replication.records import record_of
-from tenure.protocol.replication.sums import SUMS, place_among_sums
+from tenure.protocol.replication.row.pages import Cursor, Pace, Steps
+from tenure.protocol.replication.row.records import record_of
+from tenure.protocol.replication.row.sums import SUMS, place_among_sums
 
 
 def check(replica: Replica, table: Table) -> Steps[list[str]]:

@@ -15,12 +15,12 @@ from tenure.columns.backends.contract import Backend
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Unsupported
-from tenure.protocol.replication.admission import Attempt, Outranked
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.messages import ReadPage, ReadRows, ReadSupers, WholeRow
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Outranked
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.row.versions import Version
 
 ROWS_AT_ONCE = 32
 COLUMNS_AT_ONCE = 1_000

@@ -12,14 +12,14 @@ from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.replica import EMPTY, RowChange
 from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import Doomed
-from tenure.protocol.replication.cells import is_live, packed_time
-from tenure.protocol.replication.copies import CopiedRow, CopyMark
-from tenure.protocol.replication.layout import AFTER, TIME_BYTES, bound
-from tenure.protocol.replication.limits import STEP_ENTRIES
 from tenure.protocol.replication.operations import ReadPiece
-from tenure.protocol.replication.records import NOTHING, record_of
-from tenure.protocol.replication.states import is_marker
+from tenure.protocol.replication.row.admission import Doomed
+from tenure.protocol.replication.row.cells import is_live, packed_time
+from tenure.protocol.replication.row.copies import CopiedRow, CopyMark
+from tenure.protocol.replication.row.layout import AFTER, TIME_BYTES, bound
+from tenure.protocol.replication.row.limits import STEP_ENTRIES
+from tenure.protocol.replication.row.records import NOTHING, record_of
+from tenure.protocol.replication.row.states import is_marker
 
 PIECE_ENTRIES = 4 * STEP_ENTRIES
 """The most bytes of a piece: reading one is one step, of some ten milliseconds."""

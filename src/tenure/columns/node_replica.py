@@ -21,22 +21,6 @@ from tenure.columns.row_sample import row_sample
 from tenure.columns.spaces import HINTS, rows_space, space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
-from tenure.protocol.replication.admission import (
-    MutationAdmitted,
-    Outranked,
-    may_write,
-)
-from tenure.protocol.replication.copies import (
-    CopyMark,
-    RangeHorizon,
-    packed_record,
-    packed_rows,
-    record_of_filling,
-    rows_of,
-)
-from tenure.protocol.replication.layout import AFTER, TIME_BYTES, position, row_key
-from tenure.protocol.replication.limits import HORIZON_LAG_US, PAGE_BYTES
-from tenure.protocol.replication.merging import Found, StateMerge
 from tenure.protocol.replication.operations import (
     ApplyRow,
     DoomedFound,
@@ -62,12 +46,28 @@ from tenure.protocol.replication.operations import (
     StateRead,
     SumsRead,
 )
-from tenure.protocol.replication.pages import Steps, of_a_step
-from tenure.protocol.replication.parts import section_part, supers_with_columns
-from tenure.protocol.replication.records import record_of, stored
-from tenure.protocol.replication.sections import SectionPart, digest_of
-from tenure.protocol.replication.states import RowState
-from tenure.protocol.replication.sums import SUM_BYTES, digest_of_sums, row_print
+from tenure.protocol.replication.row.admission import (
+    MutationAdmitted,
+    Outranked,
+    may_write,
+)
+from tenure.protocol.replication.row.copies import (
+    CopyMark,
+    RangeHorizon,
+    packed_record,
+    packed_rows,
+    record_of_filling,
+    rows_of,
+)
+from tenure.protocol.replication.row.layout import AFTER, TIME_BYTES, position, row_key
+from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES
+from tenure.protocol.replication.row.merging import Found, StateMerge
+from tenure.protocol.replication.row.pages import Steps, of_a_step
+from tenure.protocol.replication.row.parts import section_part, supers_with_columns
+from tenure.protocol.replication.row.records import record_of, stored
+from tenure.protocol.replication.row.sections import SectionPart, digest_of
+from tenure.protocol.replication.row.states import RowState
+from tenure.protocol.replication.row.sums import SUM_BYTES, digest_of_sums, row_print
 from tenure.protocol.replication.tasks import (
     BeginFilling,
     BuildSums,

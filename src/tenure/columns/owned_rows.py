@@ -30,14 +30,14 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
 from tenure.columns.writes import RowWrite, outranking
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost
-from tenure.protocol.replication.admission import Outranked
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import PAGE_COLUMNS
-from tenure.protocol.replication.memory_row import MemoryRow
 from tenure.protocol.replication.messages import ReadPage, ReadSupers
-from tenure.protocol.replication.pages import CellPage, Slice
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Outranked
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.memory_row import MemoryRow
+from tenure.protocol.replication.row.pages import CellPage, Slice
+from tenure.protocol.replication.row.versions import Version
 
 ROW_BYTES = 16 << 20
 """The most bytes of a row, because a row is in memory whole. Larger data belongs in another table,

@@ -8,8 +8,8 @@ import msgspec
 from tenure.base.names import shown
 from tenure.columns.tables import Family, Table
 from tenure.errors import SchemaError
-from tenure.protocol.replication.edits import Edit, check_size
-from tenure.protocol.replication.layout import FamilyShape
+from tenure.protocol.replication.row.edits import Edit, check_size
+from tenure.protocol.replication.row.layout import FamilyShape
 
 
 class Deletion:

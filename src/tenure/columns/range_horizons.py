@@ -12,7 +12,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.replica import META
-from tenure.protocol.replication.copies import RangeHorizon
+from tenure.protocol.replication.row.copies import RangeHorizon
 
 _PROMISED = b"promised"
 _SEALED = b"sealed"

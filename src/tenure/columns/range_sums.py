@@ -16,10 +16,10 @@ from xxhash import xxh3_128_digest
 
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry, StorageEngine
-from tenure.protocol.replication.layout import bound
-from tenure.protocol.replication.pages import of_a_step
-from tenure.protocol.replication.records import record_of
-from tenure.protocol.replication.sums import (
+from tenure.protocol.replication.row.layout import bound
+from tenure.protocol.replication.row.pages import of_a_step
+from tenure.protocol.replication.row.records import record_of
+from tenure.protocol.replication.row.sums import (
     INNER_SUMS,
     PLACE_BYTES,
     SUM_BYTES,

@@ -19,9 +19,9 @@ from tenure.columns.engines.contract import Entry
 from tenure.columns.replica import Replica
 from tenure.columns.spaces import rows_space, space
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import entry_digest
-from tenure.protocol.replication.cells import cell_of, is_live, value_in
-from tenure.protocol.replication.layout import (
+from tenure.protocol.replication.row.admission import entry_digest
+from tenure.protocol.replication.row.cells import cell_of, is_live, value_in
+from tenure.protocol.replication.row.layout import (
     AFTER,
     CELL,
     MARKER,
@@ -29,9 +29,9 @@ from tenure.protocol.replication.layout import (
     number_of,
     parted,
 )
-from tenure.protocol.replication.pages import Steps
-from tenure.protocol.replication.records import NOTHING, RowRecord, record_of, stored
-from tenure.protocol.replication.versions import Version, version_of
+from tenure.protocol.replication.row.pages import Steps
+from tenure.protocol.replication.row.records import NOTHING, RowRecord, record_of, stored
+from tenure.protocol.replication.row.versions import Version, version_of
 
 NO_NUMBER = number_of(NOTHING)
 """The number in the order of time of a column that was written without a lease."""

@@ -23,21 +23,6 @@ from tenure.columns.spaces import (
 )
 from tenure.columns.tables import Table, check_same, table_of
 from tenure.errors import StoreDamaged
-from tenure.protocol.replication.admission import (
-    Attempt,
-    Mutation,
-    MutationAdmitted,
-    Outranked,
-    Refused,
-    may_write,
-)
-from tenure.protocol.replication.cells import is_live
-from tenure.protocol.replication.layout import (
-    CELL,
-    MARKER,
-    FamilyShape,
-    position,
-)
 from tenure.protocol.replication.messages import (
     ReadColumn,
     ReadPage,
@@ -47,7 +32,22 @@ from tenure.protocol.replication.messages import (
     RowsFound,
     WholeRow,
 )
-from tenure.protocol.replication.pages import (
+from tenure.protocol.replication.row.admission import (
+    Attempt,
+    Mutation,
+    MutationAdmitted,
+    Outranked,
+    Refused,
+    may_write,
+)
+from tenure.protocol.replication.row.cells import is_live
+from tenure.protocol.replication.row.layout import (
+    CELL,
+    MARKER,
+    FamilyShape,
+    position,
+)
+from tenure.protocol.replication.row.pages import (
     CellPage,
     Cursors,
     FoundCell,
@@ -58,9 +58,9 @@ from tenure.protocol.replication.pages import (
     greatest,
     super_columns,
 )
-from tenure.protocol.replication.records import RowRecord, record_of, stored
-from tenure.protocol.replication.sums import SUM_BYTES, SUMS, place_among_sums
-from tenure.protocol.replication.versions import Version, version_of
+from tenure.protocol.replication.row.records import RowRecord, record_of, stored
+from tenure.protocol.replication.row.sums import SUM_BYTES, SUMS, place_among_sums
+from tenure.protocol.replication.row.versions import Version, version_of
 from tenure.protocol.topology.tables import TableRecord
 
 META = "meta"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from tenure.columns.tables import Table
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
+from tenure.protocol.replication.row.edits import Edit
 
 Consistency = Level
 """How many replicas must answer. With one replica all levels are the same."""

@@ -7,8 +7,8 @@ import msgspec
 
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.messages import WholeRow
-from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.replication.row.versions import Version
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from tenure.columns.tables import Table
-from tenure.protocol.replication.layout import MARKER, row_key
-from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.messages import RowsFound, WholeRow
-from tenure.protocol.replication.pages import (
+from tenure.protocol.replication.row.layout import MARKER, row_key
+from tenure.protocol.replication.row.limits import PAGE_BYTES
+from tenure.protocol.replication.row.pages import (
     CellPage,
     Cursors,
     Slice,
@@ -16,7 +16,7 @@ from tenure.protocol.replication.pages import (
     greatest,
     super_columns,
 )
-from tenure.protocol.replication.records import RowRecord, record_of
+from tenure.protocol.replication.row.records import RowRecord, record_of
 
 
 def read_row(

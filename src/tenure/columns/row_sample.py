@@ -10,9 +10,9 @@ from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.range_sums import places_space
 from tenure.columns.spaces import space
 from tenure.columns.tables import Table
-from tenure.protocol.replication.layout import AFTER, row_key
-from tenure.protocol.replication.pages import Pace, Steps
-from tenure.protocol.replication.sums import INNER_SUMS, PLACE_BYTES, SUMS
+from tenure.protocol.replication.row.layout import AFTER, row_key
+from tenure.protocol.replication.row.pages import Pace, Steps
+from tenure.protocol.replication.row.sums import INNER_SUMS, PLACE_BYTES, SUMS
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 

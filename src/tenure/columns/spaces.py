@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from tenure.protocol.replication.admission import Doomed
-from tenure.protocol.replication.layout import CELL, MARKER, TIME_BYTES
+from tenure.protocol.replication.row.admission import Doomed
+from tenure.protocol.replication.row.layout import CELL, MARKER, TIME_BYTES
 
 HINTS = "hints"
 """The space of what a node keeps for other nodes; no other store has it."""

@@ -16,12 +16,12 @@ from tenure.columns.tables import Table
 from tenure.columns.writes import RowWrite
 from tenure.errors import ClosedError, ForkedError, SchemaError, Unsupported
 from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
-from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.messages import ReadColumn, ReadPage, ReadRow, ReadRows, ReadSupers
-from tenure.protocol.replication.names import NameType
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import TIME_BYTES, FamilyShape, inverted
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.names import NameType
+from tenure.protocol.replication.row.pages import Slice
 
 FIRST = 100
 """How many columns a page has by default."""

@@ -23,9 +23,9 @@ from tenure.columns.engines.contract import Entry
 from tenure.columns.replica import Replica
 from tenure.columns.spaces import doomed_of, doomed_space, rows_space, space
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import Doomed, entry_digest
-from tenure.protocol.replication.cells import is_hidden, is_live, packed_time
-from tenure.protocol.replication.layout import (
+from tenure.protocol.replication.row.admission import Doomed, entry_digest
+from tenure.protocol.replication.row.cells import is_hidden, is_live, packed_time
+from tenure.protocol.replication.row.layout import (
     AFTER,
     CELL,
     MARKER,
@@ -36,11 +36,11 @@ from tenure.protocol.replication.layout import (
     place_of,
     row_key,
 )
-from tenure.protocol.replication.limits import STEP_ENTRIES
-from tenure.protocol.replication.names import unescaped
-from tenure.protocol.replication.pages import Pace, Steps, of_a_step
-from tenure.protocol.replication.records import NOTHING, record_of, stored
-from tenure.protocol.replication.versions import version_of
+from tenure.protocol.replication.row.limits import STEP_ENTRIES
+from tenure.protocol.replication.row.names import unescaped
+from tenure.protocol.replication.row.pages import Pace, Steps, of_a_step
+from tenure.protocol.replication.row.records import NOTHING, record_of, stored
+from tenure.protocol.replication.row.versions import version_of
 from tenure.protocol.topology.ring import position as on_ring
 
 DOOMED_AT_ONCE = 64

@@ -10,9 +10,9 @@ import msgspec
 from tenure.base.names import shown
 from tenure.columns.spaces import space
 from tenure.errors import SchemaError
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import VALUE_BYTES
-from tenure.protocol.replication.names import NameType, name_type
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.limits import VALUE_BYTES
+from tenure.protocol.replication.row.names import NameType, name_type
 from tenure.protocol.topology.tables import (
     FamilyRecord,
     Order,

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Iterator
 
 from tenure.columns.backends.contract import Backend
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import Outranked
 from tenure.protocol.replication.messages import ReadRows, WholeRow
-from tenure.protocol.replication.pages import CellPage, Slice
+from tenure.protocol.replication.row.admission import Outranked
+from tenure.protocol.replication.row.pages import CellPage, Slice
 
 ROWS_AT_ONCE = 32
 TIMES = 3

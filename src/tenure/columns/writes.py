@@ -16,9 +16,9 @@ from tenure.errors import (
     UsageError,
     WriteUnknown,
 )
-from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Refused
 from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Ahead, Attempt, Late, Outranked, Refused
+from tenure.protocol.replication.row.versions import Version
 
 NOTHING_SENT = (UsageError, NotEnoughReplicas, Overloaded, Unreachable)
 """A backend raises these if it has not sent the write."""

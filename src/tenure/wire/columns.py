@@ -11,14 +11,6 @@ from typing import Any, Final, TypeAlias, get_args
 import msgspec
 
 from tenure.errors import RemoteProtocolError, SchemaError
-from tenure.protocol.replication.edits import check_size
-from tenure.protocol.replication.limits import (
-    MUTATION_BYTES,
-    NAME_BYTES,
-    PAGE_BYTES,
-    VALUE_BYTES,
-    WHOLE_BYTES,
-)
 from tenure.protocol.replication.messages import (
     ClientAnswer,
     ClientRequest,
@@ -28,7 +20,15 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.replication.operations import ApplyRow
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.edits import check_size
+from tenure.protocol.replication.row.limits import (
+    MUTATION_BYTES,
+    NAME_BYTES,
+    PAGE_BYTES,
+    VALUE_BYTES,
+    WHOLE_BYTES,
+)
+from tenure.protocol.replication.row.pages import Slice
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId
 from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import MIB

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.replication.limits import PART_BYTES, WHOLE_BYTES
 from tenure.protocol.replication.messages import MessagePart, NodeMessage
+from tenure.protocol.replication.row.limits import PART_BYTES, WHOLE_BYTES
 from tenure.protocol.topology.records import NodeId
 from tenure.wire.columns import FIRST_VERSION, decode_whole
 

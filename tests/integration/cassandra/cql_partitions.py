@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 
 from tenure.columns.engines.memory import MemoryEngine
-from tenure.protocol.replication.pages import Cursor
+from tenure.protocol.replication.row.pages import Cursor
 
 Clustering: TypeAlias = tuple[str, bytes, bytes]
 CELL, MARKER, STATIC = b"cell", b"marker", b"static"

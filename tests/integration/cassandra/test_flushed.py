@@ -21,7 +21,7 @@ from tenure.columns.backends.cassandra.backend import CassandraBackend
 from tenure.columns.backends.cassandra.statements import bounds_of, slice_of
 from tenure.columns.opening import open_store
 from tenure.columns.store import ColumnStore
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.pages import Slice
 from tests.integration.cassandra.comparing import TABLE
 from tests.integration.cassandra.server import DRIVER_OPTIONS, Cassandra
 

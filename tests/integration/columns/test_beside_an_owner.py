@@ -17,7 +17,7 @@ from tenure.columns.backends.embedded import EmbeddedBackend, wall_clock
 from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.protocol.lease.timing import TEST
-from tenure.protocol.replication.limits import HORIZON_LAG_US
+from tenure.protocol.replication.row.limits import HORIZON_LAG_US
 from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 

@@ -8,8 +8,8 @@ from tenure.columns.backends.cassandra.driver import CassandraDriver
 from tenure.columns.backends.cassandra.reading import RowReading, Sizes
 from tenure.columns.backends.cassandra.statements import ColumnPlace, Cql, bounds_of, places, remove
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.layout import inverted
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.layout import inverted
+from tenure.protocol.replication.row.pages import Slice
 
 pytestmark = pytest.mark.asyncio
 

@@ -16,8 +16,8 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.columns.writes import RowWrite
 from tenure.errors import ConfigurationError, WriteUnknown
-from tenure.protocol.replication.admission import Attempt, Refused
-from tenure.protocol.replication.limits import HORIZON_LAG_US
+from tenure.protocol.replication.row.admission import Attempt, Refused
+from tenure.protocol.replication.row.limits import HORIZON_LAG_US
 
 pytestmark = pytest.mark.asyncio
 

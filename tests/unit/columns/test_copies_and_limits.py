@@ -13,9 +13,9 @@ from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError
-from tenure.protocol.replication.admission import Attempt, Refused
 from tenure.protocol.replication.messages import ReadPage, ReadSupers
-from tenure.protocol.replication.pages import CellPage, SuperPage
+from tenure.protocol.replication.row.admission import Attempt, Refused
+from tenure.protocol.replication.row.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
 

@@ -22,12 +22,12 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Family, Table
 from tenure.errors import ClosedError, StoreUnwritable, TooLate
-from tenure.protocol.replication.admission import Attempt, Outranked
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.messages import ReadPage
-from tenure.protocol.replication.pages import Slice, Steps
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Outranked
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import HORIZON_LAG_US
+from tenure.protocol.replication.row.pages import Slice, Steps
+from tenure.protocol.replication.row.versions import Version
 
 pytestmark = pytest.mark.asyncio
 

@@ -20,8 +20,8 @@ from tenure.columns.results import Column
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost, Unsupported, WriteUnknown
-from tenure.protocol.replication.admission import Attempt, Refused
-from tenure.protocol.replication.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.admission import Attempt, Refused
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
 
 pytestmark = pytest.mark.asyncio
 

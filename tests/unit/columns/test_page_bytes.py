@@ -8,9 +8,9 @@ from tenure.columns.opening import open_store
 from tenure.columns.paths import DELETE
 from tenure.columns.tables import Family, Table
 from tenure.errors import SchemaError
-from tenure.protocol.replication.limits import MUTATION_BYTES, NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.messages import ReadRows
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.limits import MUTATION_BYTES, NAME_BYTES, PAGE_BYTES
+from tenure.protocol.replication.row.pages import Slice
 
 pytestmark = pytest.mark.asyncio
 

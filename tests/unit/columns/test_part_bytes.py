@@ -2,14 +2,14 @@
 
 import pytest
 
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.limits import NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.messages import WriteRow
 from tenure.protocol.replication.operations import PartsRead, ReadParts
-from tenure.protocol.replication.pages import Slice
-from tenure.protocol.replication.sections import SectionQuestion
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import NAME_BYTES, PAGE_BYTES
+from tenure.protocol.replication.row.pages import Slice
+from tenure.protocol.replication.row.sections import SectionQuestion
+from tenure.protocol.replication.row.versions import Version
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 
 NAMES = [b"%*d" % (NAME_BYTES, number) for number in range(PAGE_BYTES // NAME_BYTES + 10)]

@@ -8,10 +8,10 @@ from tenure.base.ranges import KeyRange
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.operations import ApplyRow, ReadSums, SealHorizon, SumsRead
-from tenure.protocol.replication.sums import (
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.sums import (
     INNER_SUMS,
     SUM_BYTES,
     SUMS,
@@ -20,6 +20,7 @@ from tenure.protocol.replication.sums import (
     inner_places,
     place_among_sums,
 )
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.replication.tasks import (
     BuildSums,
     FollowRanges,
@@ -27,7 +28,6 @@ from tenure.protocol.replication.tasks import (
     TaskDone,
     WipeRange,
 )
-from tenure.protocol.replication.versions import Version
 
 TABLE = Table("t", f=Family(columns=str))
 HALVES = (KeyRange(b"", b"\x80"), KeyRange(b"\x80", None))

@@ -18,9 +18,9 @@ from tenure.columns.replica import Replica
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 
 ROOMS = Table(
     "rooms",

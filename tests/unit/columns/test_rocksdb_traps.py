@@ -18,7 +18,7 @@ from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import Overloaded, StoreUnwritable, WriteUnknown
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.versions import Version
 from tests.patience import DEADLINE_SECONDS
 
 TABLE = Table("t", f=Family(columns=int))

@@ -5,7 +5,7 @@ import time
 from threading import Thread
 
 from tenure.columns.backends.embedded import in_steps
-from tenure.protocol.replication.pages import Steps
+from tenure.protocol.replication.row.pages import Steps
 
 READINGS = 30
 STEPS = 60

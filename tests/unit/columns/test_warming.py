@@ -9,9 +9,9 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.messages import ReadPage, ReadSupers
-from tenure.protocol.replication.pages import CellPage, SuperPage
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
 

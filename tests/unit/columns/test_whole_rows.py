@@ -8,10 +8,6 @@ import pytest
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import shapes_of
-from tenure.protocol.replication.limits import PAGE_BYTES
 from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.operations import (
     ApplyRow,
@@ -20,9 +16,13 @@ from tenure.protocol.replication.operations import (
     ReadState,
     StateRead,
 )
-from tenure.protocol.replication.sections import SectionPart
-from tenure.protocol.replication.versions import Version
-from tenure.protocol.replication.whole_rows import questions_of, row_of_parts, row_of_state
+from tenure.protocol.replication.request.whole_rows import questions_of, row_of_parts, row_of_state
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import shapes_of
+from tenure.protocol.replication.row.limits import PAGE_BYTES
+from tenure.protocol.replication.row.sections import SectionPart
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 
 RECORD = TableRecord(

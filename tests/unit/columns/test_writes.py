@@ -20,11 +20,11 @@ from tenure.errors import (
     TooLate,
     WriteUnknown,
 )
-from tenure.protocol.replication.admission import Ahead, Attempt, Late, Outranked, Refused
 from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.limits import AHEAD_US
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Ahead, Attempt, Late, Outranked, Refused
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import AHEAD_US
+from tenure.protocol.replication.row.versions import Version
 
 EDITS = (Edit("f", None, b"n", b"v"),)
 FAMILY = Family(columns=bytes)

@@ -26,14 +26,14 @@ from tenure.protocol.gossip.messages import (
 )
 from tenure.protocol.replication import messages as m
 from tenure.protocol.replication import operations
-from tenure.protocol.replication.admission import Attempt, Late, Outranked
-from tenure.protocol.replication.copies import CopyMark, RangeHorizon
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
-from tenure.protocol.replication.sections import SectionPart, SectionQuestion
-from tenure.protocol.replication.states import RowState
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Late, Outranked
+from tenure.protocol.replication.row.copies import CopyMark, RangeHorizon
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.row.sections import SectionPart, SectionQuestion
+from tenure.protocol.replication.row.states import RowState
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.records import Placement, Topology
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tenure.wire.columns import (

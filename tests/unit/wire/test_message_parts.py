@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.replication.copies import CopyMark
 from tenure.protocol.replication.messages import MessagePart, NodeMessage
 from tenure.protocol.replication.operations import PieceRead
+from tenure.protocol.replication.row.copies import CopyMark
 from tenure.wire import message_parts
 from tenure.wire.message_parts import MessageJoiner, in_parts
 

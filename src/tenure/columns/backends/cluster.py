@@ -29,9 +29,6 @@ from tenure.errors import (
     Unreachable,
     WriteUnknown,
 )
-from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.adoption import FIRST_TRY
-from tenure.protocol.replication.layout import FamilyShape
 from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
@@ -54,8 +51,11 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
-from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.request.adoption import FIRST_TRY
+from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.contract import NeverConnected, Role, Transport
 from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_store

@@ -9,9 +9,6 @@ from typing import Literal, Protocol
 
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
-from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import PAGE_COLUMNS
 from tenure.protocol.replication.messages import (
     ReadColumn,
     ReadPage,
@@ -21,8 +18,11 @@ from tenure.protocol.replication.messages import (
     RowsFound,
     WholeRow,
 )
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
 Fencing = Literal["", "lwt"]

@@ -15,9 +15,6 @@ from tenure.columns.spaces import HINTS
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ClosedError, ConfigurationError, Overloaded, StoreError, WriteUnknown
-from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import HORIZON_LAG_US
 from tenure.protocol.replication.messages import (
     ReadColumn,
     ReadPage,
@@ -27,8 +24,11 @@ from tenure.protocol.replication.messages import (
     RowsFound,
     WholeRow,
 )
-from tenure.protocol.replication.pages import CellPage, FoundCell, Steps, SuperPage
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.limits import HORIZON_LAG_US
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, Steps, SuperPage
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
 _log = logging.getLogger("tenure.columns")

@@ -10,7 +10,7 @@ happens; and a sync may run in another thread while batches are applied.
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
-from tenure.protocol.replication.pages import Cursor
+from tenure.protocol.replication.row.pages import Cursor
 
 Entry: TypeAlias = tuple[str, bytes, bytes | None]
 """A space, a key, and the value to keep there; None removes it."""

@@ -1,6 +1,6 @@
 """The clock of a store's handle, which draws the times of writes (R3)."""
 
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.versions import Version
 
 
 class WriteClock:

@@ -12,11 +12,12 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from tenure.base.numbers import Number
-from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
-from tenure.protocol.replication.limits import PAGE_COLUMNS, PART_BYTES
-from tenure.protocol.replication.message_limits import (
+from tenure.protocol.replication.operations import AnyAnswer, AnyOperation, BetweenNodes
+from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS, PART_BYTES
+from tenure.protocol.replication.row.message_limits import (
     OF_EDITS,
     OF_FAMILIES,
     ColumnName,
@@ -26,9 +27,8 @@ from tenure.protocol.replication.message_limits import (
     RowKey,
     TableName,
 )
-from tenure.protocol.replication.operations import AnyAnswer, AnyOperation, BetweenNodes
-from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
-from tenure.protocol.replication.versions import NEVER, Version
+from tenure.protocol.replication.row.pages import CellPage, Slice, SuperPage
+from tenure.protocol.replication.row.versions import NEVER, Version
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
 
 SEAL_BYTES = 16

@@ -12,8 +12,6 @@ from random import Random
 
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
-from tenure.protocol.replication.coordinator import Coordinator
-from tenure.protocol.replication.filling import Filler
 from tenure.protocol.replication.messages import AskTopology, NodeMessage, Outdated, TopologySaid
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.node_events import (
@@ -35,8 +33,10 @@ from tenure.protocol.replication.node_events import (
 )
 from tenure.protocol.replication.operations import AnyOperation, ReplicaAnswer, ReplicaOperation
 from tenure.protocol.replication.replica import ReplicaPart
+from tenure.protocol.replication.request.coordinator import Coordinator
 from tenure.protocol.replication.told_topologies import ToldTopologies
-from tenure.protocol.replication.upkeep import Upkeep
+from tenure.protocol.replication.upkeep.filling import Filler
+from tenure.protocol.replication.upkeep.upkeep import Upkeep
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId, Topology
 

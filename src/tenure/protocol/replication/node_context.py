@@ -21,7 +21,7 @@ from tenure.protocol.replication.node_events import (
 )
 from tenure.protocol.replication.operations import BetweenNodes
 from tenure.protocol.replication.tasks import Step
-from tenure.protocol.replication.weighing import RequestSample
+from tenure.protocol.replication.upkeep.weighing import RequestSample
 from tenure.protocol.topology.records import NodeId, Replicas, Topology
 from tenure.protocol.topology.ring import position
 

@@ -6,8 +6,8 @@ import msgspec
 
 from tenure.base.instants import seconds
 from tenure.base.noted import Noted
-from tenure.protocol.replication.copies import FillingRecord
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
+from tenure.protocol.replication.row.copies import FillingRecord
 from tenure.protocol.replication.tasks import Step, StepResult
 from tenure.protocol.replication.told_topologies import Doubt
 from tenure.protocol.topology.records import NodeId, Topology

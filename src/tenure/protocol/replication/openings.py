@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 
 from tenure.base.numbers import Number
-from tenure.protocol.replication.message_limits import Detail, TableName
 from tenure.protocol.replication.messages import ToClient
+from tenure.protocol.replication.row.message_limits import Detail, TableName
 from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.records import Address, ClusterId, ClusterName, Topology
 from tenure.protocol.topology.tables import TableRecord

@@ -16,10 +16,10 @@ import msgspec
 
 from tenure.base.numbers import Number
 from tenure.base.ranges import KeyRange
-from tenure.protocol.replication.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.copies import CopyMark, RangeHorizon
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.message_limits import (
+from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.row.copies import CopyMark, RangeHorizon
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.message_limits import (
     OF_EDITS,
     OF_ENTRIES,
     Digest,
@@ -30,8 +30,8 @@ from tenure.protocol.replication.message_limits import (
     Sums,
     TableName,
 )
-from tenure.protocol.replication.sections import SectionPart, SectionQuestion
-from tenure.protocol.replication.states import RowState
+from tenure.protocol.replication.row.sections import SectionPart, SectionQuestion
+from tenure.protocol.replication.row.states import RowState
 
 
 class BetweenNodes(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):

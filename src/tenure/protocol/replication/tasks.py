@@ -11,8 +11,8 @@ import msgspec
 
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.replication.copies import FillingPart, FillingRecord, RangeHorizon
 from tenure.protocol.replication.operations import TERMS, AnyAnswer, AnyOperation
+from tenure.protocol.replication.row.copies import FillingPart, FillingRecord, RangeHorizon
 from tenure.protocol.topology.records import Position
 
 R = TypeVar("R")

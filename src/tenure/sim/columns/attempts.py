@@ -5,14 +5,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
-from tenure.protocol.replication.admission import (
-    Ahead,
-    Attempt,
-    Late,
-    Outranked,
-)
-from tenure.protocol.replication.cells import value_in
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import (
     Adopted,
@@ -24,7 +16,15 @@ from tenure.protocol.replication.messages import (
     VersionDrawn,
     WriteRow,
 )
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import (
+    Ahead,
+    Attempt,
+    Late,
+    Outranked,
+)
+from tenure.protocol.replication.row.cells import value_in
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.processes import StoreSite
 from tenure.sim.columns.recording import WEAK, Recording

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from tenure.base.instants import SECOND_NS
-from tenure.protocol.replication.edits import Edit
+from tenure.protocol.replication.row.edits import Edit
 from tenure.sim.columns.client import ClientProcess
 from tenure.sim.columns.processes import StoreSite
 from tenure.sim.columns.registers import RegisterName

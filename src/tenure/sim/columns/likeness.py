@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 
 from tenure.columns.node_replica import NodeReplica
-from tenure.protocol.replication.cells import is_live
-from tenure.protocol.replication.layout import CELL, MARKER, FamilyShape, parted, shapes_of
 from tenure.protocol.replication.operations import ReadState
-from tenure.protocol.replication.records import NOTHING
-from tenure.protocol.replication.states import RowState, StateEntry
-from tenure.protocol.replication.versions import version_of
+from tenure.protocol.replication.row.cells import is_live
+from tenure.protocol.replication.row.layout import CELL, MARKER, FamilyShape, parted, shapes_of
+from tenure.protocol.replication.row.records import NOTHING
+from tenure.protocol.replication.row.states import RowState, StateEntry
+from tenure.protocol.replication.row.versions import version_of
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.protocol.topology.ring import position
 

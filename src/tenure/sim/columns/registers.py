@@ -10,10 +10,10 @@ A fenced row has one more rule. An owner that has adopted it knows its contents.
 is over, all readers see the same of what former owners wrote.
 """
 
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.cells import cell_of, value_in
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.versions import Version, version_of
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.cells import cell_of, value_in
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version, version_of
 from tenure.sim.kernel.checkers import Violation
 
 RegisterName = tuple[str, bytes | None, bytes]

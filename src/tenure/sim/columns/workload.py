@@ -6,11 +6,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from tenure.protocol.replication.cells import cell_of
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import PageFound, ReadColumn, ReadPage
-from tenure.protocol.replication.pages import FoundCell, Slice
+from tenure.protocol.replication.row.cells import cell_of
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.pages import FoundCell, Slice
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tenure.sim.columns.attempts import MOST_ATTEMPTS, Ownership, RowAttempts
 from tenure.sim.columns.client import ClientProcess

@@ -27,9 +27,7 @@ from tenure.errors import (
 )
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
-from tenure.protocol.replication.admission import Attempt, Late, Outranked
 from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     AskTopology,
     DrawVersion,
@@ -41,7 +39,9 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_events import NodeEvent, NodeTold
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Late, Outranked
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tenure.transport.contract import Lost
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport

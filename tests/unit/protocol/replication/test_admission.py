@@ -2,7 +2,8 @@
 
 import msgspec
 
-from tenure.protocol.replication.admission import (
+from tenure.protocol.replication.clock import WriteClock
+from tenure.protocol.replication.row.admission import (
     Ahead,
     Attempt,
     Late,
@@ -11,15 +12,14 @@ from tenure.protocol.replication.admission import (
     Outranked,
     Refused,
 )
-from tenure.protocol.replication.cells import cell_of
-from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import CELL, MARKER, FamilyShape
-from tenure.protocol.replication.limits import AHEAD_US
-from tenure.protocol.replication.merging import StateMerge
-from tenure.protocol.replication.records import RowRecord, record_of, stored
-from tenure.protocol.replication.states import RowState
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.cells import cell_of
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import CELL, MARKER, FamilyShape
+from tenure.protocol.replication.row.limits import AHEAD_US
+from tenure.protocol.replication.row.merging import StateMerge
+from tenure.protocol.replication.row.records import RowRecord, record_of, stored
+from tenure.protocol.replication.row.states import RowState
+from tenure.protocol.replication.row.versions import Version
 
 SHAPES = {"f": FamilyShape("f"), "t": FamilyShape("t", order="time")}
 SPACES = {"f": "table.f", "t": "table.t"}

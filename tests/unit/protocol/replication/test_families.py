@@ -3,8 +3,6 @@
 import msgspec
 import pytest
 
-from tenure.protocol.replication.coordinator import lacking_in
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     ClientRequest,
     Failed,
@@ -12,7 +10,9 @@ from tenure.protocol.replication.messages import (
     ReadPage,
     ReadSupers,
 )
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.request.coordinator import lacking_in
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.pages import Slice
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 from tests.unit.protocol.replication.test_schedules import last, newest_page, read, write

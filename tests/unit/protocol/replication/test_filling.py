@@ -7,9 +7,6 @@ import pytest
 
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.replication import operations
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.copying import split
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.operations import (
     ApplyRow,
@@ -18,8 +15,11 @@ from tenure.protocol.replication.operations import (
     SealHorizon,
     StateRead,
 )
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.replication.tasks import TakePiece
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.upkeep.copying import split
 from tenure.protocol.topology.change import take_back
 from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage

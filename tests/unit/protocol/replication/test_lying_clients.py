@@ -3,10 +3,6 @@
 import msgspec
 import pytest
 
-from tenure.protocol.replication import drawing
-from tenure.protocol.replication.admission import Ahead, Attempt
-from tenure.protocol.replication.drawing import SLOTS
-from tenure.protocol.replication.limits import AHEAD_US, LAST_US
 from tenure.protocol.replication.messages import (
     Adopted,
     ClientRequest,
@@ -15,7 +11,11 @@ from tenure.protocol.replication.messages import (
     RowWritten,
     VersionDrawn,
 )
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.request import drawing
+from tenure.protocol.replication.request.drawing import SLOTS
+from tenure.protocol.replication.row.admission import Ahead, Attempt
+from tenure.protocol.replication.row.limits import AHEAD_US, LAST_US
+from tenure.protocol.replication.row.versions import Version
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 from tests.unit.protocol.replication.test_schedules import adopt, draw, last, write
 from tests.unit.protocol.replication.test_schedules_of_writes import step_of

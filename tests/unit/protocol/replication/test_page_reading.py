@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from tenure.protocol.replication.cells import cell_of
 from tenure.protocol.replication.conversation import Conversing, Until
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.limits import NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.messages import WholeRow
-from tenure.protocol.replication.page_reading import read_by_family, read_page, read_supers
-from tenure.protocol.replication.pages import CellPage, Slice, SuperPage
-from tenure.protocol.replication.parts import place_in_time
-from tenure.protocol.replication.resolving import Resolved
-from tenure.protocol.replication.sections import SectionQuestion
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.request.page_reading import read_by_family, read_page, read_supers
+from tenure.protocol.replication.request.resolving import Resolved
+from tenure.protocol.replication.row.cells import cell_of
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.limits import NAME_BYTES, PAGE_BYTES
+from tenure.protocol.replication.row.pages import CellPage, Slice, SuperPage
+from tenure.protocol.replication.row.parts import place_in_time
+from tenure.protocol.replication.row.sections import SectionQuestion
+from tenure.protocol.replication.row.versions import Version
 
 P = TypeVar("P")
 HALF = cell_of(Version(0, 1).packed(), bytes(PAGE_BYTES // 2))

@@ -5,10 +5,10 @@ questions, what two replicas do with them, and what is made of their answers. Fi
 lead on to others; the rest are words that these use.
 """
 
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import PageFound, ReadColumn, WriteRow
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tests.trail import Trail
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 
@@ -32,7 +32,7 @@ def test_a_quorum_read_does_not_wander() -> None:
     found = stage.answers[-1]
     assert isinstance(found, PageFound)
     assert [cell.value for cell in found.page.cells] == [b"v"]
-    assert {"protocol/replication/reading.py", "columns/node_replica.py"} <= path.way
+    assert {"protocol/replication/request/reading.py", "columns/node_replica.py"} <= path.way
     assert len(path.way) <= MOST_ON_THE_WAY
     assert len(set(path.files)) <= MOST_FILES
     assert path.passes <= MOST_PASSES

@@ -2,8 +2,6 @@
 
 import msgspec
 
-from tenure.protocol.replication.admission import Attempt, Outranked
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
@@ -19,8 +17,10 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.operations import MergeState
-from tenure.protocol.replication.pages import Slice
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Outranked
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.pages import Slice
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.records import ReplicaRange, RingChange, Topology
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 

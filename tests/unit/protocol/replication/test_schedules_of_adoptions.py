@@ -2,11 +2,11 @@
 
 from tenure.protocol.replication import messages as m
 from tenure.protocol.replication import operations
-from tenure.protocol.replication.admission import Attempt
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold
 from tenure.protocol.replication.operations import ApplyRow, RowApplied
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 from tests.unit.protocol.replication.test_filling import JOINS, Filled, filling, joint
 from tests.unit.protocol.replication.test_schedules import adopt, found, last, read, write

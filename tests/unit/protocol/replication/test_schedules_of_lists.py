@@ -2,8 +2,6 @@
 
 import msgspec
 
-from tenure.protocol.replication.admission import Ahead, Attempt
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import (
     NotWritten,
     PageFound,
@@ -14,8 +12,10 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_events import Convicted, TopologyLearned
 from tenure.protocol.replication.operations import PartsRead
-from tenure.protocol.replication.pages import CellPage, Slice
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Ahead, Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.pages import CellPage, Slice
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.records import ReplicaRange, Topology
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 from tests.unit.protocol.replication.test_schedules import draw, found, joint, last, read, write

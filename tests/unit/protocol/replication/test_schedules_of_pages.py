@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.limits import PART_ENTRIES
 from tenure.protocol.replication.messages import (
     NodeMessage,
     PageFound,
@@ -18,7 +16,9 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_events import Convicted
 from tenure.protocol.replication.operations import ReadParts, ReadState
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import PART_ENTRIES
+from tenure.protocol.replication.row.pages import Slice
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 from tests.unit.protocol.replication.test_schedules import found, last, write
 

@@ -10,8 +10,6 @@ import msgspec
 from tenure.base.ranges import WHOLE
 from tenure.protocol.replication import messages as m
 from tenure.protocol.replication import operations
-from tenure.protocol.replication.admission import Attempt, Late
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.operations import (
     ApplyRow,
@@ -21,8 +19,10 @@ from tenure.protocol.replication.operations import (
     SealHorizon,
     StateRead,
 )
+from tenure.protocol.replication.row.admission import Attempt, Late
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.replication.tasks import SweepSome, TaskDone
-from tenure.protocol.replication.versions import Version
 from tenure.protocol.topology.records import Removed, ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage, StagedNode
 from tests.unit.protocol.replication.test_filling import JOINS, Filled, filling

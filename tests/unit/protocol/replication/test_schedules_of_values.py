@@ -7,8 +7,8 @@ first with the seeds 58 and 67 of the store, and the second with seed 15, of an 
 
 import msgspec
 
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import Failed, RowWritten, WriteRow
+from tenure.protocol.replication.row.edits import Edit
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 from tests.unit.protocol.replication.test_schedules import found, last, read, write
 

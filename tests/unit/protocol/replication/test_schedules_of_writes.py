@@ -3,9 +3,6 @@
 import msgspec
 
 from tenure.base.ranges import WHOLE
-from tenure.protocol.replication.admission import Attempt, Late, Outranked
-from tenure.protocol.replication.drawing import SLOTS, DrawnTimes, slot_of
-from tenure.protocol.replication.limits import LAST_US
 from tenure.protocol.replication.messages import (
     Failed,
     NotWritten,
@@ -15,6 +12,9 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.node_events import Convicted, TopologyLearned
 from tenure.protocol.replication.operations import ApplyRow, PromiseHorizon
+from tenure.protocol.replication.request.drawing import SLOTS, DrawnTimes, slot_of
+from tenure.protocol.replication.row.admission import Attempt, Late, Outranked
+from tenure.protocol.replication.row.limits import LAST_US
 from tenure.protocol.topology.records import ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage, topology_of
 from tests.unit.protocol.replication.test_schedules import (

@@ -8,9 +8,6 @@ import pytest
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.ranges import WHOLE
 from tenure.columns.node_replica import NodeReplica
-from tenure.protocol.replication.admission import Attempt, Late
-from tenure.protocol.replication.cells import cell_of
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.messages import NodeBody, NodeMessage, NotWritten, WriteRow
 from tenure.protocol.replication.node_events import Convicted, RunStep, TopologyLearned
 from tenure.protocol.replication.operations import (
@@ -23,9 +20,12 @@ from tenure.protocol.replication.operations import (
     SealHorizon,
     StateRead,
 )
-from tenure.protocol.replication.states import RowState, merged
-from tenure.protocol.replication.upkeep import Upkeep
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.admission import Attempt, Late
+from tenure.protocol.replication.row.cells import cell_of
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.states import RowState, merged
+from tenure.protocol.replication.row.versions import Version
+from tenure.protocol.replication.upkeep.upkeep import Upkeep
 from tenure.protocol.topology.records import ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
 from tests.unit.protocol.replication.test_schedules import write

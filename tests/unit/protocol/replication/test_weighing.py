@@ -6,9 +6,14 @@ import pytest
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.columns.row_sample import SAMPLED_ROWS
-from tenure.protocol.replication.edits import Edit
 from tenure.protocol.replication.node_events import CompareAsked
-from tenure.protocol.replication.weighing import KEPT_REQUESTS, PARTS, RequestSample, parts_of
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.upkeep.weighing import (
+    KEPT_REQUESTS,
+    PARTS,
+    RequestSample,
+    parts_of,
+)
 from tenure.protocol.topology.messages import RangeWeight
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 from tests.unit.protocol.replication.test_schedules import write

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from tenure.base.ranges import KeyRange
 from tenure.errors import StoreDamaged, StoreTooNew
-from tenure.protocol.replication.layout import bound
-from tenure.protocol.replication.layout import position as place_on_disk
+from tenure.protocol.replication.row.layout import bound
+from tenure.protocol.replication.row.layout import position as place_on_disk
 from tenure.protocol.topology.records import (
     Placement,
     Removed,

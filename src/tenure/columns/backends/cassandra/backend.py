@@ -36,17 +36,6 @@ from tenure.columns.backends.contract import Fencing
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table, table_of
 from tenure.errors import Unsupported
-from tenure.protocol.replication.admission import (
-    Ahead,
-    Attempt,
-    Late,
-    Outranked,
-    Refused,
-    may_write,
-)
-from tenure.protocol.replication.edits import Edit
-from tenure.protocol.replication.layout import FamilyShape, inverted
-from tenure.protocol.replication.limits import AHEAD_US, PAGE_COLUMNS
 from tenure.protocol.replication.messages import (
     ReadColumn,
     ReadPage,
@@ -56,9 +45,20 @@ from tenure.protocol.replication.messages import (
     RowsFound,
     WholeRow,
 )
-from tenure.protocol.replication.pages import CellPage, FoundCell, SuperPage
-from tenure.protocol.replication.records import RowRecord
-from tenure.protocol.replication.versions import NEVER, Version
+from tenure.protocol.replication.row.admission import (
+    Ahead,
+    Attempt,
+    Late,
+    Outranked,
+    Refused,
+    may_write,
+)
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import FamilyShape, inverted
+from tenure.protocol.replication.row.limits import AHEAD_US, PAGE_COLUMNS
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.replication.row.records import RowRecord
+from tenure.protocol.replication.row.versions import NEVER, Version
 from tenure.protocol.topology.tables import TableRecord
 
 _OfRow: TypeAlias = ReadColumn | ReadPage | ReadSupers | ReadRow | RowMutation

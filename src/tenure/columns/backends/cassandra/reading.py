@@ -19,10 +19,10 @@ from tenure.columns.backends.cassandra.statements import (
 from tenure.columns.requests import Consistency
 from tenure.columns.tables import Table
 from tenure.errors import TenureError
-from tenure.protocol.replication.layout import TIME_BYTES, FamilyShape, inverted
-from tenure.protocol.replication.limits import PAGE_BYTES
-from tenure.protocol.replication.pages import CellPage, FoundCell, Slice, SuperPage
-from tenure.protocol.replication.versions import Version
+from tenure.protocol.replication.row.layout import TIME_BYTES, FamilyShape, inverted
+from tenure.protocol.replication.row.limits import PAGE_BYTES
+from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.row.versions import Version
 
 T = TypeVar("T")
 

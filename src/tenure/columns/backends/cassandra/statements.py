@@ -22,8 +22,8 @@ from typing import NamedTuple
 from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.tables import Table
 from tenure.errors import SchemaError
-from tenure.protocol.replication.layout import FamilyShape
-from tenure.protocol.replication.pages import Slice
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.pages import Slice
 
 RECORDS = "tenure_tables"
 """The table that records how each table was made."""

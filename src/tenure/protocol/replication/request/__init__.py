@@ -1,0 +1,1 @@
+"""What a node does for clients: each request is a conversation."""

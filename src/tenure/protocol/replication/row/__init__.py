@@ -1,0 +1,1 @@
+"""What one replica decides about a row: it knows of no other node."""

@@ -1,0 +1,107 @@
+"""Comparing: two replicas of a range find what either of them lacks, and exchange it (R27).
+
+First they compare a digest of all sums, and stop if it is the same. Otherwise they send the sums,
+the inner sums of those that differ, the prints of their rows, and the rows that differ. These are
+merged, and each replica takes what it lacks. Afterwards, each of the two durably has all that
+either of them had at the beginning; new writes reach both in the usual way.
+
+The amount sent grows with the difference (D7). A few parts go at once, and no faster than allowed,
+because requests need the same disks.
+"""
+
+from functools import partial
+
+from tenure.base.ranges import KeyRange
+from tenure.protocol.replication.conversation import Conversing, Interrupted
+from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.operations import ListPlaces, MergeState, ReadState, ReadSums
+from tenure.protocol.replication.row.layout import row_key
+from tenure.protocol.replication.row.states import lacks, merged
+from tenure.protocol.replication.row.sums import differing, digest_of_sums, inner_places
+from tenure.protocol.replication.upkeep.errand import Errand, SendingRate
+from tenure.protocol.topology.records import NodeId
+
+PARTS_AT_ONCE = 8
+PLACES_AT_ONCE = 8
+"""The most places whose rows are listed in one message: some hundreds if a range has ten million
+rows.
+"""
+
+
+class Incomplete(Interrupted):
+    """A replica has no sums yet, or a row was adopted meanwhile."""
+
+
+class Comparing:
+    """The comparison of one range of one table with one other replica."""
+
+    def __init__(
+        self, context: NodeContext, other: NodeId, table: str, key_range: KeyRange
+    ) -> None:
+        assert other != context.node, "a replica is compared with another one"
+        self._context = context
+        self._other = other
+        self._table = table
+        self._range = key_range
+        self._rate = SendingRate(context.config.repair_bytes_a_second)
+        self.differing = 0
+        """Rows that were not the same."""
+        self.bytes = 0
+        """The approximate number of bytes that were sent, both ways, to find them."""
+
+    def run(self, talk: Errand) -> Conversing[None]:
+        """Compare everything. Raises what interrupts it: then some of it was exchanged."""
+        places = yield from self._differing_sums(None, talk)
+        parts = (partial(self._compare_place, place) for place in places)
+        yield from talk.together(parts, at_once=PARTS_AT_ONCE)
+
+    def _compare_place(self, place: int, talk: Errand) -> Conversing[None]:
+        """Compare the rows of one sum, by those of its inner sums that differ."""
+        inner = inner_places(place)
+        found = [inner[each] for each in (yield from self._differing_sums(place, talk))]
+        for first in range(0, len(found), PLACES_AT_ONCE):
+            yield from self._compare_rows(tuple(found[first : first + PLACES_AT_ONCE]), talk)
+
+    def _differing_sums(self, place: int | None, talk: Errand) -> Conversing[list[int]]:
+        """The sums that are not the same here and there; of one place, its inner sums."""
+        yield from talk.turn(self._rate)
+        mine = yield from talk.run(ReadSums(table=self._table, range=self._range, place=place))
+        if not mine.is_known:  # they are being built
+            raise Incomplete
+        # What is the same must stay so after a power failure: the range may be sealed for it (R23).
+        yield from talk.durable()
+        digest = digest_of_sums(mine.sums)
+        question = ReadSums(table=self._table, range=self._range, place=place, digest=digest)
+        told = yield from talk.ask_one(self._other, question)
+        if not told.is_known:
+            raise Incomplete
+        self.bytes += len(told.sums)
+        self._rate.spend(self._context.now, len(told.sums))
+        # If the digest is the same, the other sends no sums.
+        return list(differing(mine.sums, told.sums))
+
+    def _compare_rows(self, places: tuple[int, ...], talk: Errand) -> Conversing[None]:
+        """Exchange each row whose print is not the same here and there."""
+        question = ListPlaces(table=self._table, range=self._range, places=places)
+        mine = set((yield from talk.run(question)).rows)
+        yield from talk.durable()  # as above
+        told = yield from talk.ask_one(self._other, question)
+        self.bytes += sum(len(at) + len(found) for at, found in told.rows)
+        for at in sorted({at for at, _ in mine ^ set(told.rows)}):
+            yield from self._exchange(at, talk)
+
+    def _exchange(self, at: bytes, talk: Errand) -> Conversing[None]:
+        """Merge what both have of a row, and give it to whoever lacks something."""
+        yield from talk.turn(self._rate)
+        self.differing += 1
+        key, _ = row_key(at, self._context.topology.tables[self._table].kind)
+        both = self._context.node, self._other
+        told = yield from talk.ask_all(both, ReadState(table=self._table, key=key))
+        whole = merged([each.state for each in told.values()])
+        size = sum(len(place) + len(entry) for _, place, entry in whole.entries)
+        self._rate.spend(self._context.now, 2 * size)
+        needy = [node for node, each in told.items() if lacks(each.state, whole)]
+        mend = MergeState(table=self._table, key=key, state=whole)
+        taken = yield from talk.ask_all(needy, mend)
+        if any(each.wants_whole for each in taken.values()):  # the row was adopted meanwhile (R21)
+            raise Incomplete
