@@ -20,8 +20,10 @@ class JournalAnswer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-HexId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
-"""The identity of a journal."""
+HexId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-7]?[0-9a-f]{1,15}\Z")]
+"""The identity of a journal: 63 bits, like `JournalId`. A leader writes down that of its rival, and
+could not read a longer one again.
+"""
 HexBytes: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z", max_length=128)]
 
 
@@ -75,7 +77,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """How many lookups are connected."""
     lookup_lag: int = 0
     """How many records the one furthest behind had not seen when it last asked."""
-    journal_id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{0,16}\Z")] = ""
+    journal_id: Annotated[str, msgspec.Meta(pattern=r"^[0-7]?[0-9a-f]{0,15}\Z")] = ""
     """The identity of the journal in which it leads; empty if it does not lead."""
     realm: str = ""
     """The name of the fleet of managers; empty if it has none."""

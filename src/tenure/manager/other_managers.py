@@ -18,15 +18,17 @@ from tenure.errors import MALFORMED, ConfigurationError
 from tenure.manager.answers import ManagersAnswer, SeenManager, StatusAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import as_json
+from tenure.transport.answer_body import read_body
 from tenure.transport.credentials import TOKEN, Credentials
 
 PATH = "/v1/managers"
 ASKED = aiohttp.ClientTimeout(total=2.0)
 """The time for the answer of each: a manager that is well answers at once."""
-STATUS_BYTES = 65_536
-"""The most bytes of an answer: whatever sends more is no manager, and is not read to its end."""
+STATUS_BYTES = 4 << 20
+"""The most bytes of an answer: it lists the troubles of every pool, and a thousand rivals."""
 KEPT_NS = seconds(1)
 """However many pages ask, the others are asked once a second."""
+NO_MANAGER = "what answers there is not a manager"
 WANTS_TOKEN = f"it wants a token: start this manager with a viewer's in {TOKEN}"
 
 
@@ -94,13 +96,14 @@ async def ask_status(
         ) as response:
             if response.status in (401, 403):
                 return WANTS_TOKEN
-            return _decoded(await response.content.read(STATUS_BYTES))
+            body = await read_body(response, STATUS_BYTES)
+            return NO_MANAGER if body is None else _decoded(body)
     except TimeoutError:
         return "it does not answer in time"
     except ConfigurationError as error:
         return str(error)
     except MALFORMED:
-        return "what answers there is not a manager"
+        return NO_MANAGER
     except (aiohttp.ClientError, OSError) as error:
         number = error.errno if isinstance(error, OSError) else None
         why = os.strerror(number) if number else str(error) or type(error).__name__

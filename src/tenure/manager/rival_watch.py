@@ -1,8 +1,8 @@
 """Asking the other managers whether they lead, and in which journal, for the leader (P25).
 
 Only managers that the operator has named are asked, over the same port as by people, with the token
-of the environment. A manager that does not answer is not there; one that refuses to answer is told
-of in the log, because then two leaders would go unnoticed.
+of the environment. A manager that does not answer is not there; one that refuses to answer,
+or answers what is no manager's, is told of in the log: two leaders would go unnoticed.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from tenure.base.noted import Noted
 from tenure.errors import ConfigurationError
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.noted import ServiceKind
-from tenure.manager.other_managers import WANTS_TOKEN, ask_status
+from tenure.manager.other_managers import NO_MANAGER, WANTS_TOKEN, ask_status
 from tenure.observe.events import Observer
 from tenure.protocol.lease.leader.events import OtherSeen
 from tenure.protocol.lease.leader.rivals import look_ns
@@ -53,7 +53,7 @@ class RivalWatch:
         said = await ask_status(session, url, credentials)
         if isinstance(said, StatusAnswer):
             return _as_seen(url, said)
-        if said == WANTS_TOKEN:
+        if said in (WANTS_TOKEN, NO_MANAGER):
             self._observer.note(Noted(ServiceKind.UNWATCHED, detail=f"{url}: {said}"))
         return None
 

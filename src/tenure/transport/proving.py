@@ -10,6 +10,7 @@ import aiohttp
 
 from tenure.base.challenges import NONCE_BYTES, Challenge, is_sealed, seal
 from tenure.base.origin import parse
+from tenure.transport.answer_body import read_body
 from tenure.transport.credentials import Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import HEADER, PATH, origin_of
@@ -42,8 +43,8 @@ async def proof_for(
     where = url_at(parse(url, "address"), PATH, asked_for(at, nonce, ids))
     tls = credentials.to(url) or True
     async with session.get(where, ssl=tls, allow_redirects=False) as answer:
-        said = await answer.content.read(ANSWER_BYTES) if answer.status == OK else b""
-    shown = answered(said, Challenge(at, nonce, ""), secret)
+        said = await read_body(answer, ANSWER_BYTES) if answer.status == OK else None
+    shown = answered(said or b"", Challenge(at, nonce, ""), secret)
     if shown is None and secret.is_wanted:
         raise Unproven(f"{url} {PROVES_NOTHING}")
     return {} if shown is None else {HEADER: shown}

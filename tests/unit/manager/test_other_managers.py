@@ -18,9 +18,11 @@ from tenure.journals import MemoryJournal
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.manager.config import ManagerSettings
-from tenure.manager.other_managers import WANTS_TOKEN
+from tenure.manager.other_managers import NO_MANAGER, STATUS_BYTES, WANTS_TOKEN
 from tenure.manager.rival_watch import RivalWatch
+from tenure.observe.events import Observer
 from tenure.protocol.lease.leader.events import OtherSeen
+from tenure.protocol.lease.timing import PAPER
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.unit.manager.serving import serving
 from tests.unit.manager.test_api import ready
@@ -94,6 +96,53 @@ async def test_who_does_not_say_is_shown_with_the_reason(
             elsewhere: (None, "what answers there is not a manager"),
         }
         assert len(asked) == 1, "where it is sent to was not asked"
+
+
+async def rival_status(**said: object) -> dict[str, object]:
+    """What a manager of another journal says of itself, with some of it changed."""
+    async with serving() as rival:
+        _, status = await rival.get("/v1/status")
+    return {**status, **said}
+
+
+async def seen_by_leader(status: object) -> tuple[list[str], list[str]]:
+    """The journals that a leader sees when it looks at such a manager, and why others are not."""
+    told: list[str] = []
+    observer = Observer("tenure.test")
+    observer.subscribe(lambda noted: told.append(noted.detail.partition(": ")[2]))
+    async with answering(200, status) as (rival, _):
+        seen = await RivalWatch((rival,), PAPER, observer).look()
+    return [f"{each.journal:016x}" for each in seen], told
+
+
+async def test_a_rival_with_a_long_status_is_seen_by_the_leader_and_by_people() -> None:
+    troubles = {f"pool-{each}": "its policy failed: " + "x" * 300 for each in range(2_000)}
+    status = await rival_status(troubles=troubles)
+    mine = status["journal_id"]
+    assert await seen_by_leader(status) == ([mine], [])
+    async with answering(200, status) as (rival, _), serving(others=(rival,)) as manager:
+        _, told = await manager.get(MANAGERS)
+        assert [(each["error"], each["journal_id"]) for each in told["managers"][1:]] == [
+            ("", mine)
+        ]
+
+
+@pytest.mark.parametrize("of", ["journal_id", "rivals", "over"])
+async def test_a_journal_that_no_journal_can_name_is_no_rival(of: str) -> None:
+    """The leader would write it down, and no manager could read its journal any more."""
+    too_late = f"{1 << 63:016x}"
+    said: dict[str, object] = {
+        "journal_id": too_late,
+        "rivals": [{"journal": too_late, "manager": "http://x"}],
+        "over": [too_late],
+    }
+    seen = await seen_by_leader(await rival_status(**{of: said[of]}))
+    assert seen == ([], [NO_MANAGER])
+
+
+async def test_a_status_without_end_is_no_managers() -> None:
+    status = await rival_status(preset="x" * STATUS_BYTES)
+    assert await seen_by_leader(status) == ([], [NO_MANAGER])
 
 
 async def test_however_many_ask_the_others_are_asked_once_a_second(
