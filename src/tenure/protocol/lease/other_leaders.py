@@ -15,6 +15,10 @@ from tenure.protocol.lease.timing import PAPER
 
 FORGOTTEN_NS = PAPER.hold_ns
 """How long after it was last heard a rival is forgotten: whatever it had granted has run out."""
+KEPT_OF_A_MANAGER = 8
+"""How many journals of one manager are remembered: a process has one, and may be started anew. One
+that lies, and names another with each answer, hides no other manager, and takes no memory.
+"""
 AROUND = 10
 """After how many renewals, or syncs, a client asks all managers whether any other leads."""
 WAY_OUT = (
@@ -64,7 +68,7 @@ class OtherLeaders:
         """A leader of another journal has answered."""
         known = self._known.get(rival.journal)
         self.managers |= {rival.manager}
-        if rival.journal in self._over:
+        if rival.journal in self._over or (known is None and self._names_many(rival.manager)):
             return
         self._known[rival.journal] = OtherLeader(
             rival=rival,
@@ -73,6 +77,10 @@ class OtherLeaders:
             heard_at=now,
             is_proven=known is not None and known.is_proven,
         )
+
+    def _names_many(self, manager: str) -> bool:
+        of_it = (each for each in self._known.values() if each.rival.manager == manager)
+        return sum(1 for _ in of_it) >= KEPT_OF_A_MANAGER
 
     def answered(self, asked_at: Instant) -> list[Rival]:
         """The client's own leader has answered a question that was sent then; which others are
