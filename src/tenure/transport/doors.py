@@ -26,6 +26,13 @@ class Connection(Protocol):
         """The client's address, for display."""
         ...
 
+    @property
+    def whose(self) -> str:
+        """The name under which is counted what the client causes: that of its token, or else its
+        address.
+        """
+        ...
+
     def send(self, data: bytes) -> None:
         """Send bytes to the client. They are lost if the client is gone."""
         ...

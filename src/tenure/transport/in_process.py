@@ -115,7 +115,7 @@ class _Connection:
         self.listener = listening.listener
         self.loop = listening.loop
         self.version = min(client.newest, listening.newest)
-        self.peer = "this process"
+        self.peer = self.whose = "this process"
         network.carry(self.loop, self.listener.connected, self)
 
     def send(self, data: bytes) -> None:

@@ -28,7 +28,11 @@ class Counting:
     def __init__(self) -> None:
         self.count = 0
 
-    def connected(self, connection: Connection) -> None: ...
+        self.names: list[str] = []
+
+    def connected(self, connection: Connection) -> None:
+        self.names.append(connection.whose)
+
     def disconnected(self, connection: Connection) -> None: ...
 
     def received(self, connection: Connection, data: bytes) -> None:
@@ -88,6 +92,29 @@ async def test_many_that_flood_have_no_more_of_a_pass_than_one() -> None:
             before = listener.count
             await asyncio.sleep(0)
             assert listener.count - before <= 2 * FRAMES_A_TURN
+
+
+async def test_a_client_is_counted_by_its_token_only_where_tokens_are_looked_at() -> None:
+    """Otherwise each connection could show another one, and be somebody else."""
+
+    class Gate:
+        def admits(self, shown: str) -> bool:
+            return shown in ("Bearer a", "Bearer b")
+
+    for gate, names in ((None, 1), (Gate(), 2)):
+        listener = Counting()
+        door = WebSocketDoor("/ws", gate=gate)
+        url = await door.open("127.0.0.1:0", listener)
+        for token in "aab":
+            shown = f"\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+            asked = ASKED.replace(b"localhost", urlsplit(url).netloc.encode())
+            async with asyncio.timeout(DEADLINE_SECONDS), raw(f"{url}/ws") as (reader, writer):
+                writer.write(asked.replace(b"b, a", b"tenure.3").replace(b"\r\n\r\n", shown))
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        await door.close("it is over")
+        assert len(listener.names) == 3
+        assert len(set(listener.names)) == names
+        assert not any("Bearer" in name for name in listener.names)
 
 
 async def test_pings_are_answered_and_a_flood_of_them_waits_unread() -> None:

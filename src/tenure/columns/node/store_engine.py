@@ -53,7 +53,6 @@ from tenure.transport.contract import Transport
 from tenure.transport.doors import Connection
 from tenure.wire.columns import (
     NodeHead,
-    ToStore,
     ToStoreClient,
     decode_from_client,
     decode_head,
@@ -384,7 +383,7 @@ class StoreEngine:
                 message, is_proven = self._of_node(connection, data)
                 self._hear(message, is_proven=is_proven)
             else:
-                self._ask(connection, decode_from_client(data, connection.version))
+                self._ask(connection, data)
         except RemoteProtocolError as error:
             connection.close(str(error))
 
@@ -429,7 +428,8 @@ class StoreEngine:
             self._look_who_is_near(self.topology)
         self.post(NodeTold(message, is_proven))
 
-    def _ask(self, connection: Connection, message: ToStore) -> None:
+    def _ask(self, connection: Connection, data: bytes) -> None:
+        message = decode_from_client(data, connection.version)
         number = self._numbers[connection]
         is_first = number not in self._clients
         self._clients.add(number)
@@ -439,7 +439,8 @@ class StoreEngine:
             self.on_opening(message, partial(self._answer, number))
         else:
             assert not isinstance(message, NodeMessage)
-            self.post(StoreAsked(number, message, self._wall()))
+            by, size = connection.whose, len(data)
+            self.post(StoreAsked(number, message, self._wall(), by, size))
 
     def _on_answer(self, url: str, message: object) -> None:
         """A node has answered by the connection that it made itself."""

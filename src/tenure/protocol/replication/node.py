@@ -74,9 +74,9 @@ class StoreNode:
                 self._on_message(now, message, is_proven=is_proven)
             case Synced(changes):
                 context.on_synced(changes)
-            case StoreAsked(client, request, wall_us):
-                context.wall_us = wall_us
-                self.coordinator.on_asked(now, client, request)
+            case StoreAsked():
+                context.wall_us = event.wall_us
+                self.coordinator.on_asked(now, event)
             case TopologyLearned(topology):
                 self._learn(topology)
             case TopologyKept(topology):
@@ -101,7 +101,7 @@ class StoreNode:
         """Assert what must always hold."""
         context = self.context
         assert not context.to_itself
-        assert context.under_way >= 0
+        assert context.places.taken >= 0
 
     def report(self, now: Instant) -> NodeReport:
         """The report of the node's upkeep, as managers are told it."""

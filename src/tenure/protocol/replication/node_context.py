@@ -20,6 +20,7 @@ from tenure.protocol.replication.node_events import (
     TellNode,
 )
 from tenure.protocol.replication.operations import BetweenNodes
+from tenure.protocol.replication.request_places import RequestPlaces
 from tenure.protocol.replication.tasks import Step
 from tenure.protocol.replication.upkeep.weighing import RequestSample
 from tenure.protocol.topology.records import NodeId, Replicas, Topology
@@ -84,8 +85,8 @@ class NodeContext:
         """The record that is kept of the filling."""
         self.waiting: list[Waits] = []
         """The requests that wait for another topology."""
-        self.under_way = 0
-        """Requests of clients that are not answered."""
+        self.places = RequestPlaces(config.most_requests)
+        """The places of the requests of clients that are not answered."""
         self.requests = RequestSample()
         """The sample of where this node is asked as a replica."""
         self.changes_durable = 0
@@ -174,7 +175,6 @@ class NodeContext:
 
     def answer(self, client: int, message: ClientAnswer) -> None:
         """Say it to a client: once for each request."""
-        self.under_way -= 1
         self.actions.append(AnswerClient(client, message))
 
     def forget(self, ticket: int) -> None:

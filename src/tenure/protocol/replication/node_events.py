@@ -66,6 +66,10 @@ class StoreAsked(msgspec.Struct, frozen=True):
     request: ClientRequest
     wall_us: int
     """This node's wall clock: a client's word about the time is not believed (R33)."""
+    by: str = ""
+    """The name under which its requests are counted: that of its token, or its address."""
+    size: int = 0
+    """The bytes of the request."""
 
 
 class StepDone(msgspec.Struct, frozen=True):

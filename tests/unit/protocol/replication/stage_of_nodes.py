@@ -136,10 +136,10 @@ class NodeStage:
         self.topology = topology_of(count)
         self.nodes = {i + 1: StagedNode(self, i + 1, self.topology) for i in range(count)}
 
-    def ask(self, node: int, request: ClientRequest) -> None:
+    def ask(self, node: int, request: ClientRequest, *, by: str = "", size: int = 0) -> None:
         """A client asks a node."""
         wall_us = EPOCH_US + self.now // 1_000
-        self.nodes[node].post(node_events.StoreAsked(CLIENT, request, wall_us))
+        self.nodes[node].post(node_events.StoreAsked(CLIENT, request, wall_us, by, size))
 
     def deliver(self, *receivers: int) -> None:
         """Bring what is under way to these nodes, and all that follows from it; to all nodes if

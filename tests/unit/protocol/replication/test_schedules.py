@@ -98,7 +98,7 @@ def test_with_too_few_replicas_nothing_is_sent() -> None:
 
 def test_what_is_too_much_at_once_is_refused_before_it_begins() -> None:
     stage = NodeStage()
-    most = stage.nodes[1].machine.context.config.most_requests
+    most = stage.nodes[1].machine.context.config.most_requests * 3 // 4
     for number in range(most + 1):
         stage.ask(1, write(number, b"x", number))
     assert stage.answers == [Failed(request=most, why="overloaded")]
@@ -107,6 +107,30 @@ def test_what_is_too_much_at_once_is_refused_before_it_begins() -> None:
     stage.ask(1, read(most + 1))
     stage.deliver()
     assert isinstance(last(stage), PageFound), "it takes requests again"
+
+
+def test_whoever_asks_as_much_as_it_can_leaves_places_for_others() -> None:
+    stage = NodeStage()
+    for number in range(2_000):
+        stage.ask(1, write(number, b"x", number), by="one")
+    refused = len(stage.answers)
+    stage.ask(1, write(3_000, b"y", 3_000), by="another")
+    assert len(stage.answers) == refused, "it is not refused"
+    stage.deliver()
+    assert RowWritten(request=3_000) in stage.answers
+
+
+def test_a_large_request_takes_several_places() -> None:
+    """All that waits is kept in memory."""
+    stage = NodeStage()
+    for number in range(100):
+        stage.ask(1, write(number, b"x", number), size=16 << 20)
+    assert len(stage.answers) == 100 - 11
+    assert stage.answers[0] == Failed(request=11, why="overloaded")
+    stage.deliver()
+    stage.ask(1, write(200, b"x", 200), size=16 << 20)
+    stage.deliver()
+    assert last(stage) == RowWritten(request=200), "all places were given back"
 
 
 def test_past_its_deadline_a_write_is_unknown_and_a_hint_brings_it() -> None:

@@ -23,6 +23,7 @@ from tenure.protocol.replication.messages import (
     WriteRow,
 )
 from tenure.protocol.replication.node_context import NodeContext
+from tenure.protocol.replication.node_events import StoreAsked
 from tenure.protocol.replication.request.adoption import adopt_row
 from tenure.protocol.replication.request.drawing import DrawnTimes, draw_version
 from tenure.protocol.replication.request.page_reading import read_page, read_supers
@@ -32,6 +33,7 @@ from tenure.protocol.replication.request.settling import RowAsked
 from tenure.protocol.replication.request.warming import warm_page, warm_supers
 from tenure.protocol.replication.request.whole_reading import read_whole
 from tenure.protocol.replication.request.writing import write_row
+from tenure.protocol.replication.request_places import places_of
 from tenure.protocol.replication.row.layout import FamilyShape, shapes_of
 from tenure.protocol.replication.row.pages import CellPage, found_cell
 from tenure.protocol.replication.row.sections import SectionQuestion
@@ -49,33 +51,31 @@ class Coordinator:
         self.hints = Hints(context)
         self._drawn = DrawnTimes()
 
-    def on_asked(self, now: Instant, client: int, request: ClientRequest) -> None:
+    def on_asked(self, now: Instant, asked: StoreAsked) -> None:
         """Begin a request."""
-        context = self._context
-        context.under_way += 1
-        if context.under_way > context.config.most_requests:
-            answer = Failed(request=request.request, why="overloaded")
-            context.answer(client, answer)
-            return
+        context, request = self._context, asked.request
+        refuse = partial(Failed, request=request.request)
         table = context.topology.tables.get(request.table)
         if table is None:
-            answer = Failed(request=request.request, why="no such table", detail=request.table)
-            context.answer(client, answer)
+            context.answer(asked.client, refuse(why="no such table", detail=request.table))
             return
         lacks = lacking_in(request, table)
         if lacks is not None:  # this node has not heard of it yet, or nobody has
             detail = f"{request.table} with {lacks}"
-            context.answer(
-                client, Failed(request=request.request, why="no such table", detail=detail)
-            )
+            context.answer(asked.client, refuse(why="no such table", detail=detail))
             return
-        self._converse(now, client, request, table)
+        if not context.places.take(asked.by, places_of(asked.size)):
+            context.answer(asked.client, refuse(why="overloaded"))
+            return
+        self._converse(now, asked, table)
 
-    def _converse(
-        self, now: Instant, client: int, request: ClientRequest, table: TableRecord
-    ) -> None:
+    def _converse(self, now: Instant, asked: StoreAsked, table: TableRecord) -> None:
         """Tell the client what comes of it, unless the conversation does so itself."""
-        talk, tell = Conversation(self._context, now), partial(self._context.answer, client)
+        request, talk = asked.request, Conversation(self._context, now)
+
+        def tell(answer: ClientAnswer) -> None:
+            self._context.places.leave(asked.by, places_of(asked.size))
+            self._context.answer(asked.client, answer)
 
         def told() -> Conversing[None]:
             try:
