@@ -40,6 +40,10 @@ FAIR_NS = MILLISECOND_NS
 """Messages that come closer together than this wait for their turn. Otherwise all that a flood has
 in its buffer, thousands of messages, would be handled in one go.
 """
+TURN_NS = 5 * MILLISECOND_NS
+"""A turn and a pass of the loop end after so long, however few frames were read: some take long to
+decode and to answer.
+"""
 WAITING_BYTES = 4096
 """The bytes that may wait for their turn before reading pauses: some tens of renewals."""
 CLOSE_SECONDS = 2.0
@@ -76,10 +80,10 @@ class FairTurns:
             return is_close_behind
         return self._is_going_round or self._left <= 0
 
-    def count(self, frames: int) -> None:
-        """So many frames were read."""
+    def count(self, frames: int, spent_ns: int) -> None:
+        """So many frames were read, in so much time."""
         if self._free and self._left > 0:
-            self._left -= frames
+            self._left -= max(frames, self._free * spent_ns // TURN_NS)
             if self._left <= 0:
                 asyncio.get_running_loop().call_soon(self._begin_pass)
 
@@ -251,11 +255,13 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
 
     def _take_some(self, now: Instant) -> bool:
         """Take the frames of one turn. Returns whether there may be another."""
-        most = left = self._frames_a_turn
-        while left and self._take(now):
+        left, spent_ns, is_more = self._frames_a_turn, 0, True
+        while left and is_more and spent_ns < TURN_NS:
+            is_more = self._take(now)
             left -= 1
-        self._turns.count(most - left + 1)
-        return left == 0
+            spent_ns = boot_clock() - now
+        self._turns.count(self._frames_a_turn - left, spent_ns)
+        return is_more
 
     def _take(self, now: Instant) -> bool:
         """Take one frame, if there is one. Returns whether there may be another."""

@@ -11,6 +11,8 @@ import pytest
 from aiohttp import WSCloseCode
 
 from tenure.base.instants import Instant, seconds
+from tenure.transport import accepted_socket
+from tenure.transport.accepted_socket import TURN_NS
 from tenure.transport.doors import Connection
 from tenure.transport.websocket_door import FRAMES_A_TURN, WebSocketDoor
 from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
@@ -23,10 +25,12 @@ MIB = 1 << 20
 
 
 class Counting:
-    """Counts what it is told, and says nothing."""
+    """Counts what it is told, says nothing, and takes its time."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_ns: int = 0) -> None:
         self.count = 0
+        self.spent_ns = 0
+        self._takes_ns = takes_ns
 
         self.names: list[str] = []
 
@@ -37,6 +41,10 @@ class Counting:
 
     def received(self, connection: Connection, data: bytes) -> None:
         self.count += 1
+        self.spent_ns += self._takes_ns
+
+    def clock(self) -> Instant:
+        return Instant(seconds(1_000) + self.spent_ns)
 
 
 Client: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -92,6 +100,35 @@ async def test_many_that_flood_have_no_more_of_a_pass_than_one() -> None:
             before = listener.count
             await asyncio.sleep(0)
             assert listener.count - before <= 2 * FRAMES_A_TURN
+
+
+async def test_a_turn_ends_by_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 frames that take long would hold up everything else in the process."""
+    listener = Counting(takes_ns=TURN_NS // 2)
+    async with opened(listener, 2) as (_, door):
+        monkeypatch.setattr(accepted_socket, "boot_clock", listener.clock)
+        first, second = door._open
+        first.data_received(sent(b"a") * FRAMES_A_TURN)
+        second.data_received(sent(b"a"))
+        assert listener.count == 2
+        counts = [2]
+        while listener.count <= FRAMES_A_TURN:
+            await asyncio.sleep(0)
+            counts.append(listener.count)
+        assert max(after - before for before, after in pairwise(counts)) <= 4
+
+
+async def test_sockets_that_have_one_slow_frame_each_share_a_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listener = Counting(takes_ns=TURN_NS // 2)
+    async with opened(listener, 20) as (_, door):
+        monkeypatch.setattr(accepted_socket, "boot_clock", listener.clock)
+        for socket in door._open:
+            socket.data_received(sent(b"a"))
+        assert listener.count == 2
+        while listener.count < 20:  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0)
 
 
 async def test_a_client_is_counted_by_its_token_only_where_tokens_are_looked_at() -> None:
