@@ -22,7 +22,7 @@ def places_of(size: int) -> int:
 
 
 class RequestPlaces:
-    """See above."""
+    """Counts the places that each name has."""
 
     def __init__(self, count: int) -> None:
         self._count = count
