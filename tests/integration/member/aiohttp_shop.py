@@ -44,8 +44,8 @@ async def add(request: web.Request) -> web.Response:
 
 @routes.get("/carts/{user}/pid")
 async def pid(request: web.Request) -> web.Response:
-    await lease_of(request)
-    return web.json_response(os.getpid())
+    lease = await lease_of(request)
+    return web.json_response(os.getpid(), headers={"Lease-Number": str(lease.number)})
 
 
 @routes.route("*", "/carts/{user}/echo")

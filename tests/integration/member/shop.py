@@ -48,7 +48,8 @@ async def add(user: str, article: str, lease: Owned) -> int:
 
 
 @app.get("/carts/{user}/pid")
-async def pid(user: str, lease: Owned) -> int:
+async def pid(user: str, lease: Owned, response: Response) -> int:
+    response.headers["Lease-Number"] = str(lease.number)
     return os.getpid()
 
 
