@@ -53,7 +53,9 @@ class Ear:
         """Take what the leader said before it was stopped. All of it is here by now."""
         for socket in (self.owner.socket, self.lookup):
             with suppress(TimeoutError):
-                while (await socket.receive(timeout=MOMENT_SECONDS)).type is aiohttp.WSMsgType.BINARY:
+                while (
+                    await socket.receive(timeout=MOMENT_SECONDS)
+                ).type is aiohttp.WSMsgType.BINARY:
                     pass
 
     async def said(self) -> list[object]:

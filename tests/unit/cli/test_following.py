@@ -309,7 +309,8 @@ async def test_tops_picture_fits_the_screen() -> None:
             assert (" more" in text) == is_cut, (width, height)
             words = " ".join(text.split())
             assert "at http://127.0.0.1:" in words, "nothing is cut off"
-            assert re.search(r"\d (\[rooms\] )?(granted|recalled|owner joined): ", words), "the latest event"
+            latest = r"\d (\[rooms\] )?(granted|recalled|owner joined): "
+            assert re.search(latest, words), "the latest event"
             if width >= 80:
                 assert "cordoned, stuck" in text
                 assert "█" * 10 in text
