@@ -1,25 +1,27 @@
-"""An answer of another member as it comes over a connection: only the parts that say where its body
-ends are read (RFC 9112, 6 and 7); the rest is passed on as bytes.
+"""An answer of another process as it comes over a connection. httptools takes it apart; headers and
+the body are passed on as bytes (docs/decisions/0032-httptools-reads-http.md).
 
-Anything but HTTP/1.1 is an error, and breaks the connection: the other end is a member's own
-listener.
+Anything but HTTP/1.1 is an error, and breaks the connection.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
 MOST_HEAD_BYTES = 262_144
-"""More than any server sends as headers."""
+"""More than any server sends as headers, or between two parts of a body."""
 MOST_UNREAD_BYTES = 262_144
 """How much of an answer may wait before its connection is read no further."""
 CONTENT_LENGTH, TRANSFER_ENCODING = b"content-length", b"transfer-encoding"
+CONNECTION = b"connection"
 WITHOUT_BODY = (204, 304)
 INFORMATIONAL = 200
 """The status below which another answer follows."""
-END_OF_LINE = b"\r\n"
+SWITCHING = 101
+"""The status after which the connection speaks another protocol, and nothing is parsed."""
 END_OF_HEAD = b"\r\n\r\n"
-HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 
 class ForwardedAnswer:
@@ -33,14 +35,12 @@ class ForwardedAnswer:
     _is_over = False
     _keeps = True
     """Whether the connection goes on after it."""
-    _left = 0
-    """How many bytes of the body, or of a chunk, are still to come."""
     _is_until_close = False
     """Whether its end is that of the connection."""
-    _is_chunked = False
-    _is_after_chunk = False
-    """Whether the line that ends a chunk comes next."""
-    _is_in_trailers = False
+    _has_excess = False
+    """Whether more came than belongs to it."""
+    _framing = 0
+    """How many bytes have come since the last of the body."""
     _failure: ConnectionError | None = None
     _waiting: "asyncio.Future[None] | None" = None
     _is_paused = False
@@ -55,7 +55,7 @@ class ForwardedAnswer:
         self.headers: list[tuple[bytes, bytes]] = []
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the head has come."""
-        self._buffer = b""
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._parts: deque[bytes] = deque()
         self._unread = 0
 
@@ -96,8 +96,10 @@ class ForwardedAnswer:
         """Take more of the answer."""
         try:
             self._take(data)
-        except ValueError as error:
-            self._fail(ConnectionError(f"the owner's answer is not HTTP/1.1: {error}"))
+        except (HttpParserError, ValueError) as error:
+            if not self._has_ended:
+                self._fail(ConnectionError(f"the owner's answer is not HTTP/1.1: {error}"))
+            self._has_excess = True
             self._release()
         else:
             if self._has_ended:
@@ -129,108 +131,86 @@ class ForwardedAnswer:
         if self._is_over:
             return
         self._is_over = True
+        self._parser = None  # each refers to the other, and nobody else ends that
         if self.sending is not None:
             self.sending.cancel()
-        is_usable = self._has_ended and self._keeps and self.is_sent and not self._buffer
+        is_usable = self._has_ended and self._keeps and self.is_sent and not self._has_excess
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
         self._give_back(is_usable)
 
     def _take(self, data: bytes) -> None:
-        if self._buffer:
-            data, self._buffer = self._buffer + data, b""
-        while not self.begun.done():
-            end = data.find(END_OF_HEAD)
-            if end < 0:
-                if len(data) > MOST_HEAD_BYTES:
-                    raise ValueError(f"its head has more than {MOST_HEAD_BYTES} bytes")
-                self._buffer = data
-                return
-            self._begin(data[:end])
-            data = data[end + len(END_OF_HEAD) :]
-        if self._has_ended:
-            self._buffer = data  # nothing, unless it says more than it should
-        elif self._is_chunked:
-            self._take_chunks(data)
-        elif self._is_until_close:
-            self._add(data)
-        else:
-            self._buffer = data[self._left :]
-            self._add(data[: self._left])
-            self._left -= min(self._left, len(data))
-            self._has_ended = self._left == 0
-
-    def _begin(self, head: bytes) -> None:
-        first, *lines = head.split(b"\r\n")
-        status = first[9:12]
-        if not (first.startswith(b"HTTP/1.") and len(status) == len("200") and status.isdigit()):
-            raise ValueError(f"it begins with {first[:40]!r}")
-        self.status = int(status)
-        if self.status < INFORMATIONAL:
+        parser = self._parser
+        if self.status == SWITCHING or parser is None:
+            self.on_body(data)
             return
-        self.headers = headers = []
-        length: bytes | None = None
-        coding = b""
-        self._keeps = first.startswith(b"HTTP/1.1")
-        for line in lines:
-            name, _, value = line.partition(b":")
-            name, value = name.lower(), value.strip(b" \t")
-            headers.append((name, value))
-            if name == CONTENT_LENGTH:
-                length = value
-            elif name == TRANSFER_ENCODING:
-                coding = value.lower()
-            elif name == b"connection" and b"close" in value.lower():
-                self._keeps = False
-        if not self._may_have_body or self.status in WITHOUT_BODY:
+        unread, self._framing = self._unread, self._framing + len(data)
+        try:
+            parser.feed_data(data)
+        except HttpParserUpgrade as upgraded:
+            self._switch(data[upgraded.args[0] :])
+            return
+        if self._unread > unread:
+            self._framing = 0
+        elif self._framing > MOST_HEAD_BYTES and not self._has_ended:
+            part = "a line between its chunks" if self.begun.done() else "its head"
+            raise ValueError(f"{part} does not end within {MOST_HEAD_BYTES} bytes")
+
+    def _switch(self, rest: bytes) -> None:
+        self._has_ended = False
+        self._is_until_close = True
+        self._keeps = False
+        if rest:
+            self.on_body(rest)
+
+    # --- for the parser ---
+
+    def on_message_begin(self) -> None:
+        """See httptools."""
+        self._has_excess = self._has_ended
+        self.headers = self.headers if self._has_ended else []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """See httptools. Trailers are dropped, as ASGI has none."""
+        if self.status < INFORMATIONAL:
+            self.headers.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """See httptools."""
+        parser = self._parser
+        assert parser is not None, "it is calling"
+        status = parser.get_status_code()
+        if self._has_ended or (status < INFORMATIONAL and status != SWITCHING):
+            return
+        self.status = status
+        if self._may_have_body and status not in WITHOUT_BODY:
+            self._keeps = parser.should_keep_alive()
+            self._is_until_close = not (self._keeps or self._has_length())
+        elif status != SWITCHING:
+            # The parser does not know that the answer to HEAD has no body, whatever its head says.
             self._has_ended = True
-        elif coding:
-            self._is_chunked, self._is_until_close = coding == b"chunked", coding != b"chunked"
-        elif length is None:
-            self._is_until_close = True
-        elif length.isdigit():
-            self._left = int(length)
-            self._has_ended = self._left == 0
-        else:
-            raise ValueError(f"its length is {length[:40]!r}")
-        self._keeps = self._keeps and not self._is_until_close
+            self._keeps = parser.get_http_version() == "1.1" and not self._says_close()
         self.begun.set_result(None)
 
-    def _add(self, part: bytes) -> None:
-        if part:
+    def _has_length(self) -> bool:
+        return any(
+            name == CONTENT_LENGTH or (name == TRANSFER_ENCODING and b"chunked" in value.lower())
+            for name, value in self.headers
+        )
+
+    def _says_close(self) -> bool:
+        return any(b"close" in value.lower() for name, value in self.headers if name == CONNECTION)
+
+    def on_body(self, part: bytes) -> None:
+        """See httptools."""
+        if self._has_ended:
+            self._has_excess = True
+        else:
             self._parts.append(part)
             self._unread += len(part)
 
-    def _take_chunks(self, data: bytes) -> None:
-        at = 0  # what follows is not cut off each time: chunks may be of one byte each
-        while at < len(data) and not self._has_ended:
-            if self._left:
-                part = data[at : at + self._left]
-                self._add(part)
-                at += len(part)
-                self._left -= len(part)
-                self._is_after_chunk = self._left == 0
-                continue
-            end = data.find(END_OF_LINE, at)
-            if end < 0:
-                if len(data) - at > MOST_HEAD_BYTES:
-                    raise ValueError("a line between its chunks does not end")
-                break
-            self._after_line(data[at:end])
-            at = end + len(END_OF_LINE)
-        self._buffer = data[at:]
-
-    def _after_line(self, line: bytes) -> None:
-        if self._is_in_trailers:  # which are dropped, as ASGI has none
-            self._has_ended = not line
-        elif self._is_after_chunk:
-            if line:
-                raise ValueError(f"a chunk is followed by {line[:40]!r}")
-            self._is_after_chunk = False
-        else:
-            size = line.partition(b";")[0].strip(b" \t")
-            if not (size and HEXADECIMAL.issuperset(size)):
-                raise ValueError(f"a chunk's size is {line[:40]!r}")
-            self._left = int(size, 16)
-            self._is_in_trailers = self._left == 0
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        if self.begun.done():
+            self._has_ended = True

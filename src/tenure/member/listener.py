@@ -32,6 +32,8 @@ STUCK_SECONDS = 60.0
 """How long a client may take: a member that relays for a slow client is as slow. Web servers have
 the same bound.
 """
+MOST_HEAD_BYTES = 65_536
+"""The most bytes of a request's head, as with h11. uvicorn bounds none that httptools reads."""
 LIMITS = ConnectionLimits(
     of_a_peer=MOST_CONNECTIONS,  # one host may have all members
     stuck_seconds=STUCK_SECONDS,
@@ -174,13 +176,17 @@ class OwnListener:
         # The shared port logs relayed requests already, and probes come all the time.
         # `access_log=False` would take the handlers from uvicorn's logger, which that server uses.
         made.access_log = False
-        made.heard = 0
+        made.heard = made.head = 0
         made.is_proven = False
         receive, serve, socket = made.data_received, made.app, made.ws_protocol_class
 
         def data_received(data: bytes) -> None:
             made.heard += len(data)
-            receive(data)
+            made.head = made.head + len(data) if _is_between(made.cycle) else 0
+            if made.head > MOST_HEAD_BYTES:
+                made.transport.abort()
+            else:
+                receive(data)
 
         def app(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
             port.spoke(made)
@@ -204,6 +210,11 @@ class OwnListener:
         made.data_received, made.app = data_received, app
         made.ws_protocol_class = upgraded if socket is not None else None
         return told_when_lost(made)
+
+
+def _is_between(cycle: Any) -> bool:  # noqa: ANN401
+    """Whether what comes is of no request whose head is there."""
+    return cycle is None or (cycle.response_complete and not cycle.more_body)
 
 
 def _unfinished(connection: Any) -> Unfinished:  # noqa: ANN401
