@@ -15,8 +15,8 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.entries import Entries
+from tenure.protocol.volume.client.events import (
     Believe,
     CacheAction,
     CacheConfig,
@@ -28,10 +28,9 @@ from tenure.protocol.volume.client_events import (
     TellServer,
     WasUsed,
 )
-from tenure.protocol.volume.entries import Entries
+from tenure.protocol.volume.client.machine import CacheMachine
 from tenure.protocol.volume.messages import Reconnect, Reconnected, ToVolumeServer
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     BodyEnded,
     ClientAsked,
     FenceRaised,
@@ -48,7 +47,8 @@ from tenure.protocol.volume.server_events import (
     VolumeMemory,
     WriteAsked,
 )
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.machine import VolumeServer
+from tenure.protocol.volume.server.terms import Terms
 from tenure.sim.trace.algorithms import Delayed, VolumeLease
 from tenure.sim.trace.replay import Make, replay
 from tenure.sim.trace.workload import PAPER, Trace, draw

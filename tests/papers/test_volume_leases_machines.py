@@ -8,8 +8,8 @@ import pytest
 
 from tenure.base.instants import seconds
 from tenure.protocol.volume.messages import Fetched, Invalidate, Reconnect, Reconnected, Renewed
-from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.events import ServerConfig, VolumeMemory
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
 
 M = b"m"

@@ -29,13 +29,21 @@ ROW_OF = {layer: row for row, layers in enumerate(ROWS) for layer in layers}
 # The rooms of `protocol/`, from the bottom up too: a room sees those in lower rows, and not those
 # beside it. `lease` is the vocabulary that all rooms of leases share; it stands above `topology`,
 # because one journal holds the records of both. What one replica decides of a row knows of no other
-# node: `replication.row` sees nothing of the rest of its room.
+# node: `replication.row` sees nothing of the rest of its room. The server and the client of
+# volumes share messages and limits, and do not know each other.
 ROOMS = (
     ("log", "gossip", "entity"),
     ("topology",),
-    ("lease", "replication.row"),
+    ("lease", "replication.row", "volume"),
     ("balance",),
-    ("lease.leader", "lease.owner", "lease.lookup", "volume", "replication"),
+    (
+        "lease.leader",
+        "lease.owner",
+        "lease.lookup",
+        "replication",
+        "volume.server",
+        "volume.client",
+    ),
 )
 ROOM_ROW = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 
@@ -179,7 +187,14 @@ def test_every_import_goes_down() -> None:
         ("tenure.protocol.balance.ring", "from tenure.protocol.lease.leader.pool import Pool"),
         ("tenure.protocol.gossip.digest", "from tenure.protocol.log.journal import Seat"),
         ("tenure.protocol.topology.changes", "from tenure.protocol.lease.table import Right"),
-        ("tenure.protocol.volume.server", "from tenure.protocol.lease.owner.belief import Belief"),
+        (
+            "tenure.protocol.volume.server.machine",
+            "from tenure.protocol.lease.owner.belief import Belief",
+        ),
+        (
+            "tenure.protocol.volume.client.machine",
+            "from tenure.protocol.volume.server.drains import Drains",
+        ),
         ("tenure.protocol.lease.table", "from tenure.protocol.helpers import anything"),
     ],
 )

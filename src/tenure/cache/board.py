@@ -1,10 +1,10 @@
 """Everything that a cache has, for its readers: entries by name, with decoded values, within
 limits.
 
-The protocol decides what entries are, and when they may be hit (`protocol/volume/entries.py`). This
-file has the names, the values, and the choice of entries that make room. An entry that was read
-since the last look stays for another round; so entries in use stay, at the cost of one store for
-each hit.
+The protocol decides what entries are, and when they may be hit
+(`protocol/volume/client/entries.py`). This file has the names, the values, and the choice of
+entries that make room. An entry that was read since the last look stays for another round; so
+entries in use stay, at the cost of one store for each hit.
 """
 
 from collections import deque
@@ -19,8 +19,8 @@ from tenure.base.keys import Key, UserKey
 from tenure.cache.object_keys import ObjectKeys
 from tenure.client.unusable import forked, not_entered
 from tenure.errors import TenureError
-from tenure.protocol.volume.client_events import Believe, DoubtEntries, DropEntries, KeepEntry
-from tenure.protocol.volume.entries import CachedObject, Entries, ReadersLease
+from tenure.protocol.volume.client.entries import CachedObject, Entries, ReadersLease
+from tenure.protocol.volume.client.events import Believe, DoubtEntries, DropEntries, KeepEntry
 from tenure.protocol.volume.messages import AsOf
 from tenure.runtime.clock import Clock
 

@@ -21,7 +21,7 @@ from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.lookup import Lookup
 from tenure.client.manager_url import checked, useless
 from tenure.errors import ConfigurationError
-from tenure.protocol.volume.client_events import CacheConfig
+from tenure.protocol.volume.client.events import CacheConfig
 from tenure.protocol.volume.messages import AsOf
 from tenure.runtime.loops import wait_for
 from tenure.transport.credentials import Credentials

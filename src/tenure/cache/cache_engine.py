@@ -30,8 +30,7 @@ from tenure.errors import (
     Unreachable,
     ValueTypeError,
 )
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.events import (
     AskWhetherUsed,
     AuditWanted,
     Believe,
@@ -54,6 +53,7 @@ from tenure.protocol.volume.client_events import (
     WasUsed,
     WriteWanted,
 )
+from tenure.protocol.volume.client.machine import CacheMachine
 from tenure.protocol.volume.messages import AsOf, ToCache
 from tenure.transport.contract import Role
 from tenure.wire.volume import decode_to_cache, encode_volume

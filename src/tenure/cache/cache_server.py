@@ -27,8 +27,7 @@ from tenure.client.shell import Shell, ShellConfig
 from tenure.errors import ClosedError, ConfigurationError, TenureError
 from tenure.protocol.lease.reports import TierReport, VolumeReport
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     Drained,
     FailWrite,
     FenceRaised,
@@ -47,6 +46,7 @@ from tenure.protocol.volume.server_events import (
     VolumeClosed,
     VolumeMemory,
 )
+from tenure.protocol.volume.server.machine import VolumeServer
 from tenure.transport.credentials import Credentials
 
 WHAT = "CacheServer"

@@ -16,7 +16,7 @@ from typing import IO
 import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError
-from tenure.protocol.volume.server_events import VolumeMemory
+from tenure.protocol.volume.server.events import VolumeMemory
 from tenure.runtime import private_files
 
 MAGIC = b"tenure volume "

@@ -27,9 +27,8 @@ from tenure.protocol.lease.owner.events import (
     StopHandOver,
 )
 from tenure.protocol.lease.reports import VolumeReport
-from tenure.protocol.volume.carried_writes import CarriedWrites
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.carried_writes import CarriedWrites
+from tenure.protocol.volume.server.events import (
     DrainAsked,
     Drained,
     FailWrite,
@@ -46,6 +45,7 @@ from tenure.protocol.volume.server_events import (
     TermMoved,
     VolumeClosed,
 )
+from tenure.protocol.volume.server.machine import VolumeServer
 from tenure.runtime.driver import Driver
 from tenure.wire.volume import decode_known, encode_known
 

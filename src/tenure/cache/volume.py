@@ -22,7 +22,7 @@ from tenure.client.entering import Done
 from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.read_leases import GivesReads, ReadsOwner
 from tenure.errors import ConfigurationError, UsageError
-from tenure.protocol.volume.terms import Mode, Terms
+from tenure.protocol.volume.server.terms import Mode, Terms
 from tenure.transport.credentials import Credentials
 
 V = TypeVar("V")

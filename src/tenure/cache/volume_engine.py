@@ -30,10 +30,9 @@ from tenure.errors import (
     TenureError,
 )
 from tenure.protocol.lease.reports import VolumeReport
-from tenure.protocol.volume.context import VolumeContext
 from tenure.protocol.volume.messages import Invalidate
-from tenure.protocol.volume.report import volume_report
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.events import (
     BodyEnded,
     ClientAsked,
     FailWrite,
@@ -45,6 +44,7 @@ from tenure.protocol.volume.server_events import (
     WriteAsked,
     WriteGivenUp,
 )
+from tenure.protocol.volume.server.report import volume_report
 from tenure.transport.doors import Connection
 from tenure.wire.volume import (
     SharedItems,

@@ -11,7 +11,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.keys import Key, UserKey
 from tenure.client.guard import Guard
 from tenure.errors import UsageError
-from tenure.protocol.volume.server_events import RunBody
+from tenure.protocol.volume.server.events import RunBody
 from tenure.runtime.loops import wait_for
 
 

@@ -33,7 +33,7 @@ from tenure.protocol.volume.messages import (
     Write,
     WriteDone,
 )
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.server.versions import KnownWrites
 from tenure.wire.checks import check_each
 from tenure.wire.frame import MessageWriter, Reader
 from tenure.wire.limits import MESSAGE_BYTES, REQUEST_BYTES

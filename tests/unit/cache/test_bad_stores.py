@@ -23,8 +23,8 @@ from tenure import (
 )
 from tenure.cache import volume_engine
 from tenure.errors import LocalProtocolError
-from tenure.protocol.volume import write_turns
 from tenure.protocol.volume.messages import Fetched, ToCache
+from tenure.protocol.volume.server import write_turns
 from tenure.wire.volume import encode_volume
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import stage

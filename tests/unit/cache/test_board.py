@@ -10,7 +10,7 @@ from tenure.base.keys import Key
 from tenure.cache.board import OVERHEAD_BYTES, SPARE_ENDS, CacheBoard, CachedValue, HitSampler
 from tenure.cache.object_keys import ObjectKeys
 from tenure.errors import ForkedError
-from tenure.protocol.volume.client_events import Believe, DoubtEntries, DropEntries, KeepEntry
+from tenure.protocol.volume.client.events import Believe, DoubtEntries, DropEntries, KeepEntry
 from tenure.protocol.volume.messages import AsOf
 
 SERVER = "http://127.0.0.1:7500"

@@ -9,7 +9,7 @@ from tenure import errors
 from tenure.base.keys import Key
 from tenure.cache.hit import MISSING
 from tenure.cache.volume_engine import VolumeEngine
-from tenure.protocol.volume.client_events import TellReaders
+from tenure.protocol.volume.client.events import TellReaders
 from tenure.protocol.volume.messages import AsOf
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import URL, stage

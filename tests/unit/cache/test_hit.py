@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.cache.board import CachedValue, CountedLease
-from tenure.protocol.volume.entries import Entries
+from tenure.protocol.volume.client.entries import Entries
 from tenure.protocol.volume.messages import AsOf
 from tests.unit.cache.stage import stage
 

@@ -16,7 +16,7 @@ import pytest
 from tenure import MISSING, CacheServer, ConfigurationError, TenureError, Volume
 from tenure.cache import cache_server
 from tenure.cache.memory_file import MAGIC, MemoryFile
-from tenure.protocol.volume.server_events import VolumeMemory
+from tenure.protocol.volume.server.events import VolumeMemory
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.cache.stage import Stage, stage
 

@@ -10,7 +10,7 @@ from tenure.base.keys import Key
 from tenure.cache.volume_write import AskedWrite, VolumeWrite
 from tenure.client.guard import Guard
 from tenure.errors import ClosedError, NotOwner
-from tenure.protocol.volume.server_events import RunBody
+from tenure.protocol.volume.server.events import RunBody
 from tests.unit.cache.stage import stage
 
 NAMES = ("a", "b")

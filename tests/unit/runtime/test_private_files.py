@@ -14,7 +14,7 @@ from tenure.cache.memory_file import MemoryFile
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
 from tenure.fencing.databases import SqliteDatabase
-from tenure.protocol.volume.server_events import VolumeMemory
+from tenure.protocol.volume.server.events import VolumeMemory
 from tenure.runtime import private_files
 from tenure.transport.credentials import Credentials
 

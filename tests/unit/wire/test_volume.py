@@ -32,7 +32,7 @@ from tenure.protocol.volume.messages import (
     Write,
     WriteDone,
 )
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.server.versions import KnownWrites
 from tenure.wire.frame import Bytes
 from tenure.wire.versions import NEWEST
 from tenure.wire.volume import (

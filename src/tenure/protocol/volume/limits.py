@@ -4,6 +4,8 @@ from typing import Final
 
 from tenure.base.keys import KEY_BYTES
 
+NONCE_LIMIT = 1 << 63
+"""What is drawn at random lies below this: nonces of clients, numbers of readers, epochs."""
 VALUE_BYTES: Final = 4 << 20
 """The most bytes of an object's value: as many as a chunk of hand-off state has, so that both can
 carry the same values.

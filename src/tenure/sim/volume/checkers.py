@@ -11,11 +11,11 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.messages import Leased
-from tenure.protocol.volume.client_events import Believe, JudgeHit, KeepEntry
-from tenure.protocol.volume.readers import ReaderRecord
-from tenure.protocol.volume.server_events import RunBody
-from tenure.protocol.volume.terms import Terms
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.client.events import Believe, JudgeHit, KeepEntry
+from tenure.protocol.volume.server.events import RunBody
+from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.terms import Terms
+from tenure.protocol.volume.server.versions import KnownWrites
 from tenure.sim.kernel.checkers import InvariantChecker, Violation
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.volume.history import KeyHistory

@@ -14,11 +14,11 @@ from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.client_events import CacheConfig, RoutesChanged
+from tenure.protocol.volume.client.events import CacheConfig, RoutesChanged
+from tenure.protocol.volume.client.machine import CacheMachine
 from tenure.protocol.volume.messages import VolumeMessage
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import ServerConfig
+from tenure.protocol.volume.server.events import ServerConfig
+from tenure.protocol.volume.server.machine import VolumeServer
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.network import Codec

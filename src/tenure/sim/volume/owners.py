@@ -19,10 +19,10 @@ from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import Holdings, OwnerView
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.owner.transfer import Offer
-from tenure.protocol.volume import server_events
-from tenure.protocol.volume.carried_writes import CarriedWrites
 from tenure.protocol.volume.messages import VolumeMessage
-from tenure.protocol.volume.server import VolumeServer
+from tenure.protocol.volume.server import events as server_events
+from tenure.protocol.volume.server.carried_writes import CarriedWrites
+from tenure.protocol.volume.server.machine import VolumeServer
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.process import SimProcess

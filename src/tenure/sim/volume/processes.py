@@ -8,10 +8,11 @@ from tenure.base.instants import MILLISECOND_NS
 from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.protocol.lease.messages import Leased
-from tenure.protocol.volume import client_events, server_events
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.client import events as client_events
+from tenure.protocol.volume.client.machine import CacheMachine
+from tenure.protocol.volume.server import events as server_events
+from tenure.protocol.volume.server.machine import VolumeServer
+from tenure.protocol.volume.server.versions import KnownWrites
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import Fault
 from tenure.sim.kernel.network import Network

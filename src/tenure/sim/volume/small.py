@@ -14,12 +14,13 @@ import msgspec
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume import client_events, server_events
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.entries import Entries
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.client import events as client_events
+from tenure.protocol.volume.client.entries import Entries
+from tenure.protocol.volume.client.machine import CacheMachine
+from tenure.protocol.volume.server import events as server_events
+from tenure.protocol.volume.server.events import ServerConfig, VolumeMemory
+from tenure.protocol.volume.server.machine import VolumeServer
+from tenure.protocol.volume.server.terms import Terms
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.exhaustive import Found, search
 from tenure.sim.kernel.memo import Dice

@@ -1,6 +1,6 @@
 """The faults of a world of caches without owners, and those that strike at times of their own."""
 
-from tenure.protocol.volume.server_events import StopAsked
+from tenure.protocol.volume.server.events import StopAsked
 from tenure.sim.kernel.faults import (
     LATE_TIMER,
     MESSAGE_FAULTS,

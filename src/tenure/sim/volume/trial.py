@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from tenure.base.instants import seconds
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.terms import Terms
 from tenure.sim.kernel.world import AnyTrial
 from tenure.sim.volume.faults import FAULTS
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.entries import CachedObject, Entries, ReadersLease
+from tenure.protocol.volume.client.entries import CachedObject, Entries, ReadersLease
 from tenure.protocol.volume.messages import AsOf, Value
 
 Between = Callable[[], None]

@@ -4,7 +4,8 @@ from collections import Counter
 from random import Random
 
 from tenure.base.keys import Key
-from tenure.protocol.volume import client_events, server_events
+from tenure.protocol.volume.client import events as client_events
+from tenure.protocol.volume.server import events as server_events
 from tenure.sim.volume.checkers import VolumeCheckers
 from tenure.sim.volume.processes import AnyServer, CacheProcess, VolumeSite
 from tenure.sim.volume.trial import VolumeTrial

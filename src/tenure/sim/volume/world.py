@@ -7,11 +7,11 @@ import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import Key
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.client_events import CacheConfig
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import Remembers, ServerConfig, VolumeMemory
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.client.events import CacheConfig
+from tenure.protocol.volume.client.machine import CacheMachine
+from tenure.protocol.volume.server.events import Remembers, ServerConfig, VolumeMemory
+from tenure.protocol.volume.server.machine import VolumeServer
+from tenure.protocol.volume.server.terms import Terms
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.faults import FaultDice

@@ -14,8 +14,8 @@ from tenure.base.keys import Key
 from tenure.base.machine import Output
 from tenure.base.noted import Noted, NotedKind
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.entries import Entries
+from tenure.protocol.volume.client.events import (
     Believe,
     CacheAction,
     CacheConfig,
@@ -31,7 +31,7 @@ from tenure.protocol.volume.client_events import (
     WasUsed,
     WriteWanted,
 )
-from tenure.protocol.volume.entries import Entries
+from tenure.protocol.volume.client.machine import CacheMachine
 from tenure.protocol.volume.messages import (
     AsOf,
     Listed,
@@ -40,8 +40,7 @@ from tenure.protocol.volume.messages import (
     ToVolumeServer,
     UnknownReader,
 )
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     BodyEnded,
     ClientAsked,
     FenceRaised,
@@ -60,8 +59,9 @@ from tenure.protocol.volume.server_events import (
     VolumeMemory,
     WriteAsked,
 )
-from tenure.protocol.volume.terms import Terms
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.server.machine import VolumeServer
+from tenure.protocol.volume.server.terms import Terms
+from tenure.protocol.volume.server.versions import KnownWrites
 
 K, L = b"k", b"l"
 ALONE = ServerConfig()

@@ -5,7 +5,7 @@ from tenure.base.noted import Noted
 from tenure.base.ranges import WHOLE
 from tenure.protocol.volume.messages import Acknowledge, RequestRefused, WriteDone
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     BodyEnded,
     ClientAsked,
     ObjectLoaded,

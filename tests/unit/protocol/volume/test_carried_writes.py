@@ -1,8 +1,8 @@
 """Knowledge of writes goes from one owner to the next, and back (V15)."""
 
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume.carried_writes import CarriedWrites
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.server.carried_writes import CarriedWrites
+from tenure.protocol.volume.server.versions import KnownWrites
 
 ROOM = KeyRange(b"a", b"z")
 LEFT, RIGHT = KeyRange(b"a", b"m"), KeyRange(b"m", b"z")

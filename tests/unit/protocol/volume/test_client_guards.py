@@ -4,7 +4,7 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.events import (
     LeaveAsked,
     RoutesChanged,
     Saw,

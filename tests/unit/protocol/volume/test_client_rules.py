@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from tenure.base.instants import seconds
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume import asking
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client import asking
+from tenure.protocol.volume.client.events import (
     AskWhetherUsed,
     AuditWanted,
     DoubtEntries,
@@ -34,7 +34,7 @@ from tenure.protocol.volume.messages import (
     Write,
     WriteDone,
 )
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
 
 TERM_S = 3.0

@@ -3,7 +3,7 @@
 import msgspec
 
 from tenure.base.instants import Instant, seconds
-from tenure.protocol.volume.client_events import AskWhetherUsed, Evicted, ServerSaid
+from tenure.protocol.volume.client.events import AskWhetherUsed, Evicted, ServerSaid
 from tenure.protocol.volume.messages import Fetched, Invalidate, Item, Renewed
 from tenure.protocol.volume.noted import CacheKind
 from tests.unit.protocol.volume.stage import K, L, Stage, held, opened

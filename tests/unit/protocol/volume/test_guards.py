@@ -6,9 +6,9 @@ import msgspec
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
-from tenure.protocol.volume.epochs import Opening
 from tenure.protocol.volume.messages import AsOf, Fetch, WriteDone
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.epochs import Opening
+from tenure.protocol.volume.server.events import (
     ClientAsked,
     DrainAsked,
     Drained,
@@ -17,8 +17,8 @@ from tenure.protocol.volume.server_events import (
     TermMoved,
     VolumeMemory,
 )
-from tenure.protocol.volume.terms import Terms
-from tenure.protocol.volume.versions import KnownWrites, Versions
+from tenure.protocol.volume.server.terms import Terms
+from tenure.protocol.volume.server.versions import KnownWrites, Versions
 from tests.unit.protocol.volume.stage import ALONE, OWNED, TERMS, K, L, Stage, held, opened
 from tests.unit.protocol.volume.test_limits import miss_a_deadline
 

@@ -7,11 +7,11 @@ import pytest
 
 from tenure.base.instants import seconds
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume import answers, readers, server, write_turns
-from tenure.protocol.volume.client_events import TellWriter
+from tenure.protocol.volume.client.events import TellWriter
 from tenure.protocol.volume.messages import RequestRefused
-from tenure.protocol.volume.server_events import DrainAsked, Drained, FailWrite
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server import answers, machine, readers, write_turns
+from tenure.protocol.volume.server.events import DrainAsked, Drained, FailWrite
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import ALONE, OWNED, K, L, Stage, held, opened
 
 BEST_EFFORT = Terms(mode="best effort")
@@ -150,7 +150,7 @@ def test_a_reader_that_is_away_is_forgotten_with_too_many_items(
 
 
 def test_a_server_with_too_many_readers_refuses_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "READERS", 1)
+    monkeypatch.setattr(machine, "READERS", 1)
     stage = held("a")
     stage.want("b")
     stage.carry("Reconnect", of="b")

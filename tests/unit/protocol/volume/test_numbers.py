@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.base.instants import seconds
-from tenure.protocol.volume.client_events import ServerSaid
-from tenure.protocol.volume.fetches import Marks
+from tenure.protocol.volume.client.events import ServerSaid
+from tenure.protocol.volume.client.fetches import Marks
 from tenure.protocol.volume.messages import (
     Elsewhere,
     Fetch,
@@ -20,7 +20,7 @@ from tenure.protocol.volume.messages import (
     ToCache,
     UnknownReader,
 )
-from tenure.protocol.volume.server_events import ClientAsked
+from tenure.protocol.volume.server.events import ClientAsked
 from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
 
 

@@ -3,9 +3,9 @@
 from random import Random
 
 from tenure.base.instants import Instant, seconds
-from tenure.protocol.volume.client import CacheMachine
-from tenure.protocol.volume.client_events import CacheConfig, TellWriter, WriteWanted
-from tenure.protocol.volume.fetches import Marks
+from tenure.protocol.volume.client.events import CacheConfig, TellWriter, WriteWanted
+from tenure.protocol.volume.client.fetches import Marks
+from tenure.protocol.volume.client.machine import CacheMachine
 from tenure.protocol.volume.messages import Item
 from tests.unit.protocol.volume.stage import K, L, Stage, held, opened
 

@@ -6,13 +6,13 @@ import msgspec
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume.epochs import Opening
 from tenure.protocol.volume.messages import AsOf, Item
-from tenure.protocol.volume.readers import ReaderRecord, Readers
-from tenure.protocol.volume.served_ranges import ServedRanges, Serving
-from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
-from tenure.protocol.volume.terms import Terms
-from tenure.protocol.volume.versions import KnownWrites, Versions
+from tenure.protocol.volume.server.epochs import Opening
+from tenure.protocol.volume.server.events import ServerConfig, VolumeMemory
+from tenure.protocol.volume.server.readers import ReaderRecord, Readers
+from tenure.protocol.volume.server.served_ranges import ServedRanges, Serving
+from tenure.protocol.volume.server.terms import Terms
+from tenure.protocol.volume.server.versions import KnownWrites, Versions
 
 LEFT, RIGHT = KeyRange(b"", b"m"), KeyRange(b"m", None)
 BOTH = b"a", b"z"

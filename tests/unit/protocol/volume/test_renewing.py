@@ -5,7 +5,7 @@ then.
 import msgspec
 
 from tenure.base.instants import seconds
-from tenure.protocol.volume.client_events import AskWhetherUsed
+from tenure.protocol.volume.client.events import AskWhetherUsed
 from tenure.protocol.volume.messages import (
     Fetched,
     Listed,
@@ -14,8 +14,8 @@ from tenure.protocol.volume.messages import (
     Renew,
     Renewed,
 )
-from tenure.protocol.volume.server_events import ClientAsked
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.events import ClientAsked
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import ALONE, K, L, Stage, held, opened
 
 

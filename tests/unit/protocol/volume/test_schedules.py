@@ -11,7 +11,8 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.entries import CachedObject, Entries, ReadersLease
+from tenure.protocol.volume.client.events import (
     Believe,
     DropEntries,
     KeepEntry,
@@ -19,10 +20,9 @@ from tenure.protocol.volume.client_events import (
     ServerSaid,
     TellServer,
 )
-from tenure.protocol.volume.entries import CachedObject, Entries, ReadersLease
 from tenure.protocol.volume.messages import AsOf, Renewed, Value
-from tenure.protocol.volume.server_events import DrainAsked
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.events import DrainAsked
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import OWNED, K, L, Stage, held, opened
 
 # --- 1: the late fill ---

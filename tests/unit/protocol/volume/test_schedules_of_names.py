@@ -4,8 +4,8 @@ from random import Random
 
 from tenure.base.instants import Instant
 from tenure.protocol.volume.messages import Item
-from tenure.protocol.volume.readers import Readers
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.readers import Readers
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import K, held
 
 

@@ -6,7 +6,7 @@ import pytest
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.volume.messages import Listed, Reconnected
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     DrainAsked,
     Drained,
     FailWrite,
@@ -15,7 +15,7 @@ from tenure.protocol.volume.server_events import (
     TermMoved,
     WriteGivenUp,
 )
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.server.versions import KnownWrites
 from tests.unit.protocol.volume.stage import ALONE, OWNED, K, L, Stage, held, opened
 
 DIES_WITH_ITS_OWNER = msgspec.structs.replace(OWNED, durable=False)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tenure.base.instants import seconds
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     FailWrite,
     MemoryPersisted,
     PersistMemory,
@@ -13,7 +13,7 @@ from tenure.protocol.volume.server_events import (
     VolumeClosed,
     VolumeMemory,
 )
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import ALONE, K, held, opened
 
 LATEST_END = ServerConfig(remembers="latest end", boot_id="boot")

@@ -9,8 +9,7 @@ import pytest
 from tenure.base.instants import Instant, seconds
 from tenure.base.machine import Output
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     DrainAsked,
     FenceRaised,
     MemoryPersisted,
@@ -22,6 +21,7 @@ from tenure.protocol.volume.server_events import (
     VolumeMemory,
     WriteAsked,
 )
+from tenure.protocol.volume.server.machine import VolumeServer
 from tests.unit.protocol.volume.stage import ALONE, OWNED, TERMS, K, Stage, held
 
 NOW = Instant(seconds(1000))

@@ -5,9 +5,7 @@ from random import Random
 from tenure.base.instants import Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.volume.messages import AsOf, Bye, Fetch
-from tenure.protocol.volume.readers import Readers
-from tenure.protocol.volume.server import VolumeServer
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     BodyEnded,
     ClientAsked,
     DrainAsked,
@@ -25,6 +23,8 @@ from tenure.protocol.volume.server_events import (
     VolumeMemory,
     WriteAsked,
 )
+from tenure.protocol.volume.server.machine import VolumeServer
+from tenure.protocol.volume.server.readers import Readers
 from tests.unit.protocol.volume.stage import OWNED, TERMS, K, L, Stage, held
 from tests.unit.protocol.volume.test_limits import miss_a_deadline
 

@@ -6,7 +6,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.machine import Output
 from tenure.base.ranges import KeyRange
 from tenure.protocol.volume.messages import Elsewhere, WriteDone
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.events import (
     DrainAsked,
     Drained,
     RunBody,
@@ -14,7 +14,7 @@ from tenure.protocol.volume.server_events import (
     WriteAsked,
     WriteGivenUp,
 )
-from tenure.protocol.volume.terms import Terms
+from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import OWNED, K, L, Stage, held, opened
 
 LEFT = KeyRange(b"", L)

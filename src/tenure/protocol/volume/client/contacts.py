@@ -2,7 +2,7 @@
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.fetches import Question
+from tenure.protocol.volume.client.fetches import Question
 from tenure.protocol.volume.messages import Item
 
 NOBODY = 0

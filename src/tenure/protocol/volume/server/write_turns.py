@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.answers import Answers
-from tenure.protocol.volume.context import VolumeContext
-from tenure.protocol.volume.invalidations import Invalidations
 from tenure.protocol.volume.limits import WRITES
 from tenure.protocol.volume.messages import Item, Write
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.readers import ReaderRecord
-from tenure.protocol.volume.server_events import BodyEnded, FailedWhy, FailWrite, RunBody
-from tenure.protocol.volume.writes import Writer, Writing
+from tenure.protocol.volume.server.answers import Answers
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.events import BodyEnded, FailedWhy, FailWrite, RunBody
+from tenure.protocol.volume.server.invalidations import Invalidations
+from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.writes import Writer, Writing
 
 
 class WriteTurns:

@@ -11,8 +11,8 @@ from tenure.protocol.lease.reports import (
     VolumeReport,
     WaitingWrite,
 )
-from tenure.protocol.volume.context import VolumeContext
-from tenure.protocol.volume.writes import Writing
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.writes import Writing
 
 
 def volume_report(

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.client_entries import Remembered
+from tenure.protocol.volume.client.known_entry import KnownEntry
 from tenure.protocol.volume.messages import AsOf, Item, Value
 
 Version = tuple[int, int]
@@ -90,7 +90,7 @@ class Flight:
         self.starters: list[int] = []
         """The readers that asked before the question was sent."""
         self.joiners: list[int] = []
-        self.audited: Remembered | None = None
+        self.audited: KnownEntry | None = None
         """The entry that the answer is to judge: then the fetch asks for the value itself."""
 
     def join(self, ticket: int) -> None:

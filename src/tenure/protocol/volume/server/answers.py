@@ -6,9 +6,7 @@ Every message that gives a volume lease is made here, with all that its reader h
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.context import VolumeContext
 from tenure.protocol.volume.limits import FETCHES_OF_A_READER
-from tenure.protocol.volume.loads import Asked
 from tenure.protocol.volume.messages import (
     Acknowledge,
     Bye,
@@ -27,10 +25,12 @@ from tenure.protocol.volume.messages import (
     WriteDone,
 )
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.read_leases import ReadLeases
-from tenure.protocol.volume.readers import ReaderRecord
-from tenure.protocol.volume.server_events import BodyEnded, LoadObject, ObjectLoaded
-from tenure.protocol.volume.writes import Writer
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.events import BodyEnded, LoadObject, ObjectLoaded
+from tenure.protocol.volume.server.loads import Asked
+from tenure.protocol.volume.server.read_leases import ReadLeases
+from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.writes import Writer
 
 
 class Answers:

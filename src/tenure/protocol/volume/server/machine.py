@@ -16,10 +16,7 @@ from typing import assert_never
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.base.ranges import WHOLE
-from tenure.protocol.volume.answers import Answers
-from tenure.protocol.volume.context import VolumeContext
-from tenure.protocol.volume.invalidations import Invalidations
-from tenure.protocol.volume.limits import READERS
+from tenure.protocol.volume.limits import NONCE_LIMIT, READERS
 from tenure.protocol.volume.messages import (
     Acknowledge,
     Bye,
@@ -30,10 +27,9 @@ from tenure.protocol.volume.messages import (
     Write,
 )
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.read_leases import ReadLeases
-from tenure.protocol.volume.readers import NONCE_LIMIT
-from tenure.protocol.volume.served_ranges import Serving
-from tenure.protocol.volume.server_events import (
+from tenure.protocol.volume.server.answers import Answers
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.events import (
     BodyEnded,
     ClientAsked,
     DrainAsked,
@@ -57,8 +53,11 @@ from tenure.protocol.volume.server_events import (
     WriteAsked,
     WriteGivenUp,
 )
-from tenure.protocol.volume.withdrawn_ranges import Withdrawals
-from tenure.protocol.volume.write_turns import WriteTurns
+from tenure.protocol.volume.server.invalidations import Invalidations
+from tenure.protocol.volume.server.read_leases import ReadLeases
+from tenure.protocol.volume.server.served_ranges import Serving
+from tenure.protocol.volume.server.withdrawn_ranges import Withdrawals
+from tenure.protocol.volume.server.write_turns import WriteTurns
 
 
 class VolumeServer:

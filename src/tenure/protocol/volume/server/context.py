@@ -5,17 +5,17 @@ from random import Random
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.noted import Noted
-from tenure.protocol.volume.drains import Drains
-from tenure.protocol.volume.epochs import Opening
 from tenure.protocol.volume.limits import KNOWN_WRITES, OBJECT_LEASES
-from tenure.protocol.volume.loads import LoadsUnderWay
 from tenure.protocol.volume.messages import Numbered, Reconnect, RefusedWhy, RequestRefused, ToCache
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.readers import Readers
-from tenure.protocol.volume.served_ranges import ServedRanges
-from tenure.protocol.volume.server_events import NO_BOUND, ServerAction, ServerConfig, TellCache
-from tenure.protocol.volume.versions import NOTHING, Version, Versions
-from tenure.protocol.volume.writes import Writes
+from tenure.protocol.volume.server.drains import Drains
+from tenure.protocol.volume.server.epochs import Opening
+from tenure.protocol.volume.server.events import NO_BOUND, ServerAction, ServerConfig, TellCache
+from tenure.protocol.volume.server.loads import LoadsUnderWay
+from tenure.protocol.volume.server.readers import Readers
+from tenure.protocol.volume.server.served_ranges import ServedRanges
+from tenure.protocol.volume.server.versions import NOTHING, Version, Versions
+from tenure.protocol.volume.server.writes import Writes
 
 
 class VolumeContext:

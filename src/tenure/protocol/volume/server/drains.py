@@ -7,7 +7,7 @@ waits for them as for a write. If the state moves too, the range is served meanw
 from tenure.base.instants import FAR_FUTURE
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume.writes import Acknowledgements
+from tenure.protocol.volume.server.writes import Acknowledgements
 
 
 class Draining:

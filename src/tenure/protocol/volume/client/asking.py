@@ -10,8 +10,8 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
-from tenure.protocol.volume.client_entries import Remembered
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.contacts import NOBODY, Contact
+from tenure.protocol.volume.client.events import (
     Believe,
     CacheAction,
     CacheConfig,
@@ -19,12 +19,11 @@ from tenure.protocol.volume.client_events import (
     TellReaders,
     TellServer,
 )
-from tenure.protocol.volume.contacts import NOBODY, Contact
-from tenure.protocol.volume.fetches import Fetches, Flight, OwnWrite, Question
-from tenure.protocol.volume.limits import LISTED, LISTED_BYTES
+from tenure.protocol.volume.client.fetches import Fetches, Flight, OwnWrite, Question
+from tenure.protocol.volume.client.known_entry import KnownEntry
+from tenure.protocol.volume.limits import LISTED, LISTED_BYTES, NONCE_LIMIT
 from tenure.protocol.volume.messages import AsOf, Fetch, Listed, Reconnect, Renew, Write
 from tenure.protocol.volume.noted import CacheKind
-from tenure.protocol.volume.readers import NONCE_LIMIT
 
 
 class Asks:
@@ -38,7 +37,7 @@ class Asks:
         """The history of the versions that are known; 0 before the first."""
         self.routes: RangeMap[str | None] = RangeMap(None)
         self.contacts: dict[str, Contact] = {}
-        self.entries: dict[Key, Remembered] = {}
+        self.entries: dict[Key, KnownEntry] = {}
         self.fetches = Fetches()
         self._actions: list[CacheAction] = []
 
@@ -77,7 +76,7 @@ class Asks:
 
     def remember(self, key: Key, contact: Contact, until: Instant, as_of: AsOf) -> None:
         """A new entry, which replaces the present one."""
-        self.entries[key] = Remembered(contact.server, contact.reader, until, as_of)
+        self.entries[key] = KnownEntry(contact.server, contact.reader, until, as_of)
 
     def is_hit(self, now: Instant, key: Key) -> bool:
         """Whether a reader may take the entry now."""

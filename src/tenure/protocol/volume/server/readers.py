@@ -19,12 +19,10 @@ from random import Random
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume.limits import ITEMS_WHILE_INACTIVE, OBJECT_LEASES
+from tenure.protocol.volume.limits import ITEMS_WHILE_INACTIVE, NONCE_LIMIT, OBJECT_LEASES
 from tenure.protocol.volume.messages import Item, Items
-from tenure.protocol.volume.terms import Terms
-from tenure.protocol.volume.versions import Version
-
-NONCE_LIMIT = 1 << 63
+from tenure.protocol.volume.server.terms import Terms
+from tenure.protocol.volume.server.versions import Version
 
 
 class ObjectRight:

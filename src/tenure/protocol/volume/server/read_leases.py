@@ -6,12 +6,12 @@ lease, within the owner's term (V11).
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.context import VolumeContext
-from tenure.protocol.volume.invalidations import Invalidations
 from tenure.protocol.volume.limits import LISTED
 from tenure.protocol.volume.messages import Listed, Reconnect, Renew
-from tenure.protocol.volume.readers import ReaderRecord
-from tenure.protocol.volume.versions import Version
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.invalidations import Invalidations
+from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.versions import Version
 
 
 class ReadLeases:

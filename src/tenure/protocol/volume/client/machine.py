@@ -16,7 +16,8 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.machine import Output
 from tenure.base.rangemap import RangeMap
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.contacts import NOBODY, Contact
+from tenure.protocol.volume.client.events import (
     AskWhetherUsed,
     AuditWanted,
     CacheAction,
@@ -38,8 +39,8 @@ from tenure.protocol.volume.client_events import (
     WriteOutcome,
     WriteWanted,
 )
-from tenure.protocol.volume.contacts import NOBODY, Contact
-from tenure.protocol.volume.fetches import Flight
+from tenure.protocol.volume.client.fetches import Flight
+from tenure.protocol.volume.client.own_writes import OwnWriting
 from tenure.protocol.volume.messages import (
     AsOf,
     Bye,
@@ -55,7 +56,6 @@ from tenure.protocol.volume.messages import (
     WriteDone,
 )
 from tenure.protocol.volume.noted import CacheKind
-from tenure.protocol.volume.own_writes import OwnWriting
 
 SOON_TERMS = 2
 """An object lease that ends within this many volume leases is renewed with the next of them: the

@@ -9,7 +9,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.volume.limits import KNOWN_WRITES
-from tenure.protocol.volume.versions import KnownWrites, Version
+from tenure.protocol.volume.server.versions import KnownWrites, Version
 
 
 class Carried:

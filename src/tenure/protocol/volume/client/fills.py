@@ -7,15 +7,15 @@ be seen dead before the lease under which it was live goes on.
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.asking import Asks
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.asking import Asks
+from tenure.protocol.volume.client.contacts import Contact
+from tenure.protocol.volume.client.events import (
     Believe,
     DropEntries,
     KeepEntry,
     TellServer,
 )
-from tenure.protocol.volume.contacts import Contact
-from tenure.protocol.volume.fetches import Question
+from tenure.protocol.volume.client.fetches import Question
 from tenure.protocol.volume.messages import (
     Acknowledge,
     AsOf,

@@ -7,14 +7,14 @@ withdrawn, without them from then on. The knowledge of its writes is handed on w
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume.context import VolumeContext
-from tenure.protocol.volume.drains import Draining
-from tenure.protocol.volume.invalidations import Invalidations
 from tenure.protocol.volume.messages import Item
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.served_ranges import Serving
-from tenure.protocol.volume.server_events import Drained
-from tenure.protocol.volume.writes import Writing
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.drains import Draining
+from tenure.protocol.volume.server.events import Drained
+from tenure.protocol.volume.server.invalidations import Invalidations
+from tenure.protocol.volume.server.served_ranges import Serving
+from tenure.protocol.volume.server.writes import Writing
 
 
 class Withdrawals:

@@ -17,8 +17,8 @@ from typing import Literal
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.protocol.volume.readers import NONCE_LIMIT
-from tenure.protocol.volume.server_events import ServerConfig, VolumeMemory
+from tenure.protocol.volume.limits import NONCE_LIMIT
+from tenure.protocol.volume.server.events import ServerConfig, VolumeMemory
 
 AHEAD_TERMS = 4
 """How far ahead the latest end is written, in terms: it is written once in two terms, and a start

@@ -4,7 +4,7 @@ from tenure.base.instants import Instant
 from tenure.protocol.volume.messages import AsOf
 
 
-class Remembered:
+class KnownEntry:
     """One life of one entry."""
 
     __slots__ = ("as_of", "is_live", "reader", "server", "until")

@@ -7,16 +7,16 @@ for lack of a record. If no answer comes, the outcome is unknown, and the applic
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.contacts import Contact
+from tenure.protocol.volume.client.events import (
     DropEntries,
     TellServer,
     TellWriter,
     WriteOutcome,
     WriteWanted,
 )
-from tenure.protocol.volume.contacts import Contact
-from tenure.protocol.volume.fetches import NOTHING_IS_KEPT, OwnWrite, Question
-from tenure.protocol.volume.fills import Fills
+from tenure.protocol.volume.client.fetches import NOTHING_IS_KEPT, OwnWrite, Question
+from tenure.protocol.volume.client.fills import Fills
 from tenure.protocol.volume.messages import (
     AsOf,
 )

@@ -11,12 +11,12 @@ completely: so nothing here needs to know how it goes on.
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.context import VolumeContext
 from tenure.protocol.volume.limits import MISSED_DEADLINES
 from tenure.protocol.volume.messages import Invalidate, Item
 from tenure.protocol.volume.noted import VolumeServerKind
-from tenure.protocol.volume.readers import ReaderRecord
-from tenure.protocol.volume.writes import Acknowledgements
+from tenure.protocol.volume.server.context import VolumeContext
+from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.writes import Acknowledgements
 
 
 class Invalidations:

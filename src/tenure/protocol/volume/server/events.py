@@ -9,8 +9,8 @@ from tenure.base.keys import Key
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.volume.messages import ToCache, ToVolumeServer, Value
-from tenure.protocol.volume.terms import Terms
-from tenure.protocol.volume.versions import KnownWrites
+from tenure.protocol.volume.server.terms import Terms
+from tenure.protocol.volume.server.versions import KnownWrites
 
 Remembers = Literal["longest", "latest end", "nothing"]
 """The memory that survives a server without owners: the longest volume lease that it ever gave, or

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.client_events import (
+from tenure.protocol.volume.client.events import (
     Believe,
     DoubtEntries,
     DropEntries,

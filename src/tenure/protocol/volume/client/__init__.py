@@ -1,0 +1,1 @@
+"""The client of volumes: which entries a cache may believe, and until when."""
