@@ -44,6 +44,7 @@ from tenure.protocol.volume.server.events import (
     WriteAsked,
     WriteGivenUp,
 )
+from tenure.protocol.volume.server.readers import label_of
 from tenure.protocol.volume.server.report import volume_report
 from tenure.transport.doors import Connection
 from tenure.wire.volume import (
@@ -275,7 +276,7 @@ class VolumeEngine:
 
     def _shown_client(self, client: int) -> str:
         connection = self._of_client.get(client)
-        return f"{client:016x}, not connected" if connection is None else connection.peer
+        return f"{label_of(client)}, not connected" if connection is None else connection.peer
 
     # --- ending ---
 

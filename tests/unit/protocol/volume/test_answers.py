@@ -12,6 +12,7 @@ from tenure.protocol.volume.server.events import (
     RangeGranted,
     ServerConfig,
 )
+from tenure.protocol.volume.server.readers import label_of
 from tests.unit.protocol.volume.stage import OWNED, TERMS, K, Stage, held, opened
 from tests.unit.protocol.volume.test_what_is_over import fetch
 
@@ -57,7 +58,7 @@ def test_whoever_is_refused_without_an_instant_asks_again_after_a_lease() -> Non
     stage = held("a")
     stage.server.context.refuse(fetch(stage, "a"), "too many")
     actions = stage.server.context.take_actions()
-    assert Noted(VolumeServerKind.TOO_MANY, "", str(stage.nonce("a"))) in actions
+    assert Noted(VolumeServerKind.TOO_MANY, "", label_of(stage.nonce("a"))) in actions
     stage.server.context.refuse(fetch(stage, "a"), "closed")
     stage.do_server(stage.server.advance(stage.now("s")))
     told = refused(stage)

@@ -29,7 +29,7 @@ from tenure.protocol.volume.server.context import VolumeContext
 from tenure.protocol.volume.server.events import BodyEnded, LoadObject, ObjectLoaded
 from tenure.protocol.volume.server.loads import Asked
 from tenure.protocol.volume.server.read_leases import ReadLeases
-from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.readers import ReaderRecord, label_of
 from tenure.protocol.volume.server.writes import Writer
 
 
@@ -56,7 +56,7 @@ class Answers:
         """Tell a client that is not on record to reconnect (V8)."""
         if isinstance(message, Acknowledge | Bye):
             return
-        self.context.note(VolumeServerKind.NOT_ON_RECORD, str(message.client))
+        self.context.note(VolumeServerKind.NOT_ON_RECORD, label_of(message.client))
         if self.context.is_closed:
             self.context.refuse(message, "closed")
         else:
@@ -89,7 +89,7 @@ class Answers:
             lease_ns=self.context.config.terms.lease_ns,
             live=live,
         )
-        self.context.note(VolumeServerKind.ON_RECORD, str(message.client))
+        self.context.note(VolumeServerKind.ON_RECORD, label_of(message.client))
         self.context.tell(message.client, answer)
 
     def on_renew(self, now: Instant, reader: ReaderRecord, message: Renew) -> None:

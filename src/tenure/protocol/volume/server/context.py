@@ -12,7 +12,7 @@ from tenure.protocol.volume.server.drains import Drains
 from tenure.protocol.volume.server.epochs import Opening
 from tenure.protocol.volume.server.events import NO_BOUND, ServerAction, ServerConfig, TellCache
 from tenure.protocol.volume.server.loads import LoadsUnderWay
-from tenure.protocol.volume.server.readers import Readers
+from tenure.protocol.volume.server.readers import Readers, label_of
 from tenure.protocol.volume.server.served_ranges import ServedRanges
 from tenure.protocol.volume.server.versions import NOTHING, Version, Versions
 from tenure.protocol.volume.server.writes import Writes
@@ -89,7 +89,7 @@ class VolumeContext:
     ) -> None:
         """Send a refusal, with its reason."""
         if why == "too many":
-            self.note(VolumeServerKind.TOO_MANY, str(message.client))
+            self.note(VolumeServerKind.TOO_MANY, label_of(message.client))
         refused = RequestRefused(
             client=message.client,
             sequence=message.sequence,

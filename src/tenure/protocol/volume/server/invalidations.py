@@ -15,7 +15,7 @@ from tenure.protocol.volume.limits import MISSED_DEADLINES
 from tenure.protocol.volume.messages import Invalidate, Item
 from tenure.protocol.volume.noted import VolumeServerKind
 from tenure.protocol.volume.server.context import VolumeContext
-from tenure.protocol.volume.server.readers import ReaderRecord
+from tenure.protocol.volume.server.readers import ReaderRecord, label_of
 from tenure.protocol.volume.server.writes import Acknowledgements
 
 
@@ -87,7 +87,7 @@ class Invalidations:
 
     def forget(self, reader: ReaderRecord, why: VolumeServerKind) -> None:
         """Forget a reader: it no longer has any entry for which a write could wait."""
-        self.context.note(why, str(reader.client))
+        self.context.note(why, label_of(reader.client))
         self._came(reader, self.context.readers.forget(reader))
 
     def _came(self, reader: ReaderRecord, waited: list[tuple[int, int]]) -> None:
@@ -121,7 +121,7 @@ class Invalidations:
             pending.waits.remove(wait)
             if pending.waits:
                 continue  # the wait that ends last counts it
-            self.context.note(VolumeServerKind.NOT_ACKNOWLEDGED, str(reader.client))
+            self.context.note(VolumeServerKind.NOT_ACKNOWLEDGED, label_of(reader.client))
             if readers.missed(now, reader, MISSED_DEADLINES):
-                self.context.note(VolumeServerKind.MUTE, str(reader.client))
+                self.context.note(VolumeServerKind.MUTE, label_of(reader.client))
         to_come.missing.clear()

@@ -24,6 +24,15 @@ from tenure.protocol.volume.messages import Item, Items
 from tenure.protocol.volume.server.terms import Terms
 from tenure.protocol.volume.server.versions import Version
 
+_HIDDEN_BITS = 48
+
+
+def label_of(client: int) -> str:
+    """The first digits of a client's nonce, for people. Whoever knows all of it can take the
+    client's place on record, and so have what it may still hit written over.
+    """
+    return f"{client >> _HIDDEN_BITS:04x}…"
+
 
 class ObjectRight:
     """An object lease of one reader."""
