@@ -40,7 +40,7 @@ class MemoryFile:
         """
         beside = self.path.with_name(self.path.name + ".lock")
         try:
-            self._lock = beside.open("ab")
+            self._lock = private_files.open_lock(beside)
         except OSError as error:
             raise self._useless(f"{beside} cannot be written: {error.strerror or error}") from error
         try:
@@ -52,6 +52,7 @@ class MemoryFile:
                 "same volume starts when this one has ended"
             ) from None
         try:
+            private_files.warn_of_writers(self.path.parent, "what the server must know")
             return self._read()
         except BaseException:
             self.close()

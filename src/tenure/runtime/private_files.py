@@ -1,13 +1,18 @@
-"""Files that only the user of this process may read, whatever the umask is."""
+"""Files that only the user of this process may read, whatever the umask is, and that no other user
+of the machine can stand in for.
+"""
 
 import logging
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 MODE = 0o600
 DIRECTORY_MODE = 0o700
+PARENT_MODE = 0o755
+"""The mode of a directory above one of ours: whoever may write there can replace ours."""
 _log = logging.getLogger("tenure.transport")
 
 
@@ -20,8 +25,12 @@ def make_file(path: Path) -> None:
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """Write a file anew, durably. Raises OSError."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+    """Write a file anew, durably. Raises OSError.
+
+    It is another file than before: somebody else may have made that, or hold it open.
+    """
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     with os.fdopen(handle, "wb") as file:
         os.fchmod(handle, MODE)
         file.write(data)
@@ -29,10 +38,25 @@ def overwrite(path: Path, data: bytes) -> None:
         os.fsync(handle)
 
 
+def open_lock(path: Path) -> IO[bytes]:
+    """Open a file to lock it; make it if there is none. Raises OSError.
+
+    Whoever may read a file can lock it for ever, so nobody else may.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, MODE)
+    try:
+        os.fchmod(handle, MODE)
+    except OSError:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "r+b", buffering=0)
+
+
 def make_directory(path: Path) -> None:
     """Make a directory, unless there is one. Raises OSError."""
-    if not path.parent.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir(PARENT_MODE, exist_ok=True)
     try:
         path.mkdir(DIRECTORY_MODE)
     except FileExistsError:
@@ -40,6 +64,30 @@ def make_directory(path: Path) -> None:
             raise
     else:
         path.chmod(DIRECTORY_MODE)
+
+
+def warn_of_writers(directory: Path, what: str) -> None:
+    """Log if other users of this host can put files of theirs in the place of those in a directory.
+    It is not refused, for the same reason as in `warn_of_readers`.
+    """
+    with suppress(OSError):
+        found = directory.stat()
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            _log.warning(
+                "every user of this host may replace %s in %s (mode %o): chmod o-w %s",
+                what,
+                directory,
+                mode,
+                directory,
+            )
+        elif found.st_uid not in (0, os.geteuid()):
+            _log.warning(
+                "the user %d of this host may replace %s in %s, which is theirs: chown it",
+                found.st_uid,
+                what,
+                directory,
+            )
 
 
 def warn_of_readers(path: Path, what: str) -> None:

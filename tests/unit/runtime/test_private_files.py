@@ -13,10 +13,13 @@ import pytest
 from tenure.cache.memory_file import MemoryFile
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
+from tenure.errors import ConfigurationError
 from tenure.fencing.databases import SqliteDatabase
+from tenure.journals.sqlite.file import prepare
 from tenure.protocol.volume.server.events import VolumeMemory
 from tenure.runtime import private_files
 from tenure.transport.credentials import Credentials
+from tenure.wire.lease_records import LEASE_RECORDS
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct, autouse=True)
@@ -80,6 +83,95 @@ def test_a_store_in_sqlite_is_its_users_alone(tmp_path: Path) -> None:
 def test_the_memory_of_a_volume_is_its_users_alone(tmp_path: Path) -> None:
     MemoryFile(tmp_path / "memory").write(VolumeMemory(number=1, longest_ns=1))
     assert mode_of(tmp_path / "memory") == "0o600"
+
+
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_nobody_else_can_take_the_lock_of_a_volume(tmp_path: Path, before: int | None) -> None:
+    """Whoever may read a file may lock it, and then no server starts."""
+    lock = tmp_path / "memory.lock"
+    if before is not None:
+        lock.touch()
+        lock.chmod(before)
+    memory = MemoryFile(tmp_path / "memory")
+    memory.open()
+    memory.close()
+    assert mode_of(lock) == "0o600"
+
+
+def test_a_lock_that_leads_elsewhere_is_not_taken(tmp_path: Path) -> None:
+    other = tmp_path / "of-somebody-else"
+    other.touch()
+    (tmp_path / "memory.lock").symlink_to(other)
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        MemoryFile(tmp_path / "memory").open()
+
+
+def test_a_file_that_another_has_made_beforehand_is_not_written(tmp_path: Path) -> None:
+    """It has the file open, and would read and change whatever is written there."""
+    new, target = tmp_path / "memory.new", tmp_path / "of-somebody-else"
+    new.write_bytes(b"")
+    with new.open("rb") as watched:
+        private_files.overwrite(new, b"secret")
+        assert watched.read() == b""
+    target.write_bytes(b"theirs")
+    new.unlink()
+    new.symlink_to(target)
+    private_files.overwrite(new, b"secret")
+    assert (new.read_bytes(), target.read_bytes()) == (b"secret", b"theirs")
+    os.link(target, hard := tmp_path / "hard")
+    private_files.overwrite(hard, b"secret")
+    assert target.read_bytes() == b"theirs"
+
+
+def test_it_is_told_where_other_users_can_replace_what_a_process_believes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, umask: int
+) -> None:
+    if umask & 0o700:
+        pytest.skip("SQLite itself cannot write there")
+    path = tmp_path / "open" / "journal.sqlite"
+    path.parent.mkdir()
+    path.parent.chmod(0o777)
+    prepare(path, LEASE_RECORDS)
+    assert f"chmod o-w {path.parent}" in caplog.text
+    caplog.clear()
+    memory = MemoryFile(path.parent / "memory")
+    memory.open()
+    memory.close()
+    assert f"chmod o-w {path.parent}" in caplog.text
+    caplog.clear()
+    (node := path.parent / "node").mkdir()
+    node.chmod(0o777)
+    NodeDirectory.open(node, "mail", Random(1))
+    assert f"chmod o-w {node}" in caplog.text
+    caplog.clear()
+    path.parent.chmod(0o1777)  # there nobody replaces files of others
+    prepare(path, LEASE_RECORDS)
+    assert caplog.messages == []
+
+
+def test_directories_that_are_made_on_the_way_are_written_by_nobody_else(
+    tmp_path: Path, umask: int
+) -> None:
+    if umask & 0o700:
+        pytest.skip("nobody can write there")
+    prepare(tmp_path / "a" / "b" / "journal.sqlite", LEASE_RECORDS)
+    private_files.make_directory(tmp_path / "c" / "d" / "node")
+    for name in ("a", "a/b", "c", "c/d"):
+        assert not (tmp_path / name).stat().st_mode & stat.S_IWOTH, name
+
+
+def test_a_journal_that_others_may_read_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, umask: int
+) -> None:
+    """A copy that was put back often is: whoever reads it can speak for owners of every pool."""
+    if umask & 0o700:
+        pytest.skip("SQLite itself cannot write there")
+    path = tmp_path / "journal.sqlite"
+    prepare(path, LEASE_RECORDS)
+    assert caplog.messages == []
+    path.chmod(0o644)
+    prepare(path, LEASE_RECORDS)
+    assert f"chmod 600 {path}" in caplog.text
 
 
 def test_what_there_is_keeps_its_mode(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ class NodeDirectory:
                 f"{path} is the directory of a node of the cluster {shown(identity.cluster)}, not "
                 f"of {shown(cluster)}: name that cluster, or another directory"
             )
+        private_files.warn_of_writers(path, "the identity of this node")
         found = cls(path, identity)
         if identity.aside:
             found._move_aside()

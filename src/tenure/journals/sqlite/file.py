@@ -35,6 +35,7 @@ from tenure.journals.sqlite.errors import replaced, translated, unwritable
 from tenure.journals.sqlite.filesystems import refuse_shared
 from tenure.journals.sqlite.rows import TABLES, begin, damaged, history
 from tenure.protocol.log.journal import R, S
+from tenure.runtime import private_files
 from tenure.wire.journal_codec import JournalCodec
 
 APPLICATION_ID: Final = 0x6C686C64
@@ -87,6 +88,8 @@ def prepare(given: Path, codec: JournalCodec[R, S]) -> Path:
         if not _exists(path):
             _make(path, codec.encode_state(codec.empty))
     _check_permissions(path)
+    private_files.warn_of_readers(path, "the secrets of the managers")
+    private_files.warn_of_writers(path.parent, "the journal of the managers")
     _read_through(path, codec)
     return path
 
@@ -178,7 +181,7 @@ def _make_directory(directory: Path) -> None:
     if directory.is_dir():
         return
     _make_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(private_files.PARENT_MODE, exist_ok=True)
     _sync(directory.parent)
 
 

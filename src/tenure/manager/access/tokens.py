@@ -22,13 +22,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError
 from tenure.manager.access.roles import AccessRole, Permit
 from tenure.manager.pool_spec import check_name
+from tenure.runtime import private_files
 
 PREFIX = "tenure"
 SCHEME = "Bearer "
@@ -104,12 +105,15 @@ class TokenFile:
                 found = os.fstat(file.fileno())
                 data = file.read()
         except OSError as error:
-            raise ConfigurationError(
-                f"the file of tokens {self.path} cannot be read: {error.strerror or error}; "
-                f"make a token with `tenure token new --role admin --file {self.path}`"
-            ) from error
+            raise self._unreadable(error) from error
         self._entries = _parsed(self.path, data)
         self._seen, self._changing = _Stamp.of(found), None
+
+    def _unreadable(self, error: OSError) -> ConfigurationError:
+        return ConfigurationError(
+            f"the file of tokens {self.path} cannot be read: {error.strerror or error}; "
+            f"make a token with `tenure token new --role admin --file {self.path}`"
+        )
 
     def load_if_changed(self) -> bool:
         """Read it again if it changed. An unreadable file leaves the tokens as they were."""
@@ -158,9 +162,9 @@ class TokenFile:
 
     def add(self, entry: TokenEntry) -> None:
         """Add a token; make the file if it does not exist."""
+        self._make()
         with self._alone():
-            if self.path.exists():
-                self.load()
+            self.load()
             self._entries[entry.id] = entry
             self._write()
 
@@ -178,17 +182,33 @@ class TokenFile:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Two commands at once would each write what they read, and one token would be lost. The
-        lock is the directory's, since the file itself is replaced.
+        lock is the file's: the directory's could be held for ever by whoever may look into it. The
+        file is replaced by each command, so the lock counts if it is still that file's.
         """
+        while True:
+            with self._opened() as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if self._is_in_place(file):
+                    yield
+                    return
+
+    def _opened(self) -> IO[bytes]:
         try:
-            directory = os.open(self.path.parent, os.O_RDONLY)
+            return self.path.open("rb")
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _is_in_place(self, file: IO[bytes]) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except OSError:
+            return False
+
+    def _make(self) -> None:
+        try:
+            private_files.make_file(self.path)
         except OSError as error:
             raise self._not_written(error) from error
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(directory)
 
     def _write(self) -> None:
         """Write the file in one go: a manager that reads it meanwhile sees the old or the new.

@@ -1,5 +1,6 @@
 """The file of tokens: drawing, keeping, reading again; and what each role allows."""
 
+import fcntl
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from tenure.errors import ConfigurationError
 from tenure.manager.access.roles import ANYBODY, AccessRole, Permit
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process, Sync
+from tests.patience import DEADLINE_SECONDS
 
 OWNER, LOOKUP, VIEWER, ADMIN, NODE, STORE = AccessRole
 A_PROCESS = Process(boot_id="b", pid_namespace=1, time_namespace=1, pid=1, start_time=1)
@@ -112,6 +114,22 @@ def test_of_tokens_that_are_made_at_once_none_is_lost(tmp_path: Path) -> None:
     tokens = TokenFile(path)
     tokens.load()
     assert sorted(tokens.entries, key=str) == sorted(made, key=str)
+
+
+def test_whoever_may_look_into_the_directory_stops_no_token_from_being_revoked(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "tokens"
+    token = new_token(ADMIN)
+    TokenFile(path).add(token.entry)
+    directory = os.open(tmp_path, os.O_RDONLY)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            removing = pool.submit(TokenFile(path).remove, token.entry.id)
+            assert removing.result(DEADLINE_SECONDS) == token.entry
+        finally:
+            os.close(directory)
 
 
 @pytest.mark.parametrize(
