@@ -137,34 +137,6 @@ async def test_a_client_that_lists_a_million_entries_is_told_why() -> None:
         assert f"`array` of length <= {LISTED}" in client.closed
 
 
-async def test_nobody_is_shown_what_takes_the_place_of_a_cache_that_is_cut_off(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Whoever reconnects under a cache's nonce acknowledges all for it: then writes no longer wait
-    for what it may still hit. Viewers see the report, and logs go anywhere.
-    """
-    nonce = 0x123456789ABCDEF0
-    caplog.set_level("DEBUG")
-    async with stage() as it, it.server(volume := it.volume()) as server:
-        await it.turn(3.5)
-        client = RawClient(it)
-        await client.come_on_record(it, nonce)
-        client.say(client.fetch(2))
-        await it.turn(0)
-        client.send(b"")  # which ends the connection
-        writing = asyncio.ensure_future(volume.changed("a"))
-        await it.turn(0.1)
-        report = server.tiers().volume
-        assert report is not None
-        (waiting,) = report.waiting
-        assert waiting.readers == ("1234…, not connected",)
-        await it.after(4, writing)
-        told = caplog.text
-        assert "1234…" in told
-        assert f"{nonce:x}" not in told
-        assert f"{nonce}" not in told
-
-
 async def test_one_connection_speaks_for_one_client() -> None:
     async with stage() as it:
         await it.serve()
