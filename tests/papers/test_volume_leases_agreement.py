@@ -122,7 +122,7 @@ class OneServer:
         client = self.clients.setdefault(number, Client(number))
         if client.entries.hit(key, lambda: self.now) is not None:
             return
-        entry = client.machine.entries.get(key)
+        entry = client.machine.belief.entries.get(key)
         if entry is not None and entry.is_live and self.now < entry.until:
             used = client.machine.handle(self.now, WasUsed("s", (key,)))
             self.perform(client, used.actions)

@@ -236,11 +236,11 @@ class Stage:
 
     def as_of(self, name: str, key: Key = K) -> AsOf:
         """Return the as-of of a client's entry."""
-        return self.caches[name].entries[key].as_of
+        return self.caches[name].belief.entries[key].as_of
 
     def listed(self, name: str) -> list[Listed]:
         """Return the entries about which a client would ask."""
-        entries = self.caches[name].entries.items()
+        entries = self.caches[name].belief.entries.items()
         versions = ((key, entry.as_of) for key, entry in entries)
         return [Listed(key=key, number=v.number, count=v.count) for key, v in versions]
 

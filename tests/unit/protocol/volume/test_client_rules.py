@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tenure.base.instants import seconds
 from tenure.base.ranges import KeyRange
-from tenure.protocol.volume.client import asking
+from tenure.protocol.volume.client import questions
 from tenure.protocol.volume.client.events import (
     AskWhetherUsed,
     AuditWanted,
@@ -263,13 +263,13 @@ def test_a_client_lists_no_more_than_a_server_takes(monkeypatch: pytest.MonkeyPa
     """The server closes the connection of whoever lists more."""
     stage = held("a")
     stage.read("a", L)
-    monkeypatch.setattr(asking, "LISTED", 1)
+    monkeypatch.setattr(questions, "LISTED", 1)
     stage.use("a", K, L)
     assert listed(stage.take("Renew").message) == [K]
-    monkeypatch.setattr(asking, "LISTED", 2)
+    monkeypatch.setattr(questions, "LISTED", 2)
     stage.use("a", b"gone", K, L)
     assert listed(stage.take("Renew").message) == [K, L], "what was evicted is passed over"
-    monkeypatch.setattr(asking, "LISTED_BYTES", 1)
+    monkeypatch.setattr(questions, "LISTED_BYTES", 1)
     stage.use("a", K, L)
     assert listed(stage.take("Renew").message) == [K]
 

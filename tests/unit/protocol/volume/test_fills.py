@@ -40,7 +40,7 @@ def test_what_was_evicted_meanwhile_is_not_made_live() -> None:
     stage.tell_cache("a", Evicted((K,)))
     del stage.entries["a"].objects[K]
     stage.tell_cache("a", ServerSaid("s", message))
-    assert K not in stage.caches["a"].entries
+    assert K not in stage.caches["a"].belief.entries
     assert stage.read("a") == b"old"
 
 
@@ -58,10 +58,10 @@ def test_what_was_filled_meanwhile_is_not_made_older() -> None:
     asking = stage.caches["a"].contacts["s"].renewing
     assert asking is not None
     stage.read("a", L)
-    stage.caches["a"].entries[K].as_of = stage.as_of("a", L)
+    stage.caches["a"].belief.entries[K].as_of = stage.as_of("a", L)
     late = msgspec.structs.replace(message, sequence=asking.sequence, live=(older,))
     stage.tell_cache("a", ServerSaid("s", late))
-    assert stage.caches["a"].entries[K].as_of == stage.as_of("a", L)
+    assert stage.caches["a"].belief.entries[K].as_of == stage.as_of("a", L)
     assert before.version < stage.as_of("a", L).version
 
 
@@ -107,7 +107,7 @@ def test_what_is_of_another_history_is_forgotten() -> None:
         stage.reconnect("a")
         stage.settle()
         assert stage.hit("a") is None
-    assert K not in stage.caches["a"].entries
+    assert K not in stage.caches["a"].belief.entries
     assert K not in stage.entries["a"].objects
     assert stage.noted.count(CacheKind.ANOTHER_HISTORY) == 1
     assert stage.read("a") == b"new"
@@ -156,11 +156,12 @@ def test_what_is_withdrawn_is_what_the_range_has() -> None:
         return [stage.hit("a", key) for key in (K, L)]
 
     assert withdraw(b"x", None, newer, contact.reader) == [b"old", b"old"]
-    other = cache.contact("t")
-    other.reader = cache.entries[K].reader = contact.reader + 1
+    other = cache.context.contact("t")
+    other.reader = cache.belief.entries[K].reader = contact.reader + 1
     assert withdraw(K, L, newer, contact.reader) == [b"old", b"old"], "another server gave it"
-    cache.entries[K].reader = contact.reader
+    cache.belief.entries[K].reader = contact.reader
     assert withdraw(K, L, newer, contact.reader) == [None, b"old"]
-    cache.entries[L].as_of = msgspec.structs.replace(cache.entries[L].as_of, number=9, count=9)
+    entries = cache.belief.entries
+    entries[L].as_of = msgspec.structs.replace(entries[L].as_of, number=9, count=9)
     assert withdraw(b"", None, 9, contact.reader) == [None, b"old"], "it is newer than that"
     assert withdraw(b"", None, 10, contact.reader) == [None, None]

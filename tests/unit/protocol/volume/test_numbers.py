@@ -61,7 +61,7 @@ def test_a_client_that_is_told_of_another_question_stays_on_record(
 def test_a_fetch_is_not_sent_elsewhere_by_what_somebody_else_was_told() -> None:
     stage = held("a")
     stage.want("a", L)
-    nonce, sequence = stage.nonce("a"), stage.caches["a"].sequence
+    nonce, sequence = stage.nonce("a"), stage.caches["a"].questions.sequence
     stage.tell_cache("a", ServerSaid("s", Elsewhere(client=nonce + 1, sequence=sequence)))
     stage.settle()
     assert stage.hit("a", L) == b"old"
@@ -139,7 +139,7 @@ def places_asked_for(stage: Stage, span_s: float, *, knows: int = 0) -> list[flo
     found: list[float] = []
     began, left = stage.real, 0
     while stage.real < began + seconds(span_s):
-        if not stage.caches["a"].fetches.flights:
+        if not stage.caches["a"].context.fetches.flights:
             stage.want("a", b"%d" % stage.real)
         stage.pass_(0.005)
         stage.wake("a")

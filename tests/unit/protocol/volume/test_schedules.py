@@ -369,9 +369,9 @@ def test_the_late_own_write() -> None:
     overtaken = stage.take("Fetch")
     stage.write_at("a", b"own")
     write = stage.take("Write")
-    flight = stage.caches["a"].fetches.flights[K]
+    flight = stage.caches["a"].context.fetches.flights[K]
     flight.void()
-    stage.caches["a"].send_fetch(stage.now("a"), flight)
+    stage.caches["a"].questions.fetch(stage.now("a"), flight)
     stage.wake("a")
     stage.carry("Fetch")
     stage.load()
@@ -409,7 +409,7 @@ def test_joined_and_then_written() -> None:
     stage.carry("Write")
     stage.end_body()
     stage.carry("WriteDone")
-    flight_of = stage.caches["a"].fetches.flights[K]
+    flight_of = stage.caches["a"].context.fetches.flights[K]
     flight_of.join(2)
     stage.deliver(late)
     told = [(each.tickets, each.outcome) for each in stage.reads("a") if each.key == K]

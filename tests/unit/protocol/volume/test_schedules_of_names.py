@@ -15,7 +15,7 @@ def test_a_server_that_is_known_by_two_names() -> None:
     """
     stage = held("a")
     cache = stage.caches["a"]
-    cache.reconnect(stage.now("a"), cache.contact("s by another name"))
+    cache.questions.reconnect(stage.now("a"), cache.context.contact("s by another name"))
     stage.do_cache("a", cache.advance(stage.now("a")))
     stage.carry("Reconnect", of="a")
     stage.write()

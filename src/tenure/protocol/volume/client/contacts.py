@@ -3,7 +3,7 @@
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
 from tenure.protocol.volume.client.fetches import Question
-from tenure.protocol.volume.messages import Item
+from tenure.protocol.volume.messages import Fetched, Invalidate, Item, Renewed, WriteDone
 
 NOBODY = 0
 MOST_PAUSES = 4
@@ -61,6 +61,12 @@ class Contact:
     def runs(self, now: Instant) -> bool:
         """Whether the volume lease runs."""
         return self.reader != NOBODY and now < self.until
+
+    def is_addressed_by(self, message: Invalidate | Renewed | Fetched | WriteDone) -> bool:
+        """Whether the message is meant for the client's present place on record (V2)."""
+        return (
+            self.reader != NOBODY and message.epoch == self.epoch and message.reader == self.reader
+        )
 
     def count_place(self, now: Instant, pause_ns: int) -> None:
         """Count a place on record. If no answer follows, the pause before the next one grows: a

@@ -62,6 +62,10 @@ class Question:
         """The instant from which the client counts the leases in the answer (V3)."""
         self.marks = Marks(keys)
 
+    def is_answered_by(self, sequence: int) -> bool:
+        """Whether an answer has the number of this question, the newest of its kind (V2)."""
+        return self.sequence == sequence
+
 
 class Flight:
     """The readers that wait for one object, and its fetch."""
@@ -92,6 +96,14 @@ class Flight:
         self.joiners: list[int] = []
         self.audited: KnownEntry | None = None
         """The entry that the answer is to judge: then the fetch asks for the value itself."""
+
+    def tickets(self) -> tuple[int, ...]:
+        """All who wait."""
+        return (*self.starters, *self.joiners)
+
+    def patience_ends(self, patience_ns: int) -> Instant:
+        """When the waiting readers are told that no server answers (V19)."""
+        return Instant(self.asked_at + patience_ns)
 
     def join(self, ticket: int) -> None:
         """Add one more reader."""
@@ -132,14 +144,23 @@ class Fetches:
         """Note that something is due then."""
         self.next_at = min(self.next_at, at)
 
+    def under_way(self) -> Iterator[Flight | OwnWrite]:
+        """All fetches and writes, sent or not."""
+        yield from self.flights.values()
+        yield from self.writes.values()
+
     def asked(self) -> Iterator[Question]:
         """All requests that are to be answered."""
+        for each in self.under_way():
+            if each.asking is not None:
+                yield each.asking
+
+    def flight_of(self, sequence: int) -> Flight | None:
+        """The fetch whose question under way has this number."""
         for flight in self.flights.values():
-            if flight.asking is not None:
-                yield flight.asking
-        for write in self.writes.values():
-            if write.asking is not None:
-                yield write.asking
+            if flight.asking is not None and flight.asking.sequence == sequence:
+                return flight
+        return None
 
     def apply(self, item: Item) -> None:
         """Apply an invalidation to all marks."""

@@ -6,67 +6,109 @@ for lack of a record. If no answer comes, the outcome is unknown, and the applic
 """
 
 from tenure.base.instants import Instant
-from tenure.base.keys import Key
+from tenure.protocol.volume.client.belief import EntryBelief
 from tenure.protocol.volume.client.contacts import Contact
-from tenure.protocol.volume.client.events import (
-    DropEntries,
-    TellServer,
-    TellWriter,
-    WriteOutcome,
-    WriteWanted,
-)
-from tenure.protocol.volume.client.fetches import NOTHING_IS_KEPT, OwnWrite, Question
-from tenure.protocol.volume.client.fills import Fills
-from tenure.protocol.volume.messages import (
-    AsOf,
-)
+from tenure.protocol.volume.client.context import ClientContext
+from tenure.protocol.volume.client.events import TellWriter, WriteOutcome, WriteWanted
+from tenure.protocol.volume.client.fetches import OwnWrite
+from tenure.protocol.volume.client.questions import CacheQuestions
+from tenure.protocol.volume.messages import AsOf, WriteDone
+from tenure.protocol.volume.noted import CacheKind
 
 
-class OwnWriting(Fills):
+class OwnWrites:
     """The part of a client that writes through its server's store."""
 
-    def on_write_wanted(self, now: Instant, event: WriteWanted) -> None:
-        write = OwnWrite(event.ticket, event.key, event.value, now)
-        server = self.routes[event.key]
-        self.fetches.due_by(Instant(now + self.config.write_patience_ns))
-        if server is None:
-            self._actions.append(TellWriter(event.ticket, event.key, "elsewhere"))
-            return
-        contact = self.contact(server)
-        if contact.runs(now):
-            self.send_write(now, contact, write)
-            return
-        self.fetches.writes[-self.next_sequence()] = write  # a number under which nobody answers
-        self.get_lease(now, contact)
+    def __init__(
+        self, context: ClientContext, belief: EntryBelief, questions: CacheQuestions
+    ) -> None:
+        self.context = context
+        self.belief = belief
+        self.questions = questions
+        self.writes = context.fetches.writes
 
-    def send_write(self, now: Instant, contact: Contact, write: OwnWrite) -> None:
+    def on_wanted(self, now: Instant, event: WriteWanted) -> None:
+        write = OwnWrite(event.ticket, event.key, event.value, now)
+        server = self.context.routes[event.key]
+        self.context.fetches.due_by(self._patience_ends(write))
+        if server is None:
+            self.context.act(TellWriter(event.ticket, event.key, "elsewhere"))
+            return
+        contact = self.context.contact(server)
+        if contact.runs(now):
+            self._send(now, contact, write)
+            return
+        # Under this number nobody answers.
+        self.writes[-self.questions.next_sequence()] = write
+        self.questions.get_lease(now, contact)
+
+    def on_lease(self, now: Instant, contact: Contact) -> None:
+        """Send the writes that waited until the server gave a lease, or a place on record."""
+        for write in list(self.writes.values()):
+            if write.asking is None and self.context.routes[write.key] == contact.server:
+                self._send(now, contact, write)
+
+    def _send(self, now: Instant, contact: Contact, write: OwnWrite) -> None:
         """Send a write, which acknowledges: the client's entry, and every answer under way, are
         dead (V9).
         """
-        self._forget_write(write)
-        self.kill_before_writing(write.key)
-        sequence = self.next_sequence()
-        write.server = contact.server
-        write.asking = Question(sequence, now, (write.key,))
-        self.fetches.writes[sequence] = write
-        self._actions.append(TellServer(contact.server, self.write_message(contact, write)))
+        self._forget(write)
+        self.context.void_answers(write.key)
+        self.belief.drop(write.key)
+        self.questions.write(now, contact, write)
 
-    def kill_before_writing(self, key: Key) -> None:
-        """Kill the entry of what is to be written, and every answer about it that is under way."""
-        self.fetches.raise_to(key, NOTHING_IS_KEPT)
-        for contact in self.contacts.values():
-            for asking in contact.asked():
-                asking.marks.raise_to(key, NOTHING_IS_KEPT)
-        self.entries.pop(key, None)
-        self._actions.append(DropEntries((key,)))  # also what was known last
+    def on_done(self, now: Instant, contact: Contact, message: WriteDone) -> None:
+        write = self.sent(message.sequence)
+        asking = None if write is None else write.asking
+        if (
+            write is None
+            or asking is None
+            or write.server != contact.server
+            or not contact.is_addressed_by(message)
+        ):
+            self.context.note(CacheKind.OLD_ANSWER, "write done")
+            return
+        self.belief.take(now, contact, asking, message.term_ns, message.items)
+        if message.ok:
+            self.belief.fill(now, contact, asking, message, "value", write.value)
+        self.belief.acknowledge(contact, message.items)
+        as_of = self.belief.as_of(message.number, message.count)
+        self.end(write, "written" if message.ok else "failed", as_of, message.detail)
 
-    def _forget_write(self, write: OwnWrite) -> None:
-        for sequence, each in list(self.fetches.writes.items()):
-            if each is write:
-                del self.fetches.writes[sequence]
+    def on_unknown(self, contact: Contact) -> None:
+        """A server that does not know the client may have written before it forgot it."""
+        for write in list(self.writes.values()):
+            if write.server == contact.server and write.asking is not None:
+                self.end(write, "unknown")
 
-    def end_write(
+    def on_time(self, now: Instant) -> None:
+        """Tell the writers that have waited long enough. What was never sent is not written."""
+        for write in list(self.writes.values()):
+            patience_ends = self._patience_ends(write)
+            if now >= patience_ends:
+                self.end(write, "unreachable" if write.asking is None else "unknown")
+            else:
+                self.context.fetches.due_by(patience_ends)
+
+    def end_all(self) -> None:
+        for write in list(self.writes.values()):
+            self.end(write, "unreachable" if write.asking is None else "unknown")
+
+    def sent(self, sequence: int) -> OwnWrite | None:
+        """The write that was sent under this number."""
+        write = self.writes.get(sequence)
+        return None if write is None or write.asking is None else write
+
+    def end(
         self, write: OwnWrite, outcome: WriteOutcome, as_of: AsOf | None = None, detail: str = ""
     ) -> None:
-        self._forget_write(write)
-        self._actions.append(TellWriter(write.ticket, write.key, outcome, as_of, detail))
+        self._forget(write)
+        self.context.act(TellWriter(write.ticket, write.key, outcome, as_of, detail))
+
+    def _forget(self, write: OwnWrite) -> None:
+        for sequence, each in list(self.writes.items()):
+            if each is write:
+                del self.writes[sequence]
+
+    def _patience_ends(self, write: OwnWrite) -> Instant:
+        return Instant(write.asked_at + self.context.config.write_patience_ns)
