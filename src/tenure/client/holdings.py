@@ -27,19 +27,17 @@ from xxhash import xxh3_64_digest
 
 from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
 from tenure.base.names import shown
-from tenure.base.rangemap import RangeMap
-from tenure.base.ranges import LOWEST, KeyRange
+from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
+from tenure.client.snapshot import NOT_HELD, NOTHING_HELD, Snapshot
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
-from tenure.protocol.lease.messages import Held, Leased
+from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.meter import RangeTally, Sampler
 from tenure.runtime.clock import Clock
 
-NOT_HELD = 0
-"""The number of a key that is not held: below every lease number."""
 WHAT = "Owner"
 MOST_LOAD = 1e12
 """The most load in one call: far more than any request costs in any unit, and sums of it are exact
@@ -54,95 +52,6 @@ def digest_of(kind: PoolKind) -> Callable[[bytes], Key]:
     if kind == "hashed":
         return xxh3_64_digest
     return bytes  # which returns the very object
-
-
-class Snapshot:
-    """Everything that is held, and until when. Only its counts change."""
-
-    __slots__ = (
-        "bounds",
-        "counts",
-        "expires_at",
-        "firsts",
-        "given",
-        "journal",
-        "leases",
-        "numbers",
-        "sinces",
-    )
-
-    def __init__(
-        self,
-        leases: tuple[Leased, ...],
-        journal: int,
-        expires_at: int,
-        unbroken: tuple[Held, ...] = (),
-    ) -> None:
-        self.leases = leases
-        renumbered = ((each.range, each.number) for each in unbroken)
-        self.firsts = RangeMap.of(renumbered, NOT_HELD) if unbroken else None
-        """The number since which a range was never interrupted, where it was renumbered while held.
-        Readers are shown this one, so theirs changes only if something was interrupted.
-        """
-        self.journal = journal
-        self.expires_at = expires_at
-        # numbers[i] is that of the keys from bounds[i - 1] up to bounds[i]: what `bisect_right`
-        # returns is the index, without one taken off.
-        self.bounds: list[Key] = []
-        self.numbers: list[int] = [NOT_HELD]
-        self.sinces: list[int] = [NOT_HELD]
-        """The lease number since which the state of these keys is unbroken."""
-        for lease in leases:
-            self._begin(lease.start, lease.number, lease.since)
-            if lease.end is not None:
-                self._begin(lease.end, NOT_HELD, NOT_HELD)
-        self.counts = [0] * len(self.numbers)
-        """The counts of checks."""
-        self.given: list[float] = [0.0] * len(self.numbers)
-        """The load that the application recorded."""
-
-    def _begin(self, start: Key, number: int, since: int) -> None:
-        """Let the number be `number` from `start` on."""
-        if start == LOWEST or (self.bounds and self.bounds[-1] == start):
-            self.numbers[-1], self.sinces[-1] = number, since
-        else:
-            self.bounds.append(start)
-            self.numbers.append(number)
-            self.sinces.append(since)
-
-    def renewed(self, expires_at: int) -> "Snapshot":
-        """The same snapshot, valid until `expires_at`; checks are counted in the same lists."""
-        new = Snapshot.__new__(Snapshot)
-        new.leases, new.journal, new.expires_at = self.leases, self.journal, expires_at
-        new.bounds, new.numbers, new.sinces = self.bounds, self.numbers, self.sinces
-        new.firsts = self.firsts
-        new.counts, new.given = self.counts, self.given
-        return new
-
-    def take_counts(self, before: "Snapshot") -> None:
-        """Take over the counts of the ranges that have not changed."""
-        there = {(lease.start, lease.number): before.index(lease.start) for lease in before.leases}
-        for lease in self.leases:
-            i = there.get((lease.start, lease.number))
-            if i is not None:
-                here = self.index(lease.start)
-                self.counts[here], self.given[here] = before.counts[i], before.given[i]
-
-    def loads(self) -> list[tuple[Leased, int]]:
-        """The checks of each range."""
-        return [(lease, self.counts[self.index(lease.start)]) for lease in self.leases]
-
-    def number(self, key: Key) -> int:
-        """The number of the lease for `key`, as readers see it."""
-        number = self.numbers[bisect_right(self.bounds, key)]
-        return number if self.firsts is None else self.firsts[key] or number
-
-    def index(self, key: Key) -> int:
-        """The index of the number and the counts of `key`."""
-        return bisect_right(self.bounds, key)
-
-
-NOTHING_HELD = Snapshot((), 0, 0)
 
 
 def no_sampler() -> Sampler:
@@ -204,10 +113,21 @@ class Board:
     def check(self, key: UserKey) -> Lease | None:
         """The lease for `key`, if it is held at this moment."""
         if type(key) is str:
+            held = self.current
+            checked = held.checked.get(key)
+            if checked is not None and self._clock() < held.expires_at:
+                checked.checks += 1  # without a lock: threads may lose one now and then
+                return checked.lease
+        return self._find(key)
+
+    def _find(self, name: UserKey) -> Lease | None:
+        """The lease of a key that is not remembered, or whose term has run out."""
+        key: UserKey = name
+        if type(key) is str:
             try:
                 key = key.encode()
             except UnicodeEncodeError:
-                raise no_utf8(key) from None
+                raise no_utf8(name) from None
         key = self._digest(key) if type(key) is bytes else self._to_key(key)
         while True:
             held = self.current
@@ -216,14 +136,17 @@ class Board:
             if number == NOT_HELD:
                 return None
             if self._clock() < held.expires_at:
-                held.counts[i] += 1  # without a lock: threads may lose one now and then
+                held.counts[i] += 1
                 sampler = self._sampler_of_checks
                 sampler.left -= 1
                 if sampler.left < 0:
                     sampler.meet(key)
                 if held.firsts is not None:
                     number = held.firsts[key] or number
-                return Lease(key, number, held.journal, self._pool)
+                lease = Lease(key, number, held.journal, self._pool)
+                if type(name) is str:
+                    held.remember(name, lease, i)
+                return lease
             self._end(held)
 
     def record_load(self, key: UserKey, amount: float) -> None:
@@ -249,21 +172,23 @@ class Board:
 
     def holds(self, lease: Lease) -> bool:
         """Whether the right in `lease` was never interrupted up to this moment."""
+        held = self.current
         try:
-            while True:
-                held = self.current
-                number = held.numbers[bisect_right(held.bounds, lease.key)]
-                if held.firsts is not None:
-                    number = held.firsts[lease.key] or number
-                if number != lease.number:
-                    return False
-                if held.journal != lease.journal:
-                    return False
-                if self._clock() < held.expires_at:
-                    return True
-                self._end(held)
+            if held.leased.get(lease.key) is lease and self._clock() < held.expires_at:
+                return True
+            return self._is_held(lease)
         except AttributeError:
             raise _no_lease(lease) from None
+
+    def _is_held(self, lease: Lease) -> bool:
+        """The same of a lease that is not remembered, or whose term has run out."""
+        while True:
+            held = self.current
+            if held.number(lease.key) != lease.number or held.journal != lease.journal:
+                return False
+            if self._clock() < held.expires_at:
+                return True
+            self._end(held)
 
     def since(self, lease: Lease) -> int | None:
         """The lease number since which the state of the key of `lease` is unbroken; None if the key
@@ -318,6 +243,7 @@ class Board:
     def tallies(self) -> list[RangeTally]:
         """The checks and loads counted so far for everything that is held."""
         held = self.current
+        held.count_checked(self._sampler_of_checks)
         counts: list[int] | list[float] = held.given if self.is_load_given else held.counts
         return [
             RangeTally(
@@ -340,6 +266,7 @@ class Board:
             if self._is_over or (self._lapse.is_seen and not self._lapse.admits(holdings)):
                 return False
             before = self.current
+            before.count_checked(self._sampler_of_checks)
             same = holdings.leases == before.leases and holdings.journal == before.journal
             if same:
                 self.current = before.renewed(holdings.expires_at) if before.leases else before

@@ -1,19 +1,24 @@
 """The board of holdings: what is read, by whom, and that what ended never comes back."""
 
 from collections.abc import Callable
+from random import Random
 from threading import Thread
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple, replace
 
 from tenure.base.instants import Instant
 from tenure.base.keys import UserKey, hashed_key
 from tenure.client.holdings import Board
 from tenure.client.lease import Lease
+from tenure.client.snapshot import CHECKED_AT_MOST, LONGEST_CHECKED
 from tenure.errors import ClosedError, ForkedError, KeyTypeError, UsageError
 from tenure.protocol.lease.messages import Held, Leased
 from tenure.protocol.lease.owner.events import Holdings
+from tenure.protocol.lease.owner.meter import Sampler
 from tenure.testing.clock import TurnedClock
 
 JOURNAL = 7
@@ -314,6 +319,147 @@ def test_counts_go_on_over_renewals_and_for_ranges_that_stayed(stage: Stage) -> 
     stage.board.check("p")
     stage.hold(leased(b"c", b"m", 8), leased(b"p", b"q", 6))
     assert [count for _, count in stage.board.loads()] == [0, 3]
+
+
+def test_checks_of_a_key_that_is_remembered_are_counted_and_sampled(stage: Stage) -> None:
+    sampler = Sampler(Random(1))
+    stage.board.sample(sampler)
+    stage.hold(leased(b"c", b"m", 5), leased(b"p", b"q", 6))
+    for key in ["d"] * 900 + ["p"] * 100:
+        stage.board.check(key)
+    assert [count for _, count in stage.board.loads()] == [900, 100]
+    assert [each.load for each in stage.board.tallies()] == [900, 100]
+    assert [count for _, count in stage.board.loads()] == [900, 100]
+    hottest = dict(sampler.take())
+    assert hottest[b"d"] == pytest.approx(900, rel=0.3)
+    assert hottest[b"p"] == pytest.approx(100, rel=0.6)
+
+
+def test_checks_of_what_is_remembered_count_for_the_range_that_stays(stage: Stage) -> None:
+    stage.hold(leased(b"c", b"m", 5))
+    for _ in range(5):
+        stage.check("d")
+    stage.hold(leased(b"c", b"m", 5), leased(b"p", b"q", 6))
+    stage.check("d")
+    assert [count for _, count in stage.board.loads()] == [6, 0]
+
+
+# --- what is remembered ---------------------------------------------------------------------------
+
+
+def test_a_key_that_was_checked_before_gives_the_same_lease(stage: Stage) -> None:
+    stage.hold(leased(b"", None, 5))
+    assert stage.check("d") is stage.check("d")
+    stage.hold(leased(b"", None, 5))
+    assert stage.check("d") is stage.check("d")
+
+
+def test_no_more_keys_are_remembered_than_have_room_and_a_renewal_makes_room(stage: Stage) -> None:
+    stage.hold(leased(b"", None, 5))
+    for i in range(2 * CHECKED_AT_MOST):
+        stage.check(str(i))
+    stage.check("x" * (LONGEST_CHECKED + 1))
+    assert len(stage.board.current.checked) == len(stage.board.current.leased) == CHECKED_AT_MOST
+    last = str(2 * CHECKED_AT_MOST - 1)
+    assert stage.check(last) is not stage.check(last)
+    stage.hold(leased(b"", None, 5))
+    assert stage.check(last) is stage.check(last)
+    assert stage.board.loads()[0][1] == 2 * CHECKED_AT_MOST + 1 + 4
+
+
+def test_what_only_looks_like_a_remembered_key_is_not_taken_for_it() -> None:
+    clock = TurnedClock()
+    board = Board("hashed", clock)
+    board.open()
+    board.publish(holdings(leased(b"", None, 1), until=clock.after(1)))
+
+    class AnyCase(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, str) and self.lower() == other.lower()
+
+    class Disguise(AnyCase):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            return hash("room")
+
+    for key in ("room", b"room", 1):
+        assert board.check(key) == board.check(key)
+    assert board.check(Disguise("ROOM")) == Lease(hashed_key("ROOM"), 1, JOURNAL)
+    for wrong in (True, 1.0, ["room"]):
+        with pytest.raises(KeyTypeError):
+            board.check(wrong)  # type: ignore[arg-type]
+
+
+CUTS = st.lists(st.sampled_from([b"b", b"d", b"f", b"h"]), unique=True).map(sorted)
+"""Where ranges end, among the keys that the histories ask for."""
+
+
+@st.composite
+def published(draw: st.DrawFn) -> tuple[tuple[Leased, ...], int, tuple[Held, ...], float]:
+    """Leases, their journal, what was renumbered of them, and a term."""
+    starts = [b"", *draw(CUTS)]
+    leases = tuple(
+        leased(start, end, number)
+        for start, end in zip(starts, [*starts[1:], None], strict=True)
+        if (number := draw(st.integers(0, 3)))
+    )
+    unbroken = tuple(
+        Held(start=each.start, end=each.end, number=each.number - 1)
+        for each in leases
+        if each.number > 1 and draw(st.booleans())
+    )
+    return leases, draw(st.integers(7, 8)), unbroken, draw(st.sampled_from([0.5, 1, 2]))
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("check"), st.sampled_from("aceg")),
+    st.tuples(st.just("check"), st.sampled_from("aceg")),
+    st.tuples(st.just("publish"), published()),
+    st.tuples(st.just("renew"), st.sampled_from([0.5, 1, 2])),
+    st.tuples(st.just("jump"), st.sampled_from([0.25, 0.5, 1, 3600])),
+    st.tuples(st.sampled_from(["lapse", "close", "empty"]), st.none()),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_what_is_remembered_says_what_a_search_says(steps: list[tuple[str, Any]]) -> None:
+    """One board is asked by `str`, which it remembers, and for the very leases that it gave out;
+    the other by bytes, and for equal leases, which it has to search for.
+    """
+    clock = TurnedClock()
+    quick, slow = boards = [Board("ordered", clock) for _ in range(2)]
+    for board in boards:
+        board.open()
+    last = holdings(until=clock.after(1))
+    leases: list[Lease] = []
+    for step, what in steps:
+        if step == "publish":
+            listed, journal, unbroken, term = what
+            last = Holdings(journal, 1, listed, Instant(clock.after(term)), unbroken)
+            assert quick.publish(last) == slow.publish(last)
+        elif step == "renew":
+            last = replace(last, expires_at=clock.after(what))
+            assert quick.publish(last) == slow.publish(last)
+        elif step == "empty":
+            last = holdings(until=clock.after(1))
+            assert quick.publish(last) == slow.publish(last)
+        elif step == "jump":
+            clock.jump(what)
+        elif step == "check":
+            found = quick.check(what)
+            assert found == slow.check(what.encode())
+            leases += [found] if found else []
+        else:
+            for board in boards:
+                getattr(board, step)()
+        for lease in leases:
+            assert quick.holds(lease) == slow.holds(Lease(*astuple(lease))), step
+        assert quick.loads() == slow.loads()
+    assert not slow.current.checked
 
 
 # --- what cannot be used --------------------------------------------------------------------------
