@@ -1,55 +1,65 @@
-"""Words: every noun that a file is named after stands in docs/concepts/words.md."""
+"""Words: docs/concepts/words.md has what a reader needs, and files explain their own names."""
 
+import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from tests.repo.reading import ROOT, files, report
 
 DOCUMENT = ROOT / "docs" / "concepts" / "words.md"
-WORD = re.compile(r"\*\*([^*]+?)\.?\*\*|^#+ (.+)$|(?<!\*)\*([^*]+)\*(?!\*)", re.MULTILINE)
-NO_NOUNS = {"__init__", "__main__"}
+MOST_WORDS = 2_500
+TERM = re.compile(r"^\*\*([^*]+)\.\*\*", re.MULTILINE)
+FEWEST_WORDS = 4
+"""Fewer words than these say no more of a file than its name does."""
 
 
-def words(text: str) -> set[str]:
-    """Return the words that are explained: in bold, in italics, or as a heading."""
-    return {next(filter(None, found)).lower() for found in WORD.findall(text)}
+def terms(text: str) -> Iterator[str]:
+    """The words that begin a paragraph in bold: each is explained there."""
+    for found in TERM.findall(text):
+        yield from found.lower().split(", ")
 
 
-def forms(name: str) -> set[str]:
-    """The name as one, and as several."""
-    ones = {name, name.removesuffix("s"), name.removesuffix("es")}
-    if name.endswith("ies"):
-        ones.add(name.removesuffix("ies") + "y")
-    return {*ones, f"{name}s", name.replace(" ", "-")}
+def unused(text: str, elsewhere: str) -> list[str]:
+    """The terms that are explained here and stand nowhere else."""
+    return [each for each in terms(text) if each not in elsewhere]
 
 
-def is_explained(name: str, known: set[str]) -> bool:
-    """Whether the name stands there, or is made of two that do."""
-    parts = name.split()
-    return bool(forms(name) & known) or any(
-        is_explained(" ".join(parts[:n]), known) and is_explained(" ".join(parts[n:]), known)
-        for n in range(1, len(parts))
-    )
+def unexplained(path: PurePath, code: str) -> Iterator[str]:
+    """Say what is wrong with a file that does not say at its beginning what it is."""
+    first = (ast.get_docstring(ast.parse(code)) or "").split("\n\n")[0]
+    if len(first.split()) < FEWEST_WORDS:
+        yield f"{path}: its docstring does not explain {path.stem!r}: {first!r}"
 
 
-def unexplained(paths: Sequence[PurePath], text: str) -> Iterator[str]:
-    known = words(text)
-    for path in paths:
-        if path.stem not in NO_NOUNS and not is_explained(path.stem.replace("_", " "), known):
-            yield f"{path}: {path.stem} is not in docs/concepts/words.md"
+def test_a_reader_learns_the_words_in_ten_minutes() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert len(text.split()) <= MOST_WORDS
+    assert [each for each, count in Counter(terms(text)).items() if count > 1] == []
 
 
-def test_every_file_is_named_after_a_word_that_is_explained() -> None:
-    paths = [path for path in files() if path.parts[0] == "src" and path.suffix == ".py"]
-    found = list(unexplained(paths, DOCUMENT.read_text("utf-8")))
+def test_every_word_that_is_explained_is_used() -> None:
+    read = [path for path in files() if path.parts[0] in {"docs", "src"}]
+    others = [
+        (ROOT / path).read_text("utf-8")
+        for path in read
+        if path.suffix in {".md", ".py"} and ROOT / path != DOCUMENT
+    ]
+    assert unused(DOCUMENT.read_text("utf-8"), " ".join(others).lower()) == []
+
+
+def test_every_file_explains_its_name() -> None:
+    paths = [path for path in files() if path.parts[0] in {"src", "lab"} and path.suffix == ".py"]
+    code = {path: (ROOT / path).read_text("utf-8") for path in paths}
+    found = [each for path in paths if code[path] for each in unexplained(path, code[path])]
     assert len(paths) > len(found)
     assert found == [], report(found)
 
 
-def test_a_name_that_is_not_explained_is_found() -> None:
-    text = "# Words\n\n**Owner.** Serves. One *leads*.\n\n| **Engine**, **entry** | runs it |\n"
-    good = ["owner", "owners", "owner_engine", "entries", "leads", "__init__"]
-    assert list(unexplained([PurePath(f"src/{each}.py") for each in good], text)) == []
-    bad = ["lookup", "lookup_engine", "serves"]
-    assert len(list(unexplained([PurePath(f"src/{each}.py") for each in bad], text))) == 3
+def test_a_word_without_use_and_a_file_without_explanation_are_found() -> None:
+    text = "# Words\n\n**Owner.** Serves. One *leads*.\n\n**Seat, beat.** Two.\n"
+    assert unused(text, "an owner has a seat") == ["beat"]
+    assert list(unexplained(PurePath("a.py"), '"""Owners, as the manager sees them."""')) == []
+    for bad in ("", '"""Owners."""', "x = 1\n"):
+        assert list(unexplained(PurePath("owners.py"), bad))
