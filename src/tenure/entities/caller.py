@@ -139,6 +139,7 @@ class Caller:
 
     async def _attempt(self, call: EntityCall, address: str, deadline: float) -> bytes | Attempted:
         limit = asyncio.timeout_at(deadline)
+        is_in_table = address == self._lookup.find(call.key)
         try:
             if self._owner.check(call.key) is not None:
                 return await self._host.perform(call)
@@ -148,6 +149,8 @@ class Caller:
                 link = await self._links.link(address)
                 return await link.ask(call)
         except NotOwner as error:
+            if not is_in_table:
+                self._links.let_go(address)
             return Refused(error.address)
         except Unconnected as error:
             return Unsent(str(error))

@@ -40,6 +40,10 @@ WAITING_BYTES = 1 << 20
 """The most frames that wait for a client that does not read."""
 ASK_SECONDS = 10.0
 """Seconds between two questions for further frames, if nothing happens."""
+LOST_SECONDS = 0.5
+"""Seconds between two questions about every socket, however often connections are lost: any member
+can connect and go, again and again.
+"""
 CLOSE_SECONDS = 5.0
 FAILED = 1011
 """The code with which a socket is closed whose entity has raised."""
@@ -121,6 +125,9 @@ class Edge:
         self._random = random
         self._go = go
         self._sockets: dict[bytes, EdgeSocket] = {}
+        self._has_lost = False
+        """Whether a connection was lost since every socket was asked about."""
+        self._is_asking = False
 
     def __len__(self) -> int:
         return len(self._sockets)
@@ -233,6 +240,22 @@ class Edge:
         socket.put(new)
         if closing:
             socket.close(closing)
+
+    def lost(self) -> None:
+        """A connection to another member was lost, and frames on their way with it."""
+        self._has_lost = True
+        if not self._is_asking:
+            self._is_asking = True
+            self._go(self._ask_after_loss())
+
+    async def _ask_after_loss(self) -> None:
+        try:
+            while self._has_lost:
+                self._has_lost = False
+                self.ask_all()
+                await asyncio.sleep(LOST_SECONDS)
+        finally:
+            self._is_asking = False
 
     def ask_all(self) -> None:
         """Ask for further frames of every socket."""

@@ -174,7 +174,7 @@ class Station:
         return None if found == self.owner.address else found
 
     def _on_link_lost(self, url: str) -> None:
-        self.edge.ask_all()  # frames on their way may be lost
+        self.edge.lost()
         self._watch.look(url)
 
     async def _probe(self) -> None:

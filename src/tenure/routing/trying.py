@@ -31,6 +31,11 @@ LONGEST_PAUSE = 0.5
 """Seconds between attempts while the table does not change: an owner that has just been granted the
 key answers after the first of them, and one that is gone costs two connections a second."""
 
+MOST_TRIED = 4
+"""How many addresses are tried between two pauses: where the lookup has the key, where the owner
+there believes it to be, and so on. One that lies could name another with each refusal.
+"""
+
 DRAIN_SECONDS = 1.0
 """How long the rest of a refusal is read, so that its connection can be used again."""
 
@@ -186,7 +191,7 @@ class Trying:
         if now >= self.deadline:
             return Fail(self._too_late())
         hint = attempted.owner if isinstance(attempted, Refused) else None
-        for better in (hint, found):
+        for better in (hint, found) if len(self._tried) < MOST_TRIED else ():
             if better is not None and better not in self._tried:
                 return self._send(better)
         return self._wait(found)

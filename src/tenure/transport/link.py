@@ -96,6 +96,16 @@ class Link:
             _log.warning("ended the connection with %s: %s", self._channel.peer, why)
             self._ended.set_result(f"the connection was ended: {why}")
 
+    def leave(self) -> bool:
+        """End it, if no answer is waited for. Nothing is lost then, and nobody is told. Returns
+        whether it ends.
+        """
+        if self._asked or self._ended.done():
+            return False
+        self._on_lost = lambda _: None
+        self._ended.set_result("it led nowhere")
+        return True
+
     # --- asking ---
 
     def ask(self, call: EntityCall, gate: Gate = always) -> "asyncio.Future[bytes]":

@@ -97,6 +97,14 @@ class Links:
         hello.add_done_callback(lambda done: done.cancelled() or done.exception())
         return link
 
+    def let_go(self, url: str) -> None:
+        """End the link to `url`, unless something is asked there: whoever named it was wrong, or
+        lies, and may name another each time.
+        """
+        link = self.to(url)
+        if link is not None and link.leave():
+            del self._links[url]
+
     def _forget(self, link: Link) -> None:
         if self._links.get(link.url) is link:
             del self._links[link.url]

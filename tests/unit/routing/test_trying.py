@@ -8,6 +8,7 @@ import pytest
 from tenure.errors import NoOwner, OutcomeUnknown, TenureError
 from tenure.routing.trying import (
     LONGEST_PAUSE,
+    MOST_TRIED,
     SHORTEST_PAUSE,
     Attempted,
     Fail,
@@ -91,6 +92,21 @@ def test_each_better_place_is_asked_once_between_pauses() -> None:
     assert isinstance(it.after(Refused(HERE), 0, HERE), Pause)
     it.resume(0, HERE)
     assert it.after(Refused(THERE), 0, HERE) == Send(THERE)
+
+
+def test_who_names_another_place_with_each_refusal_is_not_followed_for_ever() -> None:
+    """Each is a connection: an owner that lies would have a process use up its files."""
+    it = trying()
+    it.begin(HERE)
+    followed = 0
+    for number in range(1_000):
+        step = it.after(Refused(f"http://liar:{number}"), 0, HERE)
+        followed += isinstance(step, Send)
+        if isinstance(step, Pause):
+            break
+    assert isinstance(step, Pause)
+    assert followed == MOST_TRIED - 1
+    assert it.resume(0, HERE) == Send(HERE)
 
 
 def test_at_the_deadline_it_says_whether_it_may_have_been_done() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import EntityAsk, EntityReply
+from tenure.testing.clock import come_to_rest
 from tenure.transport.channels import Channel, ChannelLost
 from tenure.transport.in_process_channels import MESSAGES_UNDER_WAY, MemoryChannelNetwork
 from tenure.transport.link import GatedAnswer, Serve, Unconnected, always
@@ -188,3 +189,35 @@ async def _ask_for_ever(channel: Channel, seconds: float = 0.2) -> None:
         while True:
             await channel.send(encode(EntityAsk(number, EntityCall("key", b"", "ask", b""))))
             number += 1
+
+
+async def test_a_link_that_led_nowhere_is_ended_and_costs_nothing_more() -> None:
+    async with members() as all_of_them:
+        one, two = await all_of_them.enter(b"one"), await all_of_them.enter(b"two")
+        link = await one.link(two.url)
+        assert await link.ask(CALL) == b"two"
+        await come_to_rest()  # its hello is answered
+        one.let_go(two.url)
+        assert one.to(two.url) is None
+        assert one._links == {}
+        await come_to_rest()
+        assert link.is_lost
+        assert await (await one.link(two.url)).ask(CALL) == b"two", "and is made again when needed"
+
+
+async def test_a_link_on_which_something_is_asked_stays() -> None:
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(call: EntityCall) -> GatedAnswer:
+        del call
+        asked.set()
+        await may_answer.wait()
+        return b"late", always
+
+    async with members() as all_of_them:
+        one, two = await all_of_them.enter(b"one"), await all_of_them.enter(b"two", slow)
+        answer = (await one.link(two.url)).ask(CALL)
+        await asked.wait()
+        one.let_go(two.url)
+        may_answer.set()
+        assert await answer == b"late"
