@@ -296,6 +296,21 @@ def test_a_suspect_entry_is_asked_about_where_its_range_is_now() -> None:
     assert set(stage.caches["a"].contacts) == {"s", "t"}
 
 
+def test_a_server_whose_range_is_anothers_keeps_nothing_of_it_live() -> None:
+    """It lies, or is out of the pool: it has not withdrawn the range, and would renew its leases
+    for ever, whatever the new owner writes.
+    """
+    stage = held("a")
+    stage.read("a", L)
+    stage.sent.clear()
+    routes = RoutesChanged(((KeyRange(b"", b"l"), "t"), (KeyRange(b"l", None), "s")))
+    output = stage.caches["a"].handle(stage.now("a"), routes)
+    stage.do_cache("a", output)
+    assert (stage.hit("a"), stage.hit("a", L)) == (None, b"old")
+    asked = [each for each in output.actions if isinstance(each, TellServer)]
+    assert {each.server: listed(each.message) for each in asked} == {"t": [K]}
+
+
 def test_each_server_is_asked_about_its_own_suspects() -> None:
     """Nobody else can say whether they are current."""
     stage = held("a")

@@ -263,13 +263,21 @@ class CacheMachine:
         self.questions.renew(now, contact)
 
     def _on_routes(self, now: Instant, event: RoutesChanged) -> None:
-        """Take new routes: ask the new servers of ranges about the entries that came along."""
+        """Take new routes: ask the new servers of ranges about the entries that came along. An
+        earlier server that is well has withdrawn them before its range was another's (V12); one
+        that lies would go on renewing them.
+        """
         routes = self.context.routes = RangeMap.of(event.routes, None)
         suspects: dict[str, list[Key]] = {}
+        moved: list[Key] = []
         for key, entry in self.belief.entries.items():
             server = routes[key]
-            if server is not None and not entry.is_live:
-                suspects.setdefault(server, []).append(key)
+            if server is None or (entry.is_live and server == entry.server):
+                continue
+            suspects.setdefault(server, []).append(key)
+            if entry.is_live:
+                moved.append(key)
+        self.belief.doubt(tuple(moved))
         self.reads.on_routes(now)
         self._leave_servers(frozenset(each for each in routes.values() if each))
         for server, keys in suspects.items():
