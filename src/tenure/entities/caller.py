@@ -138,8 +138,8 @@ class Caller:
         return 2 * self._lookup.hold + self._settings.turn + self._settings.wait
 
     async def _attempt(self, call: EntityCall, address: str, deadline: float) -> bytes | Attempted:
-        limit = asyncio.timeout_at(deadline)
         is_in_table = address == self._lookup.find(call.key)
+        limit = asyncio.timeout_at(deadline)
         try:
             if self._owner.check(call.key) is not None:
                 return await self._host.perform(call)
