@@ -18,116 +18,121 @@ from tenure.protocol.balance.pieces import Piece
 from tenure.protocol.balance.round import Round
 
 
-class Joining(Round):
-    """The last phase of a round."""
+def join(this: Round) -> None:
+    """Give cold keys that stand alone back to their neighbours, and join ranges if there are
+    too many.
+    """
+    this.pieces.sort(key=lambda piece: piece.start)
+    cold = 0.0 if this.situation.loads is None else this.tuning.cold * this.share
+    now, since = this.situation.now, dict[Key, Instant]()
+    for i, piece in enumerate(this.pieces):
+        if not piece.is_one_key or piece.weight >= cold:
+            continue
+        since[piece.start] = this.cold_since.get(piece.start, now)
+        if now - since[piece.start] >= this.tuning.low_ns and not piece.rests:
+            _go_to_neighbour(this, i, "a key that stood alone is cold again")
+    this.cold_since = since
+    count, table = len(this.accounts.all), this.tuning.table
+    _join_small(this, _ranges(this) - min(this.tuning.ranges_at_most * count, table))
+    at_most = min(this.tuning.entries_at_most * count, table)
+    if len(this.situation.present) > at_most:
+        _gather(this, at_most)
 
-    def join(self) -> None:
-        """Give cold keys that stand alone back to their neighbours, and join ranges if there are
-        too many.
-        """
-        self.pieces.sort(key=lambda piece: piece.start)
-        cold = 0.0 if self.situation.loads is None else self.tuning.cold * self.share
-        now, since = self.situation.now, dict[Key, Instant]()
-        for i, piece in enumerate(self.pieces):
-            if not piece.is_one_key or piece.weight >= cold:
-                continue
-            since[piece.start] = self.cold_since.get(piece.start, now)
-            if now - since[piece.start] >= self.tuning.low_ns and not piece.rests:
-                self._go_to_neighbour(i, "a key that stood alone is cold again")
-        self.cold_since = since
-        count, table = len(self.accounts.all), self.tuning.table
-        self._join_small(self._ranges() - min(self.tuning.ranges_at_most * count, table))
-        at_most = min(self.tuning.entries_at_most * count, table)
-        if len(self.situation.present) > at_most:
-            self._gather(at_most)
 
-    def _join_small(self, too_many: int) -> None:
-        """Give the smallest ranges to their neighbours if there are too many ranges."""
-        if too_many <= 0:
+def _join_small(this: Round, too_many: int) -> None:
+    """Give the smallest ranges to their neighbours if there are too many ranges."""
+    if too_many <= 0:
+        return
+    small = sorted(
+        (piece.space, i)
+        for i, piece in enumerate(this.pieces)
+        if not piece.rests and piece.weight < this.grain
+    )
+    for space, i in small:
+        if too_many <= 0 or not _may_join(this, space):
             return
-        small = sorted(
-            (piece.space, i)
-            for i, piece in enumerate(self.pieces)
-            if not piece.rests and piece.weight < self.grain
-        )
-        for space, i in small:
-            if too_many <= 0 or not self._may_join(space):
-                return
-            if self._go_to_neighbour(i, "a small range among too many"):
-                self._spend(space)
-                too_many -= 1
+        if _go_to_neighbour(this, i, "a small range among too many"):
+            _spend(this, space)
+            too_many -= 1
 
-    def _gather(self, at_most: int) -> None:
-        """Move ranges that one owner has in several entries, if there are too many entries.
 
-        A range that is handed over with its state stays as old as it is, so its entries would not
-        become one; such moves are not made. Ranges that moved a moment ago are left alone.
-        """
-        runs, entries = list[tuple[float, int, int, list[Piece]]](), 0
-        for owner, group in groupby(self.pieces, key=attrgetter("owner")):
-            run = list(group)
-            within = self.situation.present.within(KeyRange(run[0].start, run[-1].end))
-            count = sum(right.owner == owner for _, right in within)
-            entries += max(count, 1)
-            if count > 2 and not any(piece.rests for piece in run):  # noqa: PLR2004 - a key and two sides
-                runs.append((sum(piece.space for piece in run) / count, len(runs), count, run))
-        too_many = entries - at_most
-        for space, _, count, run in sorted(runs, key=lambda each: each[:2]):
-            if too_many <= 0 or not self._may_join(space * count):
-                return
-            if self._move_whole(run, f"{count} entries of the table become one"):
-                self._spend(space * count)
-                too_many -= count - 1
+def _gather(this: Round, at_most: int) -> None:
+    """Move ranges that one owner has in several entries, if there are too many entries.
 
-    def _move_whole(self, run: list[Piece], reason: str) -> bool:
-        giver = self.accounts.by_incarnation[run[0].owner]
-        taker = self.accounts.open.nearest(giver.zone, self.slack)
-        if taker is None or taker is giver or not giver.is_open:
-            return False
-        if taker.hands_over and giver.hands_over:
-            return False
-        if taker.use_with(sum(piece.weight for piece in run)) > self.share * self.tuning.high:
-            return False
-        for piece in run:
-            self.move(piece, taker, "join", reason)
+    A range that is handed over with its state stays as old as it is, so its entries would not
+    become one; such moves are not made. Ranges that moved a moment ago are left alone.
+    """
+    runs, entries = list[tuple[float, int, int, list[Piece]]](), 0
+    for owner, group in groupby(this.pieces, key=attrgetter("owner")):
+        run = list(group)
+        within = this.situation.present.within(KeyRange(run[0].start, run[-1].end))
+        count = sum(right.owner == owner for _, right in within)
+        entries += max(count, 1)
+        if count > 2 and not any(piece.rests for piece in run):  # noqa: PLR2004 - a key and two sides
+            runs.append((sum(piece.space for piece in run) / count, len(runs), count, run))
+    too_many = entries - at_most
+    for space, _, count, run in sorted(runs, key=lambda each: each[:2]):
+        if too_many <= 0 or not _may_join(this, space * count):
+            return
+        if _move_whole(this, run, f"{count} entries of the table become one"):
+            _spend(this, space * count)
+            too_many -= count - 1
+
+
+def _move_whole(this: Round, run: list[Piece], reason: str) -> bool:
+    giver = this.accounts.by_incarnation[run[0].owner]
+    taker = this.accounts.open.nearest(giver.zone, this.slack)
+    if taker is None or taker is giver or not giver.is_open:
+        return False
+    if taker.hands_over and giver.hands_over:
+        return False
+    if taker.use_with(sum(piece.weight for piece in run)) > this.share * this.tuning.high:
+        return False
+    for piece in run:
+        this.move(piece, taker, "join", reason)
+    return True
+
+
+def _may_join(this: Round, space: float) -> bool:
+    if space <= min(this.joining, this.lasting):
         return True
+    this.hold_back("joining ranges", "over the churn budget")
+    return False
 
-    def _may_join(self, space: float) -> bool:
-        if space <= min(self.joining, self.lasting):
+
+def _spend(this: Round, space: float) -> None:
+    this.joining -= space
+    this.lasting -= space
+
+
+def _ranges(this: Round) -> int:
+    owners = [piece.owner for piece in this.pieces]
+    return 1 + sum(a != b for a, b in pairwise(owners))
+
+
+def _go_to_neighbour(this: Round, i: int, reason: str) -> bool:
+    """Give a piece to the owner of a neighbouring piece, preferably of one whose state is as
+    old.
+    """
+    piece = this.pieces[i]
+    beside = [this.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(this.pieces)]
+    beside.sort(key=lambda other: _since(this, other) != _since(this, piece))
+    giver = this.accounts.by_incarnation[piece.owner]
+    if giver.cordoned or giver.turns or len(giver.pieces) == 1:  # without any, it would be new
+        return False
+    if not beside or any(other.owner == piece.owner for other in beside):
+        return False
+    for other in beside:
+        taker = this.accounts.by_incarnation[other.owner]
+        has_room = piece.is_one_key or taker.use <= this.share * this.tuning.high
+        if taker.is_open and has_room:
+            this.move(piece, taker, "join", reason)
             return True
-        self.hold_back("joining ranges", "over the churn budget")
-        return False
+    return False
 
-    def _spend(self, space: float) -> None:
-        self.joining -= space
-        self.lasting -= space
 
-    def _ranges(self) -> int:
-        owners = [piece.owner for piece in self.pieces]
-        return 1 + sum(a != b for a, b in pairwise(owners))
-
-    def _go_to_neighbour(self, i: int, reason: str) -> bool:
-        """Give a piece to the owner of a neighbouring piece, preferably of one whose state is as
-        old.
-        """
-        piece = self.pieces[i]
-        beside = [self.pieces[j] for j in (i - 1, i + 1) if 0 <= j < len(self.pieces)]
-        beside.sort(key=lambda other: self.since(other) != self.since(piece))
-        giver = self.accounts.by_incarnation[piece.owner]
-        if giver.cordoned or giver.turns or len(giver.pieces) == 1:  # without any, it would be new
-            return False
-        if not beside or any(other.owner == piece.owner for other in beside):
-            return False
-        for other in beside:
-            taker = self.accounts.by_incarnation[other.owner]
-            has_room = piece.is_one_key or taker.use <= self.share * self.tuning.high
-            if taker.is_open and has_room:
-                self.move(piece, taker, "join", reason)
-                return True
-        return False
-
-    def since(self, piece: Piece) -> int:
-        """The number since which the piece's state is unbroken: ranges become one only if they
-        agree in it.
-        """
-        return self.situation.present[piece.start].since
+def _since(this: Round, piece: Piece) -> int:
+    """The number since which the piece's state is unbroken: ranges become one only if they
+    agree in it.
+    """
+    return this.situation.present[piece.start].since

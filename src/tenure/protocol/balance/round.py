@@ -212,6 +212,13 @@ class Round:
         """
         return (self.tuning.high - 1.0) * self.share
 
+    def set_aside(self, accounts: list[Account]) -> None:
+        """Let these owners keep what they have; the others share the rest."""
+        if accounts:
+            self.weight -= sum(account.weight for account in accounts)
+            self.capacity -= sum(account.capacity for account in accounts)
+            self.share = self.weight / (self.capacity or 1.0)
+
     def noise_of(self, capacity: float) -> float:
         """How far an owner of that capacity may be from its share by chance, as a part of its
         share.
@@ -281,6 +288,16 @@ class Round:
         """Note a move that was not made, and why."""
         self.held_back[HeldBack(what, why)] = None
 
+    def lumps(self, account: Account) -> list[tuple[float, Key, Piece]]:
+        """The account's keys that weigh too much to go just anywhere."""
+        alone = self.tuning.alone * self.share * account.capacity
+        return [
+            (rate, key, piece)
+            for piece in account.pieces
+            for key, rate in piece.points
+            if rate >= alone
+        ]
+
     def detach(self, giver: Account, wanted: float, *, grain: bool = False) -> Piece | None:
         """The piece of about `wanted` or less that is best to move: the one with the most load for
         the least churn.
@@ -318,7 +335,7 @@ class Round:
                     return piece
         return None
 
-    def _shorten(self, piece: Piece) -> None:
+    def shorten(self, piece: Piece) -> None:
         """Shorten the piece to what the budget allows; the rest becomes another piece."""
         rest = piece.cut(key_of(piece.at + int(self.left * SPACE)))
         if rest is not None:
