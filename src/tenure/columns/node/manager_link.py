@@ -9,11 +9,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tenure.base.instants import Instant, in_seconds
 from tenure.columns.node.node_directory import StorePutBack
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import Topology
+from tenure.runtime.clock import boot_clock
 from tenure.transport.contract import Role, Transport
 from tenure.wire.topology import ManagerToNode, decode_to_node, encode_topology
 
@@ -21,7 +23,7 @@ _log = logging.getLogger("tenure.columns")
 NODE_ROLE: Role[ManagerToNode] = Role("/v1/node", decode_to_node, encode_topology)
 ASK_SECONDS = 2.0
 LOOK_SECONDS = 0.3
-"""Seconds between two managers that do not lead, or do not answer."""
+"""Seconds between two requests at least, whatever they are about."""
 
 
 class MakesRequests(Protocol):
@@ -59,6 +61,11 @@ class ManagerLink:
         self._heeded = ("", 0), 0
         self.on_compare: Callable[[], None] = lambda: None
         """Called when replicas are to be compared at once."""
+        self.on_numbers: Callable[[dict[str, int], Instant], None] = lambda _numbers, _asked_at: (
+            None
+        )
+        """Called with the numbers of the next leases, and when the managers were asked."""
+        self._asked_at = boot_clock()
         self.on_may_leave: Callable[[], None] = lambda: None
         """Called when the node, which is damaged, may leave."""
 
@@ -88,6 +95,7 @@ class ManagerLink:
             self._sequence += 1
             self._answered = False
             request = self._request(self._sequence, tells=self._is_wanted)
+            self._asked_at = boot_clock()
             self._transport.send(self._leader, request)
             self._poked.clear()
             try:
@@ -96,7 +104,7 @@ class ManagerLink:
             except TimeoutError:
                 if not self._answered:
                     self._try_next()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS - in_seconds(boot_clock() - self._asked_at))
 
     def _try_next(self) -> None:
         self._at = (self._at + 1) % len(self._managers)
@@ -107,6 +115,8 @@ class ManagerLink:
         match message:
             case TopologyTold(topology=topology):
                 self._heed(manager, message)
+                if message.sequence == self._sequence:  # what came unasked may be older
+                    self.on_numbers(message.numbers, self._asked_at)
                 is_wanted_now = message.wanted and not self._is_wanted
                 self._is_wanted = message.wanted
                 if message.may_leave:

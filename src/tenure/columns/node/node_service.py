@@ -211,6 +211,7 @@ class NodeService:
         self.store.on_opening = self._on_opening
         self.store.on_topology = self._on_topology
         self.store.on_through = self.store.on_doubted = self._poke
+        self.store.on_numbers_wanted = self._poke
         await self._listen(secret)
         topology = self.directory.topology()
         if topology is not None:
@@ -221,6 +222,7 @@ class NodeService:
                 settings.managers, manager, self._request, self._on_told, self.on_failed
             )
             self._link.on_compare = self._on_compare
+            self._link.on_numbers = self.store.tell_numbers
             self._link.on_may_leave = self._disk.leave
             self._disk.on_damaged = self._poke
             self._link.start()
@@ -313,6 +315,7 @@ class NodeService:
             repair_ns=seconds(settings.repair_seconds),
             repair_bytes_a_second=settings.repair_bytes_a_second,
             copy_bytes_a_second=settings.copy_bytes_a_second,
+            has_managers=bool(settings.managers),
         )
         self.store.start(self._random, config)
         self.store.tell_convicted(self.gossip.down)

@@ -11,6 +11,7 @@ from typing import assert_never
 
 import msgspec
 
+from tenure.base.instants import Instant
 from tenure.base.noted import Noted
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
@@ -23,6 +24,7 @@ from tenure.protocol.replication.messages import AskTopology, MessagePart, NodeM
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import (
     AnswerClient,
+    AskManagers,
     CompareAsked,
     Convicted,
     DelaysMeasured,
@@ -32,6 +34,7 @@ from tenure.protocol.replication.node_events import (
     NodeConfig,
     NodeEvent,
     NodeTold,
+    NumbersTold,
     RunStep,
     StepDone,
     StepFailed,
@@ -66,6 +69,10 @@ from tenure.wire.node_seal import NodeSeal
 _log = logging.getLogger("tenure.columns")
 KEEP_SECONDS = 1.0
 """The pause until a topology that the disk has refused is kept."""
+PLACE_BYTES = 256 << 10
+"""A larger request counts as several, as it is in memory until it is answered: a thousand places
+are 256 MiB.
+"""
 COUNT_SECONDS = 5.0
 """How often changes of a store raise its counter, which all nodes keep on their disks."""
 
@@ -117,6 +124,7 @@ class StoreEngine:
         self.on_topology: Callable[[Topology], None] = lambda _: None
         self.on_through: Callable[[], None] = lambda: None
         self.on_doubted: Callable[[], None] = lambda: None
+        self.on_numbers_wanted: Callable[[], None] = lambda: None
         self.seals: Callable[[NodeId], bool] = lambda _: True
         """Whether a node seals its messages, as far as is known."""
         self._doubted: set[tuple[NodeId, str]] = set()
@@ -211,6 +219,8 @@ class StoreEngine:
                 self._doubt(action)
             case StepThrough():
                 self.on_through()
+            case AskManagers():
+                self.on_numbers_wanted()
             case Noted():
                 _log.log(action.kind.level, "%s", action.text)
             case _:
@@ -439,8 +449,8 @@ class StoreEngine:
             self.on_opening(message, partial(self._answer, number))
         else:
             assert not isinstance(message, NodeMessage)
-            by, size = connection.whose, len(data)
-            self.post(StoreAsked(number, message, self._wall(), by, size))
+            places = 1 + len(data) // PLACE_BYTES
+            self.post(StoreAsked(number, message, self._wall(), connection.whose, places))
 
     def _on_answer(self, url: str, message: object) -> None:
         """A node has answered by the connection that it made itself."""
@@ -457,6 +467,10 @@ class StoreEngine:
     def compare(self) -> None:
         """A manager asks to compare replicas now."""
         self.post(CompareAsked())
+
+    def tell_numbers(self, numbers: dict[str, int], asked_at: Instant) -> None:
+        """Managers have told the numbers of the next leases (R36)."""
+        self.post(NumbersTold(numbers, asked_at))
 
     def report(self) -> NodeReport:
         """The report of what the node does of its own accord."""

@@ -176,6 +176,10 @@ class Conversation:
             answers[node] = body
             self._look()
 
+    def on_numbers(self) -> None:
+        """Managers have told lease numbers."""
+        self._look()
+
     def on_outdated(self, now: Instant) -> None:
         """A replica acts by a later topology: wait until this node has it, too."""
         self._forget()

@@ -24,6 +24,7 @@ from tenure.protocol.replication.node_events import (
     NodeConfig,
     NodeEvent,
     NodeTold,
+    NumbersTold,
     StepDone,
     StepFailed,
     StoreAsked,
@@ -75,8 +76,8 @@ class StoreNode:
             case Synced(changes):
                 context.on_synced(changes)
             case StoreAsked():
-                context.wall_us = event.wall_us
-                self.coordinator.on_asked(now, event)
+                if context.admit(event):
+                    self.coordinator.on_asked(now, event)
             case TopologyLearned(topology):
                 self._learn(topology)
             case TopologyKept(topology):
@@ -85,6 +86,8 @@ class StoreNode:
                 context.down = frozenset(nodes)
             case DelaysMeasured(nearest):
                 context.nearest = nearest
+            case NumbersTold(numbers, asked_at):
+                context.given.on_told(numbers, asked_at)
             case CompareAsked():
                 self.upkeep.begin_soon(now)
                 context.advance(now)

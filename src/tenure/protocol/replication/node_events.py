@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tenure.base.instants import seconds
+from tenure.base.instants import Instant, seconds
 from tenure.base.noted import Noted
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.replication.row.copies import FillingRecord
@@ -30,11 +30,13 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     repair_bytes_a_second: int = 16 << 20
     """The most bytes a second that comparing and mending may take."""
     most_requests: int = 1_000
-    """The most requests that are coordinated at once."""
+    """The most requests that are coordinated at once; a large one counts as several."""
     most_hints: int = 100_000
     most_hint_bytes: int = 64 << 20
     filling: FillingRecord = FillingRecord()
     """The record that was kept of the node's filling."""
+    has_managers: bool = False
+    """Whether there are managers that tell the numbers of leases."""
     copy_parts: int = 64
     """The number of parts into which a node divides what it gains, so that several are copied at
     once.
@@ -68,8 +70,8 @@ class StoreAsked(msgspec.Struct, frozen=True):
     """This node's wall clock: a client's word about the time is not believed (R33)."""
     by: str = ""
     """The name under which its requests are counted: that of its token, or its address."""
-    size: int = 0
-    """The bytes of the request."""
+    places: int = 1
+    """How many places of `most_requests` it takes: more if it is large."""
 
 
 class StepDone(msgspec.Struct, frozen=True):
@@ -117,6 +119,15 @@ class DelaysMeasured(msgspec.Struct, frozen=True):
     nearest: tuple[NodeId, ...]
 
 
+class NumbersTold(msgspec.Struct, frozen=True):
+    """Managers have told the numbers of the next leases."""
+
+    numbers: dict[str, int]
+    """By pool."""
+    asked_at: Instant
+    """When they were asked."""
+
+
 class CompareAsked(msgspec.Struct, frozen=True):
     """Replicas are to be compared now."""
 
@@ -131,6 +142,7 @@ NodeEvent: TypeAlias = (
     | TopologyKept
     | Convicted
     | DelaysMeasured
+    | NumbersTold
     | CompareAsked
 )
 
@@ -179,6 +191,10 @@ class DoubtTopology(msgspec.Struct, frozen=True):
     why: Doubt
 
 
+class AskManagers(msgspec.Struct, frozen=True):
+    """Ask the managers soon: a client names a lease number of which nobody has told (R36)."""
+
+
 class StepThrough(msgspec.Struct, frozen=True):
     """This node has completed the step that began with this version: the managers wait for it."""
 
@@ -192,6 +208,7 @@ NodeAction: TypeAlias = (
     | SyncUpTo
     | KeepTopology
     | DoubtTopology
+    | AskManagers
     | StepThrough
     | Noted
 )

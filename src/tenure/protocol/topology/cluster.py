@@ -7,6 +7,7 @@ version with which it began, so a report about an attempt that was taken back do
 A node that is silent changes nothing, however long it is (R18).
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol
 
@@ -49,7 +50,7 @@ from tenure.protocol.topology.proof import is_proven, mark_of
 from tenure.protocol.topology.records import Node, NodeId, Removed, Topology
 from tenure.protocol.topology.restoring import believed, latest, missing
 from tenure.protocol.topology.sessions import Connection, NodeSessions
-from tenure.protocol.topology.tables import TableRecord
+from tenure.protocol.topology.tables import TableRecord, fencing_pools
 from tenure.protocol.topology.weights import Weights
 
 ANEW = " anew"
@@ -72,6 +73,9 @@ class ClusterDesk(Protocol):
     @property
     def next_lsn(self) -> int:
         """The LSN that the next record will have."""
+
+    def next_numbers(self, pools: Iterable[str]) -> dict[str, int]:
+        """The number that the next lease of each of these pools will have that is here."""
 
     def write(self, record: AnyClusterRecord) -> int:
         """Decide `record`, which holds from here on, and return its LSN."""
@@ -240,6 +244,7 @@ class LedCluster:
             topology=topology,
             version=self.topology.version,
             compare=self._compares,
+            numbers=self.desk.next_numbers(fencing_pools(self.topology.tables)),
         )
 
     def _refuse(

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from tenure.base.numbers import JournalId, Number, Signed
-from tenure.protocol.topology.limits import RANGES, WEIGHTS
+from tenure.protocol.topology.limits import RANGES, TABLES, WEIGHTS
 from tenure.protocol.topology.records import (
     NO_NODE,
     OF_NODES,
@@ -24,6 +24,7 @@ from tenure.protocol.topology.records import (
     Start,
     Topology,
 )
+from tenure.protocol.topology.tables import Word
 
 DETAIL_CHARACTERS = 1000
 Detail: TypeAlias = Annotated[str, msgspec.Meta(max_length=DETAIL_CHARACTERS)]
@@ -152,6 +153,8 @@ class TopologyTold(TopologyMessage, frozen=True, kw_only=True):
     """How often this leader was told to have replicas compared at once."""
     may_leave: bool = False
     """Whether the node, which is damaged, may leave and come back as another one."""
+    numbers: Annotated[dict[Word, Number], msgspec.Meta(max_length=TABLES)] = {}
+    """The number of the next lease of each pool that is here, and fences a table (R36)."""
 
 
 class NodeRefused(TopologyMessage, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Tables and families, as a store or a whole cluster remembers them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -34,6 +35,11 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     fenced_by: Word
     families: Annotated[dict[Word, FamilyRecord], msgspec.Meta(max_length=FAMILIES)]
     writes: WriteOrder = "ordered"
+
+
+def fencing_pools(tables: Mapping[str, TableRecord]) -> set[str]:
+    """The pools whose leases fence a table."""
+    return {table.fenced_by for table in tables.values() if table.fenced_by}
 
 
 def why_not_same(name: str, kept: TableRecord, declared: TableRecord) -> str | None:

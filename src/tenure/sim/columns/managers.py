@@ -4,7 +4,7 @@ One life leads at a time, and a later one begins with what the journal has. A wr
 begun when it was killed may be there or not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import NotedKind
+from tenure.protocol.replication.given_numbers import HIGHEST
 from tenure.protocol.topology.answers import ClusterAnswer
 from tenure.protocol.topology.history import AnyClusterRecord, Clusters
 from tenure.protocol.topology.leader import TopologyLeader
@@ -124,6 +125,10 @@ class LeadingManager:
     def next_lsn(self) -> int:
         """See `ClusterDesk`."""
         return self._count + 1
+
+    def next_numbers(self, pools: Iterable[str]) -> dict[str, int]:
+        """Owners of the simulated store draw their numbers themselves, all of them below."""
+        return dict.fromkeys(pools, HIGHEST)
 
     def write(self, record: AnyClusterRecord) -> int:
         """See `ClusterDesk`."""

@@ -79,6 +79,7 @@ class StagedNode:
             filling=self.store.filling,
             copy_parts=4,
             piece_bytes=1_000,
+            has_managers=self.stage.has_managers,
         )
         self.machine = StoreNode(config, Random(self.node))
 
@@ -111,6 +112,8 @@ class StagedNode:
                     self.through = version
                 case node_events.KeepTopology(topology=topology):
                     self.post(node_events.TopologyKept(topology))
+                case node_events.AskManagers():
+                    self.stage.asked_managers += 1
                 case node_events.DoubtTopology(why=why):
                     self.stage.doubts.append(why)
                 case node_events.TellNode(message=message):
@@ -123,8 +126,10 @@ class StagedNode:
 class NodeStage:
     """See above."""
 
-    def __init__(self, count: int = 3) -> None:
+    def __init__(self, count: int = 3, *, has_managers: bool = False) -> None:
         self.now = Instant(SECOND_NS)
+        self.has_managers = has_managers
+        self.asked_managers = 0
         self.messages: list[NodeMessage] = []
         self.said: list[NodeMessage] = []
         """All that nodes ever said to others."""
@@ -136,10 +141,10 @@ class NodeStage:
         self.topology = topology_of(count)
         self.nodes = {i + 1: StagedNode(self, i + 1, self.topology) for i in range(count)}
 
-    def ask(self, node: int, request: ClientRequest, *, by: str = "", size: int = 0) -> None:
+    def ask(self, node: int, request: ClientRequest, *, by: str = "", places: int = 1) -> None:
         """A client asks a node."""
         wall_us = EPOCH_US + self.now // 1_000
-        self.nodes[node].post(node_events.StoreAsked(CLIENT, request, wall_us, by, size))
+        self.nodes[node].post(node_events.StoreAsked(CLIENT, request, wall_us, by, places))
 
     def deliver(self, *receivers: int) -> None:
         """Bring what is under way to these nodes, and all that follows from it; to all nodes if

@@ -124,11 +124,11 @@ def test_a_large_request_takes_several_places() -> None:
     """All that waits is kept in memory."""
     stage = NodeStage()
     for number in range(100):
-        stage.ask(1, write(number, b"x", number), size=16 << 20)
+        stage.ask(1, write(number, b"x", number), places=64)
     assert len(stage.answers) == 100 - 11
     assert stage.answers[0] == Failed(request=11, why="overloaded")
     stage.deliver()
-    stage.ask(1, write(200, b"x", 200), size=16 << 20)
+    stage.ask(1, write(200, b"x", 200), places=64)
     stage.deliver()
     assert last(stage) == RowWritten(request=200), "all places were given back"
 

@@ -6,7 +6,7 @@ have, by the rules R6, R7, R15, R16 and R17 and by nothing else. A judge knows w
 acknowledged.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from msgspec.structs import replace
@@ -54,6 +54,9 @@ class Desk:
     @property
     def next_lsn(self) -> int:
         return self.world.lsn_base + len(self.world.records) + len(self.records) + 1
+
+    def next_numbers(self, pools: Iterable[str]) -> dict[str, int]:
+        return dict.fromkeys(pools, 1)
 
     def write(self, record: AnyClusterRecord) -> int:
         lsn = self.next_lsn

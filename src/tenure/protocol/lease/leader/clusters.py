@@ -1,5 +1,7 @@
 """A leader's context, as its clusters use it: the same journal, the same order, the same proof."""
 
+from collections.abc import Iterable
+
 from tenure.base.noted import NotedKind
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.leader.context import LeaderContext
@@ -29,6 +31,11 @@ class LeaderClusters:
     def next_lsn(self) -> int:
         """The LSN that the next record will have."""
         return self._context.history.lsn + 1
+
+    def next_numbers(self, pools: Iterable[str]) -> dict[str, int]:
+        """The number that the next lease of each of these pools will have that is here."""
+        tables = self._context.history.tables
+        return {pool: tables[pool].next_number for pool in sorted(pools) if pool in tables}
 
     def write(self, record: AnyClusterRecord) -> int:
         """Decide `record`, and return its LSN."""

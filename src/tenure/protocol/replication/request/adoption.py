@@ -22,6 +22,7 @@ from tenure.protocol.replication.conversation import (
 )
 from tenure.protocol.replication.messages import Adopted, AdoptRow
 from tenure.protocol.replication.operations import PromiseFence
+from tenure.protocol.replication.request.numbering import check_try, wait_until_given
 from tenure.protocol.replication.request.settling import RowAsked, ToldStates, give, told_states
 from tenure.protocol.replication.row.states import RowState, merged
 from tenure.protocol.replication.row.versions import version_of
@@ -31,7 +32,11 @@ FIRST_TRY = 1
 
 
 def adopt_row(talk: Conversation, asked: AdoptRow) -> Conversing[Adopted]:
-    """The row is this owner's, or a later one's. Raises Silent if the owner must try again."""
+    """The row is this owner's, or a later one's. Raises Silent if the owner must try again, and
+    NotGiven or TryAhead for what no owner says.
+    """
+    check_try(talk, asked)
+    yield from wait_until_given(talk, asked.table, asked.number)
     try:
         return (yield from _adopt(talk, asked))
     except (TooFewReplicas, TopologyReplaced):

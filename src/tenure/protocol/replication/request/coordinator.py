@@ -33,7 +33,6 @@ from tenure.protocol.replication.request.settling import RowAsked
 from tenure.protocol.replication.request.warming import warm_page, warm_supers
 from tenure.protocol.replication.request.whole_reading import read_whole
 from tenure.protocol.replication.request.writing import write_row
-from tenure.protocol.replication.request_places import places_of
 from tenure.protocol.replication.row.layout import FamilyShape, shapes_of
 from tenure.protocol.replication.row.pages import CellPage, found_cell
 from tenure.protocol.replication.row.sections import SectionQuestion
@@ -44,7 +43,7 @@ ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
 
 
 class Coordinator:
-    """See above. If too many requests run at once, more are refused before they begin."""
+    """Begins the requests that were admitted, each as a conversation."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -54,28 +53,21 @@ class Coordinator:
     def on_asked(self, now: Instant, asked: StoreAsked) -> None:
         """Begin a request."""
         context, request = self._context, asked.request
-        refuse = partial(Failed, request=request.request)
+        no_table = partial(Failed, request=request.request, why="no such table")
         table = context.topology.tables.get(request.table)
         if table is None:
-            context.answer(asked.client, refuse(why="no such table", detail=request.table))
+            context.answer(asked, no_table(detail=request.table))
             return
         lacks = lacking_in(request, table)
         if lacks is not None:  # this node has not heard of it yet, or nobody has
-            detail = f"{request.table} with {lacks}"
-            context.answer(asked.client, refuse(why="no such table", detail=detail))
-            return
-        if not context.places.take(asked.by, places_of(asked.size)):
-            context.answer(asked.client, refuse(why="overloaded"))
+            context.answer(asked, no_table(detail=f"{request.table} with {lacks}"))
             return
         self._converse(now, asked, table)
 
     def _converse(self, now: Instant, asked: StoreAsked, table: TableRecord) -> None:
         """Tell the client what comes of it, unless the conversation does so itself."""
         request, talk = asked.request, Conversation(self._context, now)
-
-        def tell(answer: ClientAnswer) -> None:
-            self._context.places.leave(asked.by, places_of(asked.size))
-            self._context.answer(asked.client, answer)
+        tell = partial(self._context.answer, asked)
 
         def told() -> Conversing[None]:
             try:

@@ -34,6 +34,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.operations import ApplyRow, RowApplied
 from tenure.protocol.replication.request.drawing import newest_of
+from tenure.protocol.replication.request.numbering import wait_until_given
 from tenure.protocol.replication.row.admission import Ahead, Late, Outranked, Refused
 from tenure.protocol.replication.row.limits import AHEAD_US
 from tenure.protocol.replication.upkeep.hints import Hints
@@ -120,6 +121,8 @@ def write_row(
     Raises RequestFailed if nothing was sent.
     """
     was_sent, attempt = False, asked.attempt
+    if attempt.version.number:
+        yield from wait_until_given(talk, asked.table, attempt.version.number)
     time = attempt.version.time
     if attempt.kind == "first" or time > talk.context.wall_us + AHEAD_US:
         newest = yield from newest_of(talk, asked)
