@@ -1,42 +1,36 @@
-"""`tenure doctor`: checks of what goes wrong in practice, each with its way out.
+"""`tenure doctor`: looks at a set-up from here, and says what is wrong and what to do about it."""
 
-A check is a function of the managers' answers; it yields what it found. To add one, write it and
-add it to CHECKS.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import msgspec
 
-from tenure.cli.asking import ASKING, AskingOptions, urls
-from tenure.cli.output import counted, put, show
-from tenure.cli.status import AskedManager, ask_all
+from tenure.cli.asking import ASKING, AskingOptions, get, path, urls, why_not
+from tenure.cli.checks import Examined, Finding, Port, examine
+from tenure.cli.output import put, show
+from tenure.cli.status import TIMEOUT_SECONDS, AskedManager, ask_all, with_lags
 from tenure.cli.waiting import waiting_for
-from tenure.manager.answers import StatusAnswer
+from tenure.errors import TenureError
+from tenure.protocol.lease.answers import Owners, OwnerSummary, Pools
+from tenure.transport.credentials import Credentials
 
-
-class Finding(msgspec.Struct, frozen=True):
-    """The outcome of one check."""
-
-    check: str
-    result: Literal["ok", "wrong"]
-    what: str
-    way_out: str = ""
-
-
-Check: TypeAlias = Callable[[Sequence[AskedManager]], Iterator[Finding]]
+PORTS_AT_MOST = 200
+AT_ONCE = 32
 
 
 def doctor(*, how: AskingOptions = ASKING) -> int:
-    """Check the managers: whether all answer, lead one journal, are of one realm, and which nodes
-    they do not believe.
+    """Check a set-up: managers, journal, clocks, versions, tokens, certificates, disk and ports.
 
-    Exits with 1 if anything is wrong.
+    Exits with 1 if anything is wrong. What works now and will not for long is marked `soon`.
     """
     managers = urls(how.manager)
     with waiting_for(managers):
-        findings = examine(ask_all(managers))
+        findings = examine(_look(managers))
     if how.json:
         put(msgspec.json.encode(findings).decode())
     else:
@@ -45,71 +39,74 @@ def doctor(*, how: AskingOptions = ASKING) -> int:
     return int(any(each.result == "wrong" for each in findings))
 
 
-def examine(asked: Sequence[AskedManager]) -> list[Finding]:
-    """What all checks find."""
-    return [finding for check in CHECKS for finding in check(asked)]
-
-
 def _words(finding: Finding) -> str:
     return f"{finding.what}. To fix it: {finding.way_out}" if finding.way_out else finding.what
 
 
-def _answers(asked: Sequence[AskedManager]) -> Iterator[Finding]:
-    silent = [each for each in asked if each.status is None]
-    for each in silent:
-        way_out = "start it, or take it out of the list of managers"
-        yield Finding("managers answer", "wrong", f"{each.url}: {each.error}", way_out)
-    if not silent:
-        yield Finding("managers answer", "ok", f"{counted(len(asked), 'manager')}")
+def _look(managers: Sequence[str]) -> Examined:
+    asked = ask_all(managers)
+    leader = with_lags(asked).leader
+    pools = _pools(leader) if leader else []
+    return Examined(
+        managers=asked, pools=pools, ports=_ports(pools), certificates=list(_certificates(asked))
+    )
 
 
-def _leaders(asked: Iterable[AskedManager]) -> list[StatusAnswer]:
-    said = (each.status for each in asked)
-    return [each for each in said if each and each.proven and not each.is_over]
+def _pools(leader: str) -> list[tuple[str, Sequence[OwnerSummary]]]:
+    """The owners of each pool; of none if the token is not one for reading them."""
+    try:
+        pools = get(leader, "/v1/pools", TIMEOUT_SECONDS).read(Pools).pools
+        return [
+            (each.name, get(leader, path(each.name, "owners"), TIMEOUT_SECONDS).read(Owners).owners)
+            for each in pools
+        ]
+    except TenureError:
+        return []
 
 
-def _leader(asked: Sequence[AskedManager]) -> Iterator[Finding]:
-    leaders = _leaders(asked)
-    if not leaders:
-        way_out = "ask again in some seconds, and see that the managers reach their journal"
-        yield Finding("one leads", "wrong", "no manager leads", way_out)
-    elif len(leaders) == 1:
-        yield Finding("one leads", "ok", leaders[0].url)
+def _ports(pools: Sequence[tuple[str, Sequence[OwnerSummary]]]) -> list[Port]:
+    """Each owner's address is tried, where it is one that can be."""
+    wanted = [(pool, each) for pool, owners in pools for each in owners if _place(each.address)]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        errors = threads.map(_try_port, (each.address for _, each in wanted[:PORTS_AT_MOST]))
+        return [
+            Port(pool, each.name, each.address, error)
+            for (pool, each), error in zip(wanted, errors, strict=False)
+        ]
 
 
-def _journals(asked: Sequence[AskedManager]) -> Iterator[Finding]:
-    leaders = _leaders(asked)
-    journals = {each.journal_id: each for each in leaders if each.journal_id}
-    way_out = "decide which one goes on: tenure resolve --keep URL"
-    if len(journals) > 1:
-        who = "; ".join(f"{each.url} leads {journal}" for journal, each in journals.items())
-        what = f"{len(journals)} journals have living leaders: {who}"
-        yield Finding("one journal", "wrong", what, way_out)
-    for each in leaders:
-        for rival in each.rivals:
-            where = f"the pool {rival.pool!r}" if rival.pool else "all pools"
-            what = (
-                f"{each.url} has stopped granting in {where}: {rival.manager} leads another "
-                f"journal, {rival.journal}"
-            )
-            yield Finding("one journal", "wrong", what, way_out)
-    if len(journals) == 1 and not any(each.rivals for each in leaders):
-        yield Finding("one journal", "ok", next(iter(journals)))
+def _place(address: str) -> tuple[str, int] | None:
+    """Where an address is: owners may announce anything that their clients understand."""
+    try:
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        return (parts.hostname, parts.port) if parts.hostname and parts.port else None
+    except ValueError:
+        return None
 
 
-def _realms(asked: Sequence[AskedManager]) -> Iterator[Finding]:
-    realms = {each.realm for each in _leaders(asked) if each.realm}
-    if len(realms) > 1:
-        what = f"the managers are of several realms: {', '.join(sorted(realms))}"
-        way_out = "name the managers of one realm only"
-        yield Finding("one realm", "wrong", what, way_out)
+def _try_port(address: str) -> str:
+    place = _place(address)
+    assert place is not None, address
+    try:
+        socket.create_connection(place, TIMEOUT_SECONDS).close()
+    except OSError as error:
+        return why_not(error, TIMEOUT_SECONDS)
+    return ""
 
 
-def _stores(asked: Sequence[AskedManager]) -> Iterator[Finding]:
-    for each in _leaders(asked):
-        for cluster, troubles in each.store_troubles.items():
-            for trouble in troubles:
-                yield Finding("nodes of the store", "wrong", f"{cluster}: {trouble}")
-
-
-CHECKS: tuple[Check, ...] = (_answers, _leader, _journals, _realms, _stores)
+def _certificates(asked: Sequence[AskedManager]) -> Iterator[tuple[str, datetime]]:
+    """When the certificates of managers expire. One that does not answer is told of already."""
+    for each in asked:
+        tls = Credentials.from_environment().to(each.url)
+        parts = urlsplit(each.url)
+        if tls is None or each.status is None or parts.hostname is None:
+            continue
+        place, shown = (parts.hostname, parts.port or 443), None
+        with (
+            suppress(OSError),  # it answered a moment ago, and has gone since
+            socket.create_connection(place, TIMEOUT_SECONDS) as plain,
+            tls.wrap_socket(plain, server_hostname=parts.hostname) as secured,
+        ):
+            shown = (secured.getpeercert() or {}).get("notAfter")
+        if isinstance(shown, str):
+            yield each.url, datetime.fromtimestamp(ssl.cert_time_to_seconds(shown), UTC)

@@ -4,6 +4,7 @@ Every manager that is known is asked, at once: the one that does not answer is w
 see. A leader that a standby names is asked too, where it was not in the list.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,6 +38,8 @@ class AskedManager(msgspec.Struct, frozen=True):
     error: str | None = None
     lag: int | None = None
     """How many records it has read less than the leader has written; None if that is not known."""
+    ahead_seconds: float | None = None
+    """How far its clock is ahead of the one here; None if it does not tell."""
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -82,10 +85,13 @@ def ask_all(managers: Sequence[str]) -> list[AskedManager]:
 
 
 def _ask(url: str) -> AskedManager:
+    asked_at = time.time()
     try:
-        return AskedManager(url, get(url, "/v1/status", TIMEOUT_SECONDS).read(StatusAnswer))
+        status = get(url, "/v1/status", TIMEOUT_SECONDS).read(StatusAnswer)
     except TenureError as error:
         return AskedManager(url, error=str(error))
+    here = (asked_at + time.time()) / 2
+    return AskedManager(url, status, ahead_seconds=status.clock - here if status.clock else None)
 
 
 def with_lags(asked: Sequence[AskedManager]) -> Overview:

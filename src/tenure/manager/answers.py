@@ -15,6 +15,8 @@ class JournalAnswer(msgspec.Struct, frozen=True):
     """The state of the journal: facts that its kind knows, and what is wrong with it."""
 
     file_bytes: int | None = None
+    free_bytes: int | None = None
+    """The room that is left on the disk of its file."""
     members: tuple[MemberHealth, ...] = ()
     alarms: tuple[str, ...] = ()
     error: str = ""
@@ -91,6 +93,10 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     """The journals that an operator has declared over."""
     succeeds: tuple[SuccessionAnswer, ...] = ()
     """The journals that it was restored from."""
+    clock: float = 0.0
+    """What its wall clock shows, in seconds since 1970. No lease depends on it."""
+    oldest_token: Annotated[str, msgspec.Meta(max_length=40)] = ""
+    """When the oldest of the tokens that it takes was made; empty if it demands none."""
     store_troubles: dict[str, tuple[str, ...]] = {}
     """What is wrong with clusters of the store, and which nodes were refused, or not believed."""
 

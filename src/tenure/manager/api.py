@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager.access.gate import wants_page
+from tenure.manager.access.tokens import TokenFile
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import (
@@ -97,10 +98,13 @@ class NewPool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The handlers of the JSON API."""
 
-    def __init__(self, engine: ManagerEngine, peers: Peers, journal_url: str) -> None:
+    def __init__(
+        self, engine: ManagerEngine, peers: Peers, journal_url: str, tokens: TokenFile | None
+    ) -> None:
         self.engine = engine
         self.peers = peers
         self.journal_url = journal_url
+        self.tokens = tokens
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Put the handlers under their paths."""
@@ -149,7 +153,8 @@ class Api:
     async def status(self, request: web.Request) -> web.Response:
         """The state of the manager, as it sees itself."""
         health = await journal_answer(self.engine.journal)
-        return as_json(status_of(self.engine, self.peers, self.journal_url, health))
+        oldest = self.tokens.oldest if self.tokens else ""
+        return as_json(status_of(self.engine, self.peers, self.journal_url, health, oldest))
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Numbers for Prometheus."""

@@ -24,7 +24,7 @@ async def journal_answer(journal: Journal[AnyRecord, State]) -> JournalAnswer:
 
 async def _ask(journal: Journal[AnyRecord, State]) -> JournalAnswer:
     if isinstance(journal, SqliteJournal):
-        return JournalAnswer(file_bytes=journal.file_bytes())
+        return JournalAnswer(file_bytes=journal.file_bytes(), free_bytes=journal.free_bytes())
     if isinstance(journal, EtcdJournal):
         found = await journal.health()
         return JournalAnswer(members=found.members, alarms=found.alarms)

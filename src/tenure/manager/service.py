@@ -109,7 +109,7 @@ class ManagerService:
         self._engine = ManagerEngine(config, journal, self.observer, peers)
         self._engine.look = RivalWatch(self.settings.others, config.timing, self.observer).look
         self.observer.subscribe(self._on_noted)
-        api = Api(self._engine, peers, self.journal_url)
+        api = Api(self._engine, peers, self.journal_url, gate.tokens)
         server = Server(
             self._engine,
             peers,

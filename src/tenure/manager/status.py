@@ -1,6 +1,7 @@
 """The answer of a manager about itself."""
 
 import importlib.metadata
+import time
 
 from tenure.base.instants import in_seconds
 from tenure.manager.answers import (
@@ -17,7 +18,7 @@ VERSION = importlib.metadata.version("tenure")
 
 
 def status_of(
-    engine: ManagerEngine, peers: Peers, journal_url: str, health: JournalAnswer
+    engine: ManagerEngine, peers: Peers, journal_url: str, health: JournalAnswer, oldest_token: str
 ) -> StatusAnswer:
     """The state of the manager, as it sees itself."""
     view = engine.view
@@ -56,5 +57,7 @@ def status_of(
         succeeds=tuple(
             SuccessionAnswer(f"{each.journal:016x}", each.proof.hex()) for each in rivals.succeeds
         ),
+        clock=round(time.time(), 3),
+        oldest_token=oldest_token,
         store_troubles=dict(view.store_troubles),
     )

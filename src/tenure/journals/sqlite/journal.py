@@ -74,6 +74,10 @@ class SqliteJournal(Generic[R, S]):
     async def restore(self, seen: Seat, lsn: int, beginning: Beginning[S]) -> bool:
         return await self._call(self._store.restore, seen, lsn, beginning)
 
+    def free_bytes(self) -> int:
+        """How much room is left on the disk of the journal's files."""
+        return self._store.free_bytes()
+
     def file_bytes(self) -> int:
         """How much room the journal's files take."""
         return self._store.file_bytes()

@@ -14,6 +14,7 @@ the log for ever. This costs a beat two syncs every few minutes. A write for whi
 room makes a checkpoint too, so that the next one can use the room that the log already has.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -90,6 +91,10 @@ class SqliteStore(Generic[R, S]):
         """How much room the journal's files take. From any thread."""
         files = (Path(f"{self._path}{end}") for end in ("", "-wal", "-shm"))
         return sum(file.stat().st_size for file in files)
+
+    def free_bytes(self) -> int:
+        """How much room is left on their disk. From any thread."""
+        return shutil.disk_usage(Path(self._path).parent).free
 
     def read_seat(self) -> Seat:
         with self._reading() as (_, row):

@@ -140,6 +140,11 @@ class TokenFile:
         """All, in the order of the file."""
         return tuple(self._entries.values())
 
+    @property
+    def oldest(self) -> str:
+        """When the oldest was made; empty if there is none."""
+        return min((each.created for each in self._entries.values()), default="")
+
     def permit(self, text: str) -> Permit | None:
         """The rights that a token gives; None if it is not one of these."""
         _, _, rest = text.partition("_")
