@@ -1,6 +1,6 @@
 """Pictures as SVG: bars over a logarithmic axis, one for each system, in groups; and curves.
 
-Curves over logarithmic axes are drawn by `tenure.sim.trace.drawing`, as in `tenure trace`.
+Curves over logarithmic axes are drawn by `lab.trace.drawing`, as in `python -m lab trace`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from html import escape
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from tenure.sim.trace.drawing import COLOURS, Axis, Points
+from lab.trace.drawing import COLOURS, Axis, Points
 
 WIDTH, LEFT, RIGHT, BAR, GAP = 820, 270, 110, 18, 14
 EVEN_WIDTH, EVEN_HEIGHT, EDGE, LEGEND = 820, 360, 70, 220

@@ -16,9 +16,9 @@ from random import Random
 from typing import Any
 
 from benchmarks._redis_connection import RedisConnection
+from lab.demo.caches.read_record import READ, WRITTEN, ReadRecordWriter
+from lab.demo.caches.stale_reads import FIRST_VERSION
 from tenure.base.instants import Instant
-from tenure.cli.demo.caches.read_record import READ, WRITTEN, ReadRecordWriter
-from tenure.cli.demo.caches.stale_reads import FIRST_VERSION
 from tenure.runtime.clock import boot_clock
 
 UNPACKED = Path(__file__).parent.parent / ".venv" / "redis-debian"

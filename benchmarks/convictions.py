@@ -12,8 +12,8 @@ import sys
 
 from benchmarks._quick import sized
 from benchmarks._rounds import line
+from lab.worlds.gossip.world import quiet
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
-from tenure.sim.gossip.world import quiet
 
 SEEDS = sized(100, 5)
 SEEDS_OF_FORTY = sized(20, 1)

@@ -30,7 +30,7 @@ from time import monotonic
 from msgspec.structs import fields
 
 from benchmarks._quick import QUICK, sized
-from tenure.cli.demo.ring.home_ring import REPAIR_SECONDS, HomeRing, until
+from lab.demo.ring.home_ring import REPAIR_SECONDS, HomeRing, until
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.node_events import NodeConfig

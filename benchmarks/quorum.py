@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks._quick import QUICK, sized
 from benchmarks._rounds import line
-from tenure.cli.demo.ring.home_ring import HomeRing
+from lab.demo.ring.home_ring import HomeRing
 from tenure.columns.opening import open_store
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table

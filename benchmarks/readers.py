@@ -1,7 +1,8 @@
 """Caches with real processes: no read is stale during a rolling restart, and during kills.
 
-The service of `tenure demo --cache`: a manager, owners that keep products before a database, four
-frontends that read and write them through caches. Every read is judged by the frontends' records.
+The service of `python -m lab demo caches`: a manager, owners that keep products before a
+database, four frontends that read and write them through caches. Every read is judged by the
+frontends' records.
 
 `restart`: twelve owners are restarted, two at a time, each handing its state over, while products
 are read that nobody writes, and a few that somebody writes. What owners are asked for meanwhile,
@@ -24,14 +25,14 @@ from tempfile import TemporaryDirectory
 from benchmarks._quick import at_most, sized
 from benchmarks._redis_readers import frontends, redis_binary, serving
 from benchmarks._rounds import line
+from lab.demo.caches.cache_faults import CacheFaults
+from lab.demo.caches.cache_summary import CacheSummary
+from lab.demo.caches.cache_view import CachePicture
+from lab.demo.caches.read_record import ReadRecordReader
+from lab.demo.caches.run import CacheDemo, MakesTrouble
+from lab.demo.caches.service import CacheDemoSettings, CacheService
+from lab.demo.caches.stale_reads import ReadJudge
 from tenure.base.instants import Instant
-from tenure.cli.demo.caches.cache_faults import CacheFaults
-from tenure.cli.demo.caches.cache_summary import CacheSummary
-from tenure.cli.demo.caches.cache_view import CachePicture
-from tenure.cli.demo.caches.read_record import ReadRecordReader
-from tenure.cli.demo.caches.run import CacheDemo, MakesTrouble
-from tenure.cli.demo.caches.service import CacheDemoSettings, CacheService
-from tenure.cli.demo.caches.stale_reads import ReadJudge
 from tenure.cli.demo.rolling_restart import RollingRestart
 from tenure.cli.demo.service import DemoSettings
 

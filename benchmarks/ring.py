@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from benchmarks._quick import sized
-from tenure.cli.demo.ring.home_ring import REPAIR_SECONDS, HomeRing
-from tenure.cli.demo.ring.ring_load import RingLoad
-from tenure.cli.demo.ring.ring_run import RingSummary, running
+from lab.demo.ring.home_ring import REPAIR_SECONDS, HomeRing
+from lab.demo.ring.ring_load import RingLoad
+from lab.demo.ring.ring_run import RingSummary, running
 
 REQUESTS = sized(200_000, 6_000)
 SECONDS = 3_600

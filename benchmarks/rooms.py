@@ -21,8 +21,8 @@ from random import Random
 from time import monotonic
 
 from benchmarks._quick import sized
+from lab.demo.ring.home_ring import HomeRing, until
 from tenure.base.keys import hashed_key
-from tenure.cli.demo.ring.home_ring import HomeRing, until
 from tenure.client.lease import Lease
 from tenure.columns.opening import open_store
 from tenure.columns.owned_rows import OwnedRow, OwnedRows

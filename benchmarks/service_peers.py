@@ -28,7 +28,7 @@ from benchmarks._quick import sized
 from benchmarks._redis_connection import RedisConnection
 from benchmarks._redis_readers import redis_binary
 from benchmarks.peers.servers import running_redis
-from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from lab.demo.mesh.service_processes import ServiceProcess
 from tenure.cli.demo.ports import free_ports
 from tenure.errors import OutcomeUnknown, ServiceRefusal
 from tenure.services.documents.client import DocumentsClient

@@ -34,7 +34,7 @@ from benchmarks._service_loads import (
     QueueLoad,
     TopicLoad,
 )
-from tenure.cli.demo.mesh.service_processes import ServiceProcess
+from lab.demo.mesh.service_processes import ServiceProcess
 from tenure.cli.demo.ports import free_ports
 from tenure.services.documents.client import DocumentsClient
 from tenure.services.feeds.client import FeedsClient

@@ -14,9 +14,9 @@ from time import perf_counter, process_time
 
 from benchmarks._quick import QUICK, at_least, at_most, sized
 from benchmarks._rounds import line
+from lab.worlds.lease.run import run_seed, run_seeds
+from lab.worlds.run import Outcome, total
 from tenure.base.instants import SECOND_NS
-from tenure.sim.kernel.run import Outcome, total
-from tenure.sim.lease.run import run_seed, run_seeds
 from tenure.sim.lease.trial import Trial
 
 HOURS = sized(1_000, 4)

@@ -3,23 +3,25 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from lab import hunt, simulate
+from lab import commands, hunt
 from lab.histories import recorded_run
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "histories": recorded_run.main,
     "hunt": hunt.main,
-    "simulate": simulate.main,
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; 2 if it names nothing that there is."""
-    command = COMMANDS.get(arguments[0]) if arguments else None
-    if command is None:
-        print(f"usage: python -m lab {'|'.join(COMMANDS)} [options]", file=sys.stderr)
+    name = arguments[0] if arguments else ""
+    if name in commands.PLACES:
+        return commands.run(arguments)
+    if name not in COMMANDS:
+        known = sorted({*COMMANDS, *commands.PLACES})
+        print(f"usage: python -m lab {'|'.join(known)} [options]", file=sys.stderr)
         return 2
-    return command(arguments[1:])
+    return COMMANDS[name](arguments[1:])
 
 
 if __name__ == "__main__":

@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import first_broken, run_without
-from tenure.sim.columns.run import run_columns
-from tenure.sim.columns.trial import ColumnsTrial
-from tenure.sim.entity.run import run_entities
-from tenure.sim.entity.trial import EntityTrial
-from tenure.sim.kernel.run import Outcome
-from tenure.sim.lease.run import run_seed
+from lab.worlds.columns.run import run_columns
+from lab.worlds.columns.trial import ColumnsTrial
+from lab.worlds.entity.run import run_entities
+from lab.worlds.entity.trial import EntityTrial
+from lab.worlds.lease.run import run_seed
+from lab.worlds.run import Outcome
+from lab.worlds.services.run import run_services
+from lab.worlds.volume.run import run_caches
+from lab.worlds.volume.trial import VolumeTrial
 from tenure.sim.lease.trial import Trial
-from tenure.sim.services.run import run_services
-from tenure.sim.volume.run import run_caches
-from tenure.sim.volume.trial import VolumeTrial
 from tests.simulation import (
     test_entity_seeds,
     test_mutants_of_caches,

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 
 from benchmarks._quick import QUICK
 from benchmarks._report import Promise, Section, Table, prose
+from lab.demo.inbox import PAPER, SEARCH_NAMES, SEARCHES, measured
+from lab.worlds.gossip.world import quiet
 from tenure.base.instants import in_seconds
-from tenure.cli.demo.inbox import PAPER, SEARCH_NAMES, SEARCHES, measured
 from tenure.protocol.gossip.failure_detector import THRESHOLD
-from tenure.sim.gossip.world import quiet
 
 NODES = (5, 20, 50, 100) if not QUICK else (5, 20)
 KILLED = "n3"

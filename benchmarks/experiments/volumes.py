@@ -1,7 +1,7 @@
 """Messages, state and bursts of seven algorithms (Volume Leases, figures 5 to 11).
 
-`tenure trace` replays four months of reads and writes, drawn to be as the paper says of its own
-(which is lost), by the paper's algorithms; two of them are those of our caches.
+`python -m lab trace` replays four months of reads and writes, drawn to be as the paper says of its
+own (which is lost), by the paper's algorithms; two of them are those of our caches.
 """
 
 import os
@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from benchmarks._quick import QUICK, sized
 from benchmarks._report import Picture, Section, Table, prose
-from tenure.sim.trace.drawing import draw_figure
-from tenure.sim.trace.figures import FIGURES, Cost, Run, Workload, costs_of, savings
-from tenure.sim.trace.workload import PAPER, Trace, draw
+from lab.trace.drawing import draw_figure
+from lab.trace.figures import FIGURES, Cost, Run, Workload, costs_of, savings
+from lab.trace.workload import PAPER, Trace, draw
 
 SCALE = sized(100, 2) / 100
 SEED = 1

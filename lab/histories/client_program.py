@@ -17,9 +17,9 @@ import msgspec
 
 from lab.histories.operations_of_clients import OWNED, TABLE, ClientOperations
 from lab.histories.program import arguments
+from lab.judges.operations import AnyRecord
 from tenure import open_store
 from tenure.errors import TenureError
-from tenure.sim.histories.operations import AnyRecord
 
 GIVES_UP_NS = 12_000_000_000
 PAUSES = (0.0, 0.002, 0.05)

@@ -13,6 +13,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from lab.judges.operations import (
+    AnyRecord,
+    PageOperation,
+    ReadOperation,
+    Told,
+    WriteOperation,
+)
 from tenure import DELETE, Family, OwnedRows, Table
 from tenure.base.keys import hashed_key
 from tenure.columns.requests import Consistency
@@ -24,13 +31,6 @@ from tenure.errors import (
     TenureError,
     TooLate,
     WriteUnknown,
-)
-from tenure.sim.histories.operations import (
-    AnyRecord,
-    PageOperation,
-    ReadOperation,
-    Told,
-    WriteOperation,
 )
 
 TABLE = Table(

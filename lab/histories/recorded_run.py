@@ -19,7 +19,7 @@ from lab.histories.program import command
 from lab.histories.ring import CLOCKS_APART, Ring
 from lab.histories.trouble import CLIENTS, Trouble
 from lab.histories.verdicts import Verdict, first_judge, read, second_judge
-from tenure.sim.histories.operations import Complaint
+from lab.judges.operations import Complaint
 
 NODES = 4
 PROCESSES = 3

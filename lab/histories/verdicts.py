@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from lab.histories.operations_of_clients import OWNED_KEYS
-from tenure.sim.histories.fenced import FencedJudge
-from tenure.sim.histories.judging import HistoryJudge
-from tenure.sim.histories.operations import (
+from lab.judges.fenced import FencedJudge
+from lab.judges.judging import HistoryJudge
+from lab.judges.operations import (
     NEVER,
     AnyRecord,
     Complaint,

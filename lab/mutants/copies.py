@@ -1,8 +1,8 @@
 """The product beside itself, with a mutant's patches.
 
-A copy of `src` shares with the original whatever a patch does not touch: whole directories, and in
-those that have a patched file, all other files and their compiled forms. So making one takes
-milliseconds, and a process that runs it compiles the patched files only.
+A copy of `src` and `lab` shares with the original whatever a patch does not touch: whole
+directories, and in those that have a patched file, all other files and their compiled forms. So
+making one takes milliseconds, and a process that runs it compiles the patched files only.
 """
 
 import importlib.util
@@ -12,12 +12,16 @@ from pathlib import Path
 from lab.mutants.catalogue import ROOT
 
 COMPILED = "__pycache__"
+TOPS = "src", "lab"
 
 
 def make_copy(texts: Mapping[str, str], root: Path) -> None:
-    """Make the top-level directories that have one of these files again, under `root`."""
-    for top in {Path(each).parts[0] for each in texts}:
-        _copy(Path(top), texts, root)
+    """Make the product and the lab again under `root`, with these files in place of theirs."""
+    for top in TOPS:
+        if any(Path(each).parts[0] == top for each in texts):
+            _copy(Path(top), texts, root)
+        else:
+            (root / top).symlink_to(ROOT / top)
 
 
 def _copy(directory: Path, texts: Mapping[str, str], root: Path) -> None:

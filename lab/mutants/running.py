@@ -29,7 +29,7 @@ def run_without(broken: Mutant, function: Callable[..., T], *args: Any, **named:
         make_copy(broken.texts(), root)
         asked, told = root / "asked", root / "told"
         asked.write_bytes(pickle.dumps(partial(function, *args, **named)))
-        command = [sys.executable, "-m", "lab.mutants.child", str(asked), str(told)]
+        command = [sys.executable, "-P", "-m", "lab.mutants.child", str(asked), str(told)]
         done = subprocess.run(command, cwd=ROOT, env=environment_of(root), check=False)
         assert told.exists(), f"{broken.name} ended with {done.returncode}, and said nothing"
         how, what = pickle.loads(told.read_bytes())  # noqa: S301  # of our own process
@@ -42,7 +42,8 @@ def run_without(broken: Mutant, function: Callable[..., T], *args: Any, **named:
 def environment_of(root: Path) -> dict[str, str]:
     """The environment of a process that imports the copy under `root`."""
     kept = {name: value for name, value in os.environ.items() if name not in COMPILED_ELSEWHERE}
-    return kept | {"PYTHONPATH": str(root / "src")}
+    places = (root / "src", root, ROOT)
+    return kept | {"PYTHONPATH": os.pathsep.join(map(str, places))}
 
 
 def first_broken(run: Callable[[Any], Any], trials: Sequence[Any]) -> Any:

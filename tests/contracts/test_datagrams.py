@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from lab.contracts.datagrams import DatagramContract, Make, Throw, seal_of
 from tenure.errors import ConfigurationError
-from tenure.testing.contracts.datagrams import DatagramContract, Make, Throw, seal_of
 from tenure.transport.datagram import (
     Datagrams,
     DatagramSeal,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.contracts.engine import EngineContract
 from tenure.columns.engines.contract import StorageEngine
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.engines.rocksdb import RocksEngine
-from tenure.testing.contracts.engine import EngineContract
 
 
 class MemoryPlace:

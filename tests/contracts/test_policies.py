@@ -6,16 +6,16 @@ import sys
 
 import pytest
 
+from lab.contracts.policy import PolicyContract
+from lab.contracts.situations import digest
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.weighted import Weighted
-from tenure.testing.contracts.policy import PolicyContract
-from tenure.testing.contracts.situations import digest
 
 SPLITS = [bytes([i]) for i in range(1, 250)]
 PROGRAM = """
-from tenure.testing.contracts.situations import digest
+from lab.contracts.situations import digest
 from tests.contracts.test_policies import POLICIES
 for name in sorted(POLICIES):
     print(name, digest(POLICIES[name]))

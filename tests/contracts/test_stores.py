@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from lab.contracts.store import OpenTables, StoreContract
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name
-from tenure.testing.contracts.store import OpenTables, StoreContract
 from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 
 

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from lab.contracts.transport import Arrived, TransportContract
 from tenure.runtime.clock import boot_clock
-from tenure.testing.contracts.transport import Arrived, TransportContract
 from tenure.transport.contract import LOOKUP, OWNER, Role, Transport
 from tenure.transport.doors import Connection
 from tenure.transport.faulty import Faults, FaultyTransport

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from tenure.sim.trace.algorithms import Delayed, ObjectLease, Poll, VolumeLease
-from tenure.sim.trace.figures import (
+from lab.trace.algorithms import Delayed, ObjectLease, Poll, VolumeLease
+from lab.trace.figures import (
     AT_100_SECONDS,
     FIGURES,
     Cost,
@@ -21,8 +21,8 @@ from tenure.sim.trace.figures import (
     cost_of,
     savings,
 )
-from tenure.sim.trace.replay import Make, replay
-from tenure.sim.trace.workload import PAPER, Trace, draw
+from lab.trace.replay import Make, replay
+from lab.trace.workload import PAPER, Trace, draw
 
 SIZE = PAPER.scaled(0.02)
 

@@ -13,6 +13,9 @@ from random import Random
 
 import pytest
 
+from lab.trace.algorithms import Delayed, VolumeLease
+from lab.trace.replay import Make, replay
+from lab.trace.workload import PAPER, Trace, draw
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.protocol.volume.client.entries import Entries
@@ -49,9 +52,6 @@ from tenure.protocol.volume.server.events import (
 )
 from tenure.protocol.volume.server.machine import VolumeServer
 from tenure.protocol.volume.server.terms import Terms
-from tenure.sim.trace.algorithms import Delayed, VolumeLease
-from tenure.sim.trace.replay import Make, replay
-from tenure.sim.trace.workload import PAPER, Trace, draw
 
 LONG_NS = seconds(1e9)
 EVENTS = 10_000

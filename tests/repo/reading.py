@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
+LAB = ROOT / "lab"
 
 # Where the repository is not a git checkout (an unpacked sdist), these are passed over instead.
 UNTRACKED = {"build", "dist", "__pycache__"}
@@ -59,14 +60,23 @@ def sources() -> tuple[Path, ...]:
     return tuple(path for path in files() if path.suffix == ".py")
 
 
-@cache
 def modules() -> tuple[Module, ...]:
     """Every module of the library."""
+    return _modules(SRC, SRC)
+
+
+def lab_modules() -> tuple[Module, ...]:
+    """Every module of the lab."""
+    return _modules(LAB, ROOT)
+
+
+@cache
+def _modules(place: Path, root: Path) -> tuple[Module, ...]:
     found = []
     for path in sources():
-        if not (ROOT / path).is_relative_to(SRC):
+        if not (ROOT / path).is_relative_to(place):
             continue
-        parts = (ROOT / path).relative_to(SRC).with_suffix("").parts
+        parts = (ROOT / path).relative_to(root).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
         found.append(Module(name, str(path), (ROOT / path).read_text("utf-8"), is_package))

@@ -1,4 +1,4 @@
-"""Class names: none occurs twice in the library.
+"""Class names: none occurs twice in the library and the lab.
 
 Two classes of one name are two meanings of one word: a reader of the name in a traceback, in an
 import or in a search does not know which is meant.
@@ -7,7 +7,10 @@ import or in a search does not know which is meant.
 import ast
 from collections.abc import Iterable, Iterator
 
-from tests.repo.reading import Module, modules, report, sample
+from tests.repo.reading import Module, lab_modules, modules, report, sample
+
+OF_THE_LAB = ("lab.contracts", "lab.demo", "lab.judges", "lab.search", "lab.trace", "lab.worlds")
+"""What is read together with the library."""
 
 
 def complaints(of: Iterable[Module]) -> Iterator[str]:
@@ -22,7 +25,8 @@ def complaints(of: Iterable[Module]) -> Iterator[str]:
 
 
 def test_no_class_name_occurs_twice() -> None:
-    found = list(complaints(modules()))
+    worlds = [each for each in lab_modules() if each.name.startswith(OF_THE_LAB)]
+    found = list(complaints([*modules(), *worlds]))
     assert found == [], report(found)
 
 

@@ -1,6 +1,6 @@
 """Layers: a module imports from the layers below its own, never from beside or above.
 
-So do the rooms inside `protocol/`.
+So do the rooms inside `protocol/`. The lab is above all of them: nothing here imports it.
 
 Read from the import statements, so an import for type checkers only counts like any other: a layer
 that must know another's types knows that layer.
@@ -76,11 +76,8 @@ ONLY = {
 NO_LEASES = ("journals",)
 LEASES = ("tenure.protocol.lease", "tenure.wire.lease")
 
-# The simulator and the test kit are for tests; these commands bring them to the command line.
-COMMANDS = {
-    "sim": ("tenure.cli.sim", "tenure.cli.simulate", "tenure.cli.trace"),
-    "testing": ("tenure.cli.testing",),
-}
+# The simulator and the test kit are for tests; this command brings them to the command line.
+COMMANDS = ("tenure.cli.simulation",)
 
 
 def layer_of(name: str) -> str:
@@ -120,10 +117,7 @@ def allowed(importer: Module, layer: str, target: str) -> bool:
     if layer in FREE or layer == target:
         return True
     if target in FREE:
-        return any(
-            importer.name == command or importer.name.startswith(f"{command}.")
-            for command in COMMANDS[target]
-        )
+        return importer.name in COMMANDS
     if layer in ONLY:
         return target in ONLY[layer]
     if target == ERRORS:
@@ -139,7 +133,10 @@ def complaints(module: Module, known: set[str]) -> list[str]:
         return [f"{module.path}:1 {layer!r} is no layer; those are in tests/repo/test_layers.py"]
     found = []
     for each in imports(module):
-        if each.module.split(".")[0] != "tenure":
+        top = each.module.split(".")[0]
+        if top == "lab":
+            found.append(f"{module.path}:{each.line} the product may not import the lab")
+        if top != "tenure":
             continue
         target = target_of(each, known)
         if layer_of(target) not in ROW_OF and layer_of(target) not in (FACE, ERRORS, *FREE):
@@ -174,6 +171,8 @@ def test_every_import_goes_down() -> None:
         ("tenure.services.queues", "from tenure.protocol.lease import table"),
         ("tenure.client.owner", "from tenure.testing import cluster"),
         ("tenure.cli.manager", "from tenure.sim import world"),
+        ("tenure.cli.simulation", "from lab.worlds.run import Outcome"),
+        ("tenure.testing.simulation", "import lab"),
         ("tenure.errors", "from tenure.base import keys"),
         ("tenure.helpers", ""),
         ("tenure.manager.server", "from tenure.helpers import anything"),
@@ -210,7 +209,8 @@ def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> No
         ("tenure.manager.server", "from tenure.base import keys"),
         ("tenure.services.queues", "from tenure import Owner"),
         ("tenure.sim.world", "from tenure.cli import demo"),
-        ("tenure.cli.simulate", "from tenure.sim import world"),
+        ("tenure.cli.simulation", "from tenure.sim import world"),
+        ("tenure.cli.simulation", "from tenure.testing import simulation"),
         ("tenure.wire.lease", "import aiohttp"),
         ("tenure.protocol.lease.records", "from tenure.protocol.log.journal import Seat"),
         ("tenure.protocol.lease.leader.pool", "from tenure.protocol.balance.policy import Plan"),

@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 
-from tests.repo.reading import Module, imports, modules, report, sample
+from tests.repo.reading import Module, imports, lab_modules, modules, report, sample
 
 CIRCLES: tuple[set[str], ...] = ()
 """Modules that need each other, type-checking imports included."""
 COMMENTED = 0.013
 """The least share of the lines of `protocol/` that have a comment. It was 0.006 in November."""
-POINTING = 288
+POINTING = 258
 """How many docstrings only point elsewhere, or repeat their name."""
-DELETING = 27
+DELETING = 20
 """How many parameters are deleted."""
 CONSTRUCTORS: Mapping[str, int] = {
     "src/tenure/cache/cache.py": 10,
@@ -152,7 +152,7 @@ def protocol() -> list[str]:
 
 
 def test_no_modules_need_each_other_but_those_that_do_today() -> None:
-    found = new_circles(modules())
+    found = new_circles([*modules(), *lab_modules()])
     assert found == [], report(found)
 
 

@@ -1,12 +1,11 @@
-"""Rows inside `sim/`: its kernel knows no protocol, and no files import each other in a circle."""
+"""Rows of the simulator: its kernel, and the search beside it, know no protocol."""
 
 import pytest
 
-from tests.repo.reading import Import, Module, imports, modules, report, sample
+from tests.repo.reading import Import, Module, imports, lab_modules, modules, report, sample
 
-SIM = "tenure.sim"
-KERNEL = f"{SIM}.kernel"
-KERNEL_MAY_IMPORT = (KERNEL, "tenure.base", "tenure.errors")
+KERNEL, SEARCH = "tenure.sim.kernel", "lab.search"
+KERNEL_MAY_IMPORT = (KERNEL, SEARCH, "tenure.base", "tenure.errors")
 
 
 def complaints(module: Module) -> list[str]:
@@ -14,7 +13,7 @@ def complaints(module: Module) -> list[str]:
     return [
         f"{module.path}:{each.line} the kernel may not import {each.module}"
         for each in imports(module)
-        if each.module.split(".")[0] == "tenure" and not is_below(each)
+        if each.module.split(".")[0] in ("tenure", "lab") and not is_below(each)
     ]
 
 
@@ -22,29 +21,13 @@ def is_below(each: Import) -> bool:
     return any(each.module == row or each.module.startswith(f"{row}.") for row in KERNEL_MAY_IMPORT)
 
 
-def in_a_circle(known: dict[str, set[str]]) -> list[str]:
-    """The modules that are left when those are taken away, again and again, that need no other."""
-    left = dict(known)
-    while free := [name for name, needs in left.items() if not needs & left.keys() - {name}]:
-        for name in free:
-            del left[name]
-    return sorted(left)
-
-
 def test_the_kernel_knows_no_protocol() -> None:
-    kernel = [module for module in modules() if module.name.startswith(KERNEL)]
+    kernel = [each for each in modules() if each.name.startswith(KERNEL)]
+    search = [each for each in lab_modules() if each.name.startswith(SEARCH)]
     assert len(kernel) > 5
-    found = [line for module in kernel for line in complaints(module)]
+    assert len(search) > 3
+    found = [line for module in (*kernel, *search) for line in complaints(module)]
     assert found == [], report(found)
-
-
-def test_no_files_of_the_simulator_import_each_other_in_a_circle() -> None:
-    known = {
-        module.name: {each.module for each in imports(module)}
-        for module in modules()
-        if module.name.startswith(SIM)
-    }
-    assert in_a_circle(known) == []
 
 
 @pytest.mark.parametrize(
@@ -57,8 +40,3 @@ def test_no_files_of_the_simulator_import_each_other_in_a_circle() -> None:
 )
 def test_a_kernel_that_knows_a_lease_is_found(text: str) -> None:
     assert len(complaints(sample(f"{KERNEL}.world", text))) == 1
-
-
-def test_a_circle_is_found() -> None:
-    assert in_a_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c", "d"]
-    assert in_a_circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []

@@ -7,8 +7,8 @@ that take seconds are in `tests/simulation/test_exhaustive.py`.
 import sys
 import time
 
-from tenure.sim.lease.exhaustive import ONE_NAME, TWO_NAMES, in_short, search
-from tenure.sim.lease.small import Limits
+from lab.worlds.lease.exhaustive import ONE_NAME, TWO_NAMES, in_short, search
+from lab.worlds.lease.small import Limits
 
 MOST_STATES = 20_000_000
 SCOPES = (

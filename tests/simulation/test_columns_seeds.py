@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from tenure.sim.columns.run import run_columns
-from tenure.sim.columns.strikes import FAULTS
-from tenure.sim.columns.trial import ColumnsTrial
+from lab.worlds.columns.run import run_columns
+from lab.worlds.columns.strikes import FAULTS
+from lab.worlds.columns.trial import ColumnsTrial
 from tests.simulation.test_mutants_of_the_store import BACK
 
 

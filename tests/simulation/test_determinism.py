@@ -8,8 +8,8 @@ import pytest
 
 from lab.mutants.catalogue import mutant
 from lab.mutants.running import first_broken, run_without
-from tenure.cli.simulate.command import TIERS
-from tenure.sim.lease.run import run_seed, run_seeds
+from lab.simulate.command import TIERS
+from lab.worlds.lease.run import run_seed, run_seeds
 from tenure.sim.lease.trial import Trial
 from tests.simulation import whole_stories
 

@@ -7,10 +7,10 @@ import pytest
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import run_without
-from tenure.sim.entity.faults import FAULTS
-from tenure.sim.entity.run import run_entities, run_many_entities
-from tenure.sim.entity.trial import EntityTrial
-from tenure.sim.kernel.run import total
+from lab.worlds.entity.faults import FAULTS
+from lab.worlds.entity.run import run_entities, run_many_entities
+from lab.worlds.entity.trial import EntityTrial
+from lab.worlds.run import total
 
 
 @pytest.mark.parametrize("seed", range(4))

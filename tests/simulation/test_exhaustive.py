@@ -6,9 +6,9 @@ import pytest
 
 from lab.mutants.catalogue import mutant
 from lab.mutants.running import run_without
-from tenure.sim.kernel.exhaustive import Found
-from tenure.sim.lease.exhaustive import ONE_NAME, TWO_NAMES, in_short, search
-from tenure.sim.lease.small import Limits
+from lab.search.exhaustive import Found
+from lab.worlds.lease.exhaustive import ONE_NAME, TWO_NAMES, in_short, search
+from lab.worlds.lease.small import Limits
 
 
 @pytest.mark.parametrize(

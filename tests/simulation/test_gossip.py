@@ -8,10 +8,10 @@ import pytest
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import run_without
+from lab.worlds.gossip.world import GossipTrial, GossipWorld, quiet
+from lab.worlds.run import Outcome, outcome_of
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
-from tenure.sim.gossip.world import GossipTrial, GossipWorld, quiet
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.kernel.run import Outcome, outcome_of
 from tests.unit.protocol.gossip import test_gossiper
 
 FAST_NS = 300 * MILLISECOND_NS

@@ -10,10 +10,10 @@ import pytest
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import first_broken, run_without
-from tenure.sim.volume.owned_strikes import OWNED
-from tenure.sim.volume.run import run_caches
-from tenure.sim.volume.strikes import ALONE
-from tenure.sim.volume.trial import VolumeTrial
+from lab.worlds.volume.owned_strikes import OWNED
+from lab.worlds.volume.run import run_caches
+from lab.worlds.volume.strikes import ALONE
+from lab.worlds.volume.trial import VolumeTrial
 
 TRIED = 40
 STALE = ("C1", "C2", "C4", "C5")

@@ -11,7 +11,7 @@ import pytest
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import first_broken, run_without
-from tenure.sim.lease.run import run_seed
+from lab.worlds.lease.run import run_seed
 from tenure.sim.lease.strikes import FAULTS
 from tenure.sim.lease.trial import Trial
 

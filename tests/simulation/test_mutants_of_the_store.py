@@ -10,9 +10,9 @@ import pytest
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import first_broken, run_without
-from tenure.sim.columns.run import run_columns
-from tenure.sim.columns.strikes import FAULTS
-from tenure.sim.columns.trial import ColumnsTrial
+from lab.worlds.columns.run import run_columns
+from lab.worlds.columns.strikes import FAULTS
+from lab.worlds.columns.trial import ColumnsTrial
 from tests.unit.columns import test_writes
 from tests.unit.protocol.replication import test_filling
 from tests.unit.protocol.replication import test_schedules as schedules

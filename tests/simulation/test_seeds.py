@@ -1,14 +1,14 @@
 """Some seeds of everything: the promises are kept, and everything that may go wrong does.
 
-Thousands of hours are for `tenure simulate`; these fail fast.
+Thousands of hours are for `python -m lab simulate`; these fail fast.
 """
 
 import pytest
 
+from lab.worlds.lease.run import run_seed
+from lab.worlds.run import total
 from tenure.protocol.lease.timing import PRESETS
-from tenure.sim.kernel.run import total
 from tenure.sim.lease.faults import CALLBACK_HANGS, HAND_OFF_FAULTS
-from tenure.sim.lease.run import run_seed
 from tenure.sim.lease.strikes import FAULTS, JOURNALS_CHANGED, PUT_BACK
 from tenure.sim.lease.trial import Trial
 

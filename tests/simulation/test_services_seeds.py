@@ -7,12 +7,12 @@ import pytest
 
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import first_broken, run_without
+from lab.worlds.entity import faults as entity_faults
+from lab.worlds.services.faults import FAULTS
+from lab.worlds.services.run import run_services
+from lab.worlds.services.trial import ServicesTrial
 from tenure.errors import ConfigurationError
-from tenure.sim.entity import faults as entity_faults
 from tenure.sim.lease.faults import HAND_OFF_FAULTS
-from tenure.sim.services.faults import FAULTS
-from tenure.sim.services.run import run_services
-from tenure.sim.services.trial import ServicesTrial
 
 
 @pytest.mark.parametrize("seed", [0, 1])

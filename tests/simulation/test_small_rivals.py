@@ -4,8 +4,8 @@ import pytest
 
 from lab.mutants.catalogue import mutant
 from lab.mutants.running import run_without
-from tenure.sim.lease.small import Limits
-from tenure.sim.lease.small_rivals import Masters, in_short, search_masters
+from lab.worlds.lease.small import Limits
+from lab.worlds.lease.small_rivals import Masters, in_short, search_masters
 
 APART = Masters()
 """The second master comes while the first one's owner holds the key."""

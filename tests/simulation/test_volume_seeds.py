@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from tenure.sim.volume.faults import FAULTS
-from tenure.sim.volume.run import run_caches
-from tenure.sim.volume.strikes import ALONE
-from tenure.sim.volume.trial import VolumeTrial
+from lab.worlds.volume.faults import FAULTS
+from lab.worlds.volume.run import run_caches
+from lab.worlds.volume.strikes import ALONE
+from lab.worlds.volume.trial import VolumeTrial
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -7,10 +7,10 @@ out, so that two processes can be compared line by line.
 import sys
 from zlib import crc32
 
-from tenure.cli.simulate.command import TIERS
-from tenure.sim.gossip.world import GossipTrial, GossipWorld
+from lab.simulate.command import TIERS
+from lab.worlds.gossip.world import GossipTrial, GossipWorld
+from lab.worlds.run import Outcome, outcome_of
 from tenure.sim.kernel.cores import no_progress
-from tenure.sim.kernel.run import Outcome, outcome_of
 from tenure.sim.kernel.story import Story
 
 FIRST_SEED, SEEDS = 100, 10

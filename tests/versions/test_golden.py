@@ -13,6 +13,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from lab.contracts.transport import A_PROCESS
 from tenure.protocol.lease import messages, records
 from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
 from tenure.protocol.lease.port_proof import PortProof
@@ -27,7 +28,6 @@ from tenure.protocol.lease.rivalry import Predecessor, Rival, Rivalry, Successio
 from tenure.protocol.lease.table_columns import TableColumns
 from tenure.protocol.topology.history import ClusterState, TopologySet
 from tenure.testing.contracts.records import A_TOPOLOGY
-from tenure.testing.contracts.transport import A_PROCESS
 from tenure.wire import lease as codec
 from tenure.wire.lease import SINCE
 from tenure.wire.lease_records import LEASE_RECORDS

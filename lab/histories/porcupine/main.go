@@ -1,7 +1,7 @@
 // The second judge of recorded histories: Porcupine, over files of operations as JSON lines.
 //
 // Each column of each key is a register. It shares nothing with the first judge but the format of
-// the records (src/tenure/sim/histories/operations.py): it reads them, expands pages and drops what
+// the records (lab/judges/operations.py): it reads them, expands pages and drops what
 // was not written by itself. It prints one JSON object, and ends with 1 if a register has no order.
 //
 //	porcupine [-seconds N] FILE...

@@ -122,12 +122,9 @@ TOPICS = {
             "--seconds 20 --rolling-restart",
         ),
         "simulate": Command(
-            "simulate.command:simulate",
-            "Run the protocol through simulated years of faults.",
-            "--seeds 20 --faults crash,pause",
-        ),
-        "trace": Command(
-            "trace:trace", "Compare ways to keep caches consistent, as the paper did.", "--figure 5"
+            "simulation:simulate",
+            "Run a simulated test of your own service under many seeds.",
+            "test_chat:test_nobody_misses_a_line --seeds 1000",
         ),
     },
 }
@@ -183,13 +180,19 @@ def _check_dashes(arguments: Sequence[str]) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command in `arguments`; the exit code."""
+    return run_in(build(), arguments)
+
+
+def run_in(app: App, arguments: Sequence[str]) -> int:
+    """Run a command of this application; the exit code."""
+    (program,) = app.name
     try:
         _check_dashes(arguments)
-        with at_work(arguments):
-            result = build()(arguments, exit_on_error=False, print_error=False)
+        with at_work(arguments, program):
+            result = app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
-        asked = " ".join(("tenure", *(error.command_chain or ())))
+        asked = " ".join((program, *(error.command_chain or ())))
         complain(f"{_in_words(error)} See {asked} --help")
         return WRONG
     except UsageError as error:
@@ -214,13 +217,15 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def at_work(arguments: Sequence[str]) -> AbstractContextManager[WaitingLine | None]:
+def at_work(
+    arguments: Sequence[str], program: str = "tenure"
+) -> AbstractContextManager[WaitingLine | None]:
     """A line for a command that takes long, unless it is one that goes on until it is ended."""
     words = list(takewhile(lambda each: not each.startswith("-"), arguments))
     command = " ".join(words[: 1 + (words[:1] in FOLDERS)])
     if command in GO_ON or WATCH in arguments:
         return nullcontext()
-    return WaitingLine(lambda: f"tenure {command} is at work")
+    return WaitingLine(lambda: f"{program} {command} is at work")
 
 
 def _say_no_more() -> None:

@@ -18,7 +18,9 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from traceback import format_tb
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from tenure.base.instants import SECOND_NS
 from tenure.errors import ConfigurationError, UsageError
@@ -157,10 +159,16 @@ def simulated(  # what a simulation is, said once
     application says so. `faults` are names as `tenure simulate --faults` has them. Raises
     ConfigurationError for arguments that cannot be used; the test raises SeedFailed.
     """
-    chosen = FAULTS.chosen(faults)
     for name, given in (("processes", processes), ("seeds", seeds), ("minutes", minutes)):
         if not given > 0:
             raise ConfigurationError(f"{name} is more than 0, not {given!r}")
+    trial = AppTrial(
+        seed=first_seed,
+        hours=minutes / MINUTES_AN_HOUR,
+        processes=processes,
+        faults=FAULTS.chosen(faults),
+        timing=timing,
+    )
 
     def decorate(test: Test) -> Callable[..., None]:
         parameters = list(inspect.signature(test).parameters.values())
@@ -169,33 +177,60 @@ def simulated(  # what a simulation is, said once
                 f"a simulated test is a coroutine function of a World, not {test!r}; write it like "
                 "`async def test_it(world: World) -> None:`"
             )
+        simulated_test = SimulatedTest(app, test, key, trial, range(first_seed, first_seed + seeds))
 
         def run(**fixtures: Any) -> None:  # noqa: ANN401
             __tracebackhide__ = True
             only = ONLY_SEED.get("seed")
-            judged = 0
-            for seed in range(first_seed, first_seed + seeds) if only is None else (only,):
-                trial = AppTrial(
-                    seed=seed,
-                    hours=minutes / MINUTES_AN_HOUR,
-                    processes=processes,
-                    faults=chosen,
-                    timing=timing,
-                )
-                judged += run_seed(trial, app, functools.partial(test, **fixtures), key)
-            if not judged and key != "" and only is None:
-                raise UsageError(
-                    "no answer and no frame of any key has left the service in any seed, so "
-                    "nothing was judged: use paths in which keys stand, and see that the service "
-                    "answers"
-                )
+            if only is not None:
+                simulated_test.run(only, **fixtures)
+                return
+            judged = [simulated_test.run(seed, **fixtures) for seed in simulated_test.seeds]
+            simulated_test.check_judged(sum(judged))
 
         run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
         run.__qualname__ = test.__qualname__
         run.__signature__ = inspect.Signature(parameters[1:])  # type: ignore[attr-defined]
+        run.simulated = simulated_test  # type: ignore[attr-defined]  # for `tenure simulate`
         return run
 
     return decorate
+
+
+class SimulatedTest(NamedTuple):
+    """A test that `simulated` decorates, with what it runs in."""
+
+    app: AppSource
+    test: Test
+    key: PathKey | None
+    trial: AppTrial
+    seeds: range
+
+    def limited(self, minutes: float | None, faults: str | None) -> "SimulatedTest":
+        """The same test for so many minutes, with these faults. Raises ConfigurationError."""
+        trial = self.trial
+        if minutes is not None:
+            if not minutes > 0:
+                raise ConfigurationError(f"--minutes {minutes:g}: more than 0")
+            trial = msgspec.structs.replace(trial, hours=minutes / MINUTES_AN_HOUR)
+        if faults is not None:
+            trial = msgspec.structs.replace(trial, faults=FAULTS.chosen(faults))
+        return self._replace(trial=trial)
+
+    def run(self, seed: int, **fixtures: Any) -> int:  # noqa: ANN401
+        """Run one seed; how much was judged. Raises SeedFailed."""
+        __tracebackhide__ = True
+        trial = msgspec.structs.replace(self.trial, seed=seed)
+        return run_seed(trial, self.app, functools.partial(self.test, **fixtures), self.key)
+
+    def check_judged(self, judged: int) -> None:
+        """Raise UsageError if nothing was judged in any seed although there are keys."""
+        if not judged and self.key != "":
+            raise UsageError(
+                "no answer and no frame of any key has left the service in any seed, so "
+                "nothing was judged: use paths in which keys stand, and see that the service "
+                "answers"
+            )
 
 
 ONLY_SEED: dict[str, int] = {}

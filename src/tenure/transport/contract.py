@@ -15,7 +15,7 @@
   `start`.
 
 A transport does not promise that a message arrives, nor that it notices at once when a manager is
-gone. `tenure.testing.contracts.transport` tests all this.
+gone. `lab.contracts.transport` tests all this.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ None of these is answered, so a stranger learns nothing by sending, and costs no
 The key of the older seal has only eight bytes of the cluster's name. As long as a member has not
 been heard with the newer one, datagrams are sent with both, and its own count with the older one.
 
-`tenure.testing.contracts.datagrams` tests all this.
+`lab.contracts.datagrams` tests all this.
 """
 
 import asyncio

@@ -13,6 +13,8 @@ from uuid import uuid4
 
 import pytest
 
+from lab.contracts.store import OpenTables, StoreContract, names
+from lab.contracts.tables import mail
 from tenure.base.keys import hashed_key
 from tenure.cli.columns_stores import imported
 from tenure.client.lease import Lease
@@ -25,8 +27,6 @@ from tenure.columns.opening import StoreOpening, open_store
 from tenure.columns.owned_rows import OwnedRows
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost, SchemaError, Unsupported
-from tenure.testing.contracts.store import OpenTables, StoreContract, names
-from tenure.testing.contracts.tables import mail
 from tests.integration.cassandra import cql_server, server
 from tests.integration.cassandra.server import Cassandra
 from tests.repo.reading import ROOT

@@ -24,8 +24,8 @@ from time import monotonic
 import pytest
 
 from examples.fenced_room import ROOMS
+from lab.demo.ring.home_ring import HomeRing, until
 from tenure import open_store
-from tenure.cli.demo.ring.home_ring import HomeRing, until
 from tenure.columns.results import Page
 from tenure.columns.store import ColumnStore
 from tests.patience import DEADLINE_SECONDS

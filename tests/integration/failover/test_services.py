@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from lab.demo.mesh.service_processes import ServiceProcess
 from tenure import Lookup
-from tenure.cli.demo.mesh.service_processes import ServiceProcess
 from tenure.cli.demo.ports import free_ports
 from tenure.services.catalogue import service_type
 from tests.examples.test_service_pages import (

@@ -185,14 +185,6 @@ def until_told(capsys: Capture, word: str) -> None:
         said += capsys.readouterr().err
 
 
-def test_a_simulation_says_how_far_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
-    assert run(["simulate", "--seeds", "1", "--hours", "0.1", "--workers", "1"]) == 0
-    said = capsys.readouterr().err
-    assert "tenure simulate is at work (0 s)\n" in said
-    assert "simulated 0.0 of 0.1 hours (0 s)\n" in said
-
-
 @pytest.mark.parametrize("command", [["status"], ["top", "rooms", "--once"], ["top"], ["events"]])
 def test_who_asks_a_manager_that_says_nothing_is_told_of_the_wait(
     command: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
+from lab.contracts.transport import A_PROCESS
 from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.messages import (
     Attested,
@@ -18,7 +19,6 @@ from tenure.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from tenure.testing.contracts.transport import A_PROCESS
 from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenure.sim.columns.recording import Recording
-from tenure.sim.columns.registers import RegisterName
+from lab.worlds.columns.recording import Recording
+from lab.worlds.columns.registers import RegisterName
 from tenure.sim.kernel.checkers import Violation
 
 COLUMN: RegisterName = ("supers", b"x", b"a")

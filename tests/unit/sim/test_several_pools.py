@@ -5,17 +5,17 @@ from itertools import product
 
 import pytest
 
+from lab.worlds.lease.run import run_seed
+from lab.worlds.run import total
 from tenure.base.instants import SECOND_NS
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import PoolCreated
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.kernel.run import total
 from tenure.sim.lease.beliefs import number_of
 from tenure.sim.lease.ledger import PlainLedger
 from tenure.sim.lease.processes import POOL, OwnerProcess
-from tenure.sim.lease.run import run_seed
 from tenure.sim.lease.strikes import FAULTS
 from tenure.sim.lease.trial import Trial
 from tenure.sim.lease.world import LeaseWorld, drawn_pools

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from lab.worlds.columns.processes import NodeProcess
+from lab.worlds.columns.topologies import TopologyChecker
+from lab.worlds.columns.trial import ColumnsTrial
+from lab.worlds.columns.world import ColumnsWorld
 from tenure.base.instants import SECOND_NS
 from tenure.protocol.topology.history import TopologySet
 from tenure.protocol.topology.records import Topology
-from tenure.sim.columns.processes import NodeProcess
-from tenure.sim.columns.topologies import TopologyChecker
-from tenure.sim.columns.trial import ColumnsTrial
-from tenure.sim.columns.world import ColumnsWorld
 from tenure.sim.kernel.checkers import Violation
 
 

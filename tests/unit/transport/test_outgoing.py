@@ -2,9 +2,9 @@
 
 import pytest
 
+from lab.contracts.transport import ATTESTED
 from tenure.errors import LocalProtocolError
 from tenure.protocol.lease.messages import Held, Hello, LeaseRequest
-from tenure.testing.contracts.transport import ATTESTED
 from tenure.transport.outgoing import Outgoing
 from tenure.wire.lease import decode_to_manager, encode
 from tenure.wire.limits import REQUEST_BYTES

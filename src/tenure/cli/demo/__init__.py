@@ -25,6 +25,4 @@ own whether two owners ever served one key at the same time.
     judge            whether two owners ever served one key at the same time
     display          a way to show it: `screen` in a terminal, `lines` without one
     summary          what the demo came to
-
-With `--cache` there is another service, in `caches/`; with `--inbox` there is none.
 """

@@ -31,14 +31,6 @@ def main(role: str, parent: int, arguments: list[str]) -> int:
             from tenure.cli.demo.frontend import be_frontend
 
             asyncio.run(_on_leash(be_frontend))
-        case "cache-owner":
-            from tenure.cli.demo.caches.cache_owner import be_cache_owner
-
-            asyncio.run(_on_leash(be_cache_owner))
-        case "cache-frontend":
-            from tenure.cli.demo.caches.cache_frontend import be_cache_frontend
-
-            asyncio.run(_on_leash(be_cache_frontend))
         case _:
             raise AssertionError(role)
     return 0

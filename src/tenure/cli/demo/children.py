@@ -7,14 +7,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from tenure.cli.demo.reports import STOP, encode
 from tenure.errors import TenureError
 
-Role: TypeAlias = Literal["manager", "owner", "frontend", "etcd", "cache-owner", "cache-frontend"]
 OnLine: TypeAlias = Callable[[bytes], None]
 
 END_SECONDS = 3.0
@@ -88,20 +87,21 @@ class Child:
 
 
 class Children:
-    """All the processes of one demo."""
+    """All the processes of one demo; `module` is run in each of them."""
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, module: str = "tenure.cli.demo") -> None:
         self._logs = logs
+        self._module = module
         self._all: list[Child] = []
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises when a process has ended that should not have."""
 
-    async def start(self, role: Role, name: str, on_line: OnLine, *arguments: str) -> Child:
+    async def start(self, role: str, name: str, on_line: OnLine, *arguments: str) -> Child:
         """Start a process."""
         log = self._logs / f"{name}.log"
         with log.open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tenure.cli.demo", role, name, str(os.getpid())),
+                *(sys.executable, "-m", self._module, role, name, str(os.getpid())),
                 *arguments,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,

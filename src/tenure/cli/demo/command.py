@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
@@ -12,13 +13,8 @@ from tenure.cli.demo.hot_keys import check_size
 from tenure.cli.demo.lines import Lines
 from tenure.cli.demo.run import run
 from tenure.cli.demo.service import DemoSettings, ScenarioName
-from tenure.cli.demo.summary import Summary, lines
+from tenure.cli.demo.summary import lines
 from tenure.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from tenure.cli.demo.caches.cache_summary import CacheSummary
-    from tenure.cli.demo.mesh.mesh_run import MeshSummary
-    from tenure.cli.demo.ring.ring_run import RingSummary
 
 TROUBLES: tuple[ScenarioName, ...] = (
     "kill-leader",
@@ -36,23 +32,6 @@ Preset: TypeAlias = Annotated[
         "said: test, with --kill-leader default."
     ),
 ]
-Mesh: TypeAlias = Annotated[
-    bool,
-    Parameter(
-        negative="",
-        help="Run the papers' Live Mesh scenario instead; the exit code is 1 if a device heard "
-        "nothing.",
-    ),
-]
-Columns: TypeAlias = Annotated[
-    bool,
-    Parameter(
-        negative="",
-        help="Run a store on several nodes instead, of which one is killed, one is added and some "
-        "are moved; the exit code is 1 if a request failed, or a read returned less than was "
-        "acknowledged.",
-    ),
-]
 FOUND = 1
 """The exit code where two owners served one key at once."""
 
@@ -68,10 +47,6 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
     rolling_restart: Annotated[bool, Parameter(negative="")] = False,
     crash: Annotated[bool, Parameter(negative="")] = False,
     hot_keys: Annotated[bool, Parameter(negative="")] = False,
-    inbox: Annotated[bool, Parameter(negative="")] = False,
-    cache: Annotated[bool, Parameter(negative="")] = False,
-    mesh: Mesh = False,
-    columns: Columns = False,
     preset: Preset = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     break_owner: Annotated[bool, Parameter(negative="")] = False,
@@ -101,20 +76,11 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         Kill owners again and again, and report how long their keys were not served.
     hot_keys
         Direct half of all requests at a few keys, and report how soon the load is even again.
-    inbox
-        Search an inbox, beside the Cassandra paper's figures; with --columns on three nodes.
-    cache
-        Read products from caches instead; the exit code is 1 if one read was stale.
     json
         Print the summary as one JSON object, and events to standard error.
     break_owner
         For tests: owner 1 never asks whether it still has a lease, and the record must find it.
-        With --cache, frontends write past the owners.
     """
-    if inbox:
-        return _inbox(on_nodes=columns, as_json=json)
-    if mesh or columns:
-        return _ring(seconds, json) if columns else _mesh(seconds, preset or "test", as_json=json)
     wanted = [kill_leader, rolling_restart, crash, hot_keys, break_owner]
     given = [name for name, is_given in zip(TROUBLES, wanted, strict=True) if is_given]
     settings = DemoSettings(
@@ -126,73 +92,12 @@ def demo(  # noqa: PLR0913  # a parameter is an option, and each has a default
         journal=journal,
         scenario=_scenario(given),
     )
-    return (_cache if cache else _run)(settings, as_json=json)
-
-
-def _run(settings: DemoSettings, *, as_json: bool) -> int:
     _check_sizes(settings)
-    summary = run(settings, _view(is_json=as_json))
-    if as_json:
-        print(_json(summary))
+    summary = run(settings, _view(is_json=json))
+    if json:
+        print(msgspec.json.encode(summary).decode())
     else:
         print("\n".join(["", *lines(summary)]))
-    return 0 if summary.is_good else FOUND
-
-
-def _check_cache(settings: DemoSettings) -> None:
-    alone = settings.scenario in ("owner-faults", "break-owner")
-    given = [] if alone else [f"--{settings.scenario}"]
-    given += ["--managers"] if settings.managers > 1 else []
-    given += ["--journal etcd"] if settings.journal != "sqlite" else []
-    if given:
-        raise ConfigurationError(
-            f"--cache makes trouble of its own, with one manager: leave out {' and '.join(given)}"
-        )
-
-
-def _cache(settings: DemoSettings, *, as_json: bool) -> int:
-    from tenure.cli.demo.caches.cache_summary import cache_lines
-    from tenure.cli.demo.caches.cache_view import CacheLines, CacheScreen
-    from tenure.cli.demo.caches.run import run_caches_demo
-    from tenure.cli.demo.caches.service import CacheDemoSettings
-
-    _check_cache(settings)
-    is_screen = not as_json and sys.stdout.isatty()
-    view = CacheScreen() if is_screen else CacheLines(sys.stderr if as_json else sys.stdout)
-    summary = run_caches_demo(CacheDemoSettings(service=settings), view)
-    if as_json:
-        print(_json(summary))
-    else:
-        print("\n".join(["", *cache_lines(summary)]))
-    return 0 if summary.is_good else FOUND
-
-
-def _inbox(*, on_nodes: bool, as_json: bool) -> int:
-    from tenure.cli.demo.inbox import run_inbox
-
-    run_inbox(on_nodes=on_nodes, as_json=as_json)
-    return 0
-
-
-def _mesh(seconds: float, preset: str, *, as_json: bool) -> int:
-    import asyncio
-
-    from tenure.cli.demo.mesh.mesh_run import mesh_lines, run_mesh
-
-    out = sys.stderr if as_json else sys.stdout
-    summary = asyncio.run(run_mesh(seconds, lambda line: print(line, file=out, flush=True), preset))
-    print(_json(summary) if as_json else "\n".join(["", *mesh_lines(summary)]))
-    return 0 if summary.is_good else FOUND
-
-
-def _ring(seconds: float, as_json: bool) -> int:  # noqa: FBT001 - a switch
-    import asyncio
-
-    from tenure.cli.demo.ring.ring_run import ring_lines, run_ring
-
-    out = sys.stderr if as_json else sys.stdout
-    summary = asyncio.run(run_ring(seconds, lambda line: print(line, file=out, flush=True)))
-    print(_json(summary) if as_json else "\n".join(["", *ring_lines(summary)]))
     return 0 if summary.is_good else FOUND
 
 
@@ -211,12 +116,6 @@ def _check_sizes(settings: DemoSettings) -> None:
         raise ConfigurationError("--kill-leader needs a manager that takes over: add --managers 3")
     if settings.scenario == "hot-keys":
         check_size(settings)
-
-
-def _json(summary: "Summary | CacheSummary | MeshSummary | RingSummary") -> str:
-    import msgspec
-
-    return msgspec.json.encode(summary).decode()
 
 
 def _view(*, is_json: bool) -> Display:

@@ -13,7 +13,9 @@ import sys
 from collections.abc import Callable
 from threading import Thread
 
-from tenure.cli.demo.reports import STOP, ChildReport, encode
+import msgspec
+
+from tenure.cli.demo.reports import STOP, encode
 
 PR_SET_PDEATHSIG = 1
 CHUNK_BYTES = 65_536
@@ -77,6 +79,6 @@ class Leash:
         return True
 
 
-def tell(report: ChildReport) -> None:
+def tell(report: msgspec.Struct) -> None:
     """Tell the demo. In one write, so that a kill leaves no half of a line."""
     os.write(1, encode(report) + b"\n")

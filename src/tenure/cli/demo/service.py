@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tenure import Lookup
-from tenure.cli.demo.children import Child, Children, Role
+from tenure.cli.demo.children import Child, Children
 from tenure.cli.demo.managers import ETCD_MEMBERS, ManagerProcesses
 from tenure.cli.demo.operations import HOLDS_IN_A_DEADLINE
 from tenure.cli.demo.owner import DRAIN_SECONDS
@@ -52,7 +52,8 @@ class DemoSettings(msgspec.Struct, frozen=True, kw_only=True):
 class PresenceService:
     """Managers, owners and frontends. Start it, make trouble, finish it."""
 
-    owner_role: Role = "owner"
+    owner_role = "owner"
+    module = "tenure.cli.demo"
 
     def __init__(
         self, settings: DemoSettings, directory: Path, tell: Callable[[str], None]
@@ -60,7 +61,7 @@ class PresenceService:
         self.settings = settings
         self.owners = [OwnerPlace(n + 1) for n in range(settings.owners)]
         self.frontends = Frontends()
-        self.children = Children(directory)
+        self.children = Children(directory, self.module)
         self.managers = ManagerProcesses(
             settings.managers, settings.preset, directory, self.children
         )

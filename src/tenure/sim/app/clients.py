@@ -189,7 +189,7 @@ class AppEnvironment:
 
     def door(self, path: str) -> Door:
         """See `Environment`. Raises NotSimulated: caches have a simulator of their own."""
-        self._process.loop.refuse(f"a door at {path}", "caches are simulated by `tenure simulate`")
+        self._process.loop.refuse(f"a door at {path}", "give the test a fake")
 
 
 def _first_machine(engine: OwnerEngine) -> OwnerMachine:

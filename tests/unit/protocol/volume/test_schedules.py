@@ -1,7 +1,7 @@
 """Schedules that a naive protocol fails: each broke a plausible version of a rule.
 
 Schedules of the server's own life are in `test_schedules_of_servers.py` and
-`test_schedules_of_starts.py`. `sim/volume` leaves each rule out, and then the schedule of its name
+`test_schedules_of_starts.py`. `lab/mutants` leaves each rule out, and then the schedule of its name
 must fail (`tests/simulation/test_volume_rules_left_out.py`).
 """
 

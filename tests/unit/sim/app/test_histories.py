@@ -2,10 +2,10 @@
 
 import pytest
 
-from tenure.sim.entity.entries import PlacedOp, Point
-from tenure.sim.entity.history import LedgerHistory, Lost
+from lab.worlds.entity.entries import PlacedOp, Point
+from lab.worlds.entity.history import LedgerHistory, Lost
+from lab.worlds.services.document_history import DocumentChange, DocumentHistory
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.services.document_history import DocumentChange, DocumentHistory
 
 CHANGE = DocumentChange({"a": "x"}, is_whole=True)
 

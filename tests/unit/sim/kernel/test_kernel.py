@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
+from lab.worlds.run import outcome_of
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.cores import no_progress
-from tenure.sim.kernel.run import outcome_of
 from tenure.sim.kernel.world import AnyTrial
 from tests.unit.sim.kernel.toy import NAMES, Gone, Got, Ping, Pinger, Ponger, Send, ToyWorld
 

@@ -1,0 +1,104 @@
+"""The PCs that rely on what a server has, and have to be told when it is lost.
+
+The demo asks the manager's table, as anybody may: which of these keys the server has that is about
+to have trouble, and whether their state was lost then, or had been handed over just before.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import NamedTuple
+
+from lab.demo.mesh.live_mesh import SERVICES, LiveMesh, ServiceName
+from lab.demo.mesh.mesh_devices import HOME, HOME_PC, USER, WORK, WORK_PC
+from tenure import KeyStanding, Lookup
+from tenure.services.queues.client import ReceivedEntry
+
+
+class MeshKey(NamedTuple):
+    """The value that is kept under one key, and the PCs that rely on it."""
+
+    pool: ServiceName
+    key: str
+    what: str
+    by: tuple[str, ...]
+
+
+RELIED_ON = (
+    MeshKey("devices", HOME, "the home PC's address", (HOME_PC, WORK_PC)),
+    MeshKey("activities", USER, "what the user has done", (HOME_PC, WORK_PC)),
+    MeshKey("topics", HOME, "the topic under which it is published", (WORK_PC,)),
+    MeshKey("queues", HOME, "the home PC's queue", (HOME_PC,)),
+    MeshKey("queues", WORK, "the work PC's queue", (WORK_PC,)),
+)
+
+
+class MeshLosses:
+    """The keys that one server had when its trouble began, and the PCs that were told since."""
+
+    def __init__(self, lookups: Mapping[ServiceName, Lookup], members: Mapping[str, str]) -> None:
+        self.told: dict[str, set[str]] = {}
+        """The pools of which each PC was told that they have lost something."""
+        self.had: list[MeshKey] = []
+        """The keys that the server had."""
+        self._lookups = lookups
+        self._members = members
+        self._address = ""
+        self._unsettled: dict[MeshKey, KeyStanding] = {}
+        self._anew: dict[tuple[MeshKey, str], KeyStanding] = {}
+        """How a key stood when a PC, told of another loss, asked for everything anew."""
+
+    async def begin(self, server: str) -> None:
+        """This server is about to have trouble."""
+        self._address, self.told, self._anew = self._members[server], {}, {}
+        self.had = [it for it in RELIED_ON if self._lookups[it.pool].find(it.key) == self._address]
+        self._unsettled = {it: found for it in self.had if (found := await self._standing(it))}
+
+    async def _standing(self, of: MeshKey) -> KeyStanding | None:
+        (found,) = await asyncio.wrap_future(self._lookups[of.pool].standings([of.key]))
+        return found
+
+    def note(self, who: str, entries: list[ReceivedEntry]) -> None:
+        """Record the losses that a device was told of."""
+        for each in entries:
+            pools = set() if each.loss is None else set(each.loss.pools)
+            if each.loss is not None and each.loss.began:
+                pools.add("queues")
+            self.told.setdefault(who, set()).update(pools)
+
+    async def note_asked_anew(self, who: str) -> None:
+        """Record that a device has asked for everything anew: earlier losses need not be told to
+        it.
+        """
+        for it in self._unsettled:
+            if who in it.by and (found := await self._standing(it)):
+                self._anew[it, who] = found
+
+    async def untold(self) -> list[str]:
+        """Return the losses that some PC was not told of yet, and the keys not yet settled."""
+        found = []
+        for it, before in list(self._unsettled.items()):
+            now = await self._standing(it)
+            if now is not None and now.has_lost(before):
+                deaf = [
+                    who
+                    for who in it.by
+                    if it.pool not in self.told.get(who, ())
+                    and now.has_lost(self._anew.get((it, who), before))
+                ]
+                found += [f"{who} was not told that {it.what} is lost" for who in deaf]
+            elif self._lookups[it.pool].find(it.key) in (None, self._address):
+                found.append(f"{it.what} is neither lost nor served")
+            else:  # it had been handed over just before
+                del self._unsettled[it]
+        return found
+
+
+@asynccontextmanager
+async def mesh_losses(mesh: LiveMesh) -> AsyncIterator[MeshLosses]:
+    """Follows the pools of a mesh that runs."""
+    async with AsyncExitStack() as stack:
+        lookups = {name: Lookup(mesh.manager.url, pool=name) for name in SERVICES}
+        for each in lookups.values():
+            await stack.enter_async_context(each)
+        yield MeshLosses(lookups, mesh.members)

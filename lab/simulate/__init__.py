@@ -1,0 +1,1 @@
+"""`python -m lab simulate`: the command, and what came of it."""

@@ -1,0 +1,146 @@
+"""The entity of the simulated world: a ledger of what was done, in order.
+
+Each operation has a name that is used once. It gets the next place in the ledger, and everything
+that leaves the entity (answers, frames, readings) contains place and name. A ledger that begins
+anew, because its former state is lost, begins another epoch.
+"""
+
+import asyncio
+from typing import cast
+
+import msgspec
+
+from lab.worlds.entity.entries import PlacedOp, Shown
+from lab.worlds.entity.site import LedgerProcess
+from tenure.entities.entity import Alarm, Entity, Socket
+from tenure.entities.methods import reading
+
+SHOWN = 30
+"""How many of the last operations are kept by name."""
+ROUNDED = 1e-6
+"""Seconds: an alarm says when it was due as a datetime, which has whole microseconds."""
+PAUSES = (0.0, 0.0, 0.4, 8.0)
+"""Seconds for which an operation is half done."""
+
+
+class Book(msgspec.Struct):
+    """The contents of a ledger."""
+
+    epoch: int = 0
+    place: int = 0
+    shown: list[str] = []
+    waiting: list[str] = []
+    """The alarms that have not rung."""
+    now: float = 0.0
+    said: dict[str, int] = {}
+    """The number of the last message of each client, by its name."""
+
+
+class Failure(Exception):
+    """Raised by an operation on purpose."""
+
+
+def here() -> LedgerProcess:
+    """The simulated process whose code runs."""
+    loop = asyncio.get_running_loop()
+    return cast("LedgerProcess", loop.host)  # type: ignore[attr-defined]
+
+
+class OpsLedger(Entity[Book]):
+    """The ledger of one key."""
+
+    async def add(self, op: str, alarm: float | None = None) -> PlacedOp:
+        """Enter an operation, and set an alarm that rings `alarm` seconds later."""
+        async with here().turn_of(self.key):
+            entry = await self._enter(op)
+            if alarm is not None:
+                self.set_alarm(op, self.now() + alarm)
+                self.state.waiting.append(op)
+            return entry
+
+    async def fail(self, op: str) -> None:
+        """Enter an operation, set an alarm, and raise."""
+        async with here().turn_of(self.key):
+            await self._enter(f"failed {op}")
+            self.set_alarm(f"failed {op}", self.now())
+            raise Failure(op)
+
+    async def twice(self, op: str) -> PlacedOp:
+        """Enter two operations, with a commit between them."""
+        async with here().turn_of(self.key):
+            if not self.is_repeat:
+                await self._enter(f"{op}/1")
+                await self.commit()
+            return await self._enter(f"{op}/2")
+
+    async def forward(self, op: str, to: str) -> PlacedOp:
+        """Enter an operation here, and then one in another ledger."""
+        async with here().turn_of(self.key):
+            if not self.is_repeat:
+                await self._enter(f"{op}/from")
+            # An operation that runs again makes another call: only the operation itself is done
+            # once.
+            entry = await here().entities[to].add(f"{op}/to-{here().random.getrandbits(40)}")
+            here().see(to, entry)
+            return await self._enter(f"{op}/back")
+
+    @reading
+    async def look(self) -> Shown:
+        """Show the ledger's contents."""
+        book = self.state
+        await asyncio.sleep(0)
+        op = book.shown[-1] if book.shown else ""
+        alarms = {name: due.timestamp() for name, due in self.alarms.items()}
+        return Shown(PlacedOp(book.epoch, book.place, op), book.shown, book.waiting, alarms)
+
+    async def on_connect(self, socket: Socket[str]) -> None:
+        """Tell the client where the ledger is."""
+        book = self.state
+        socket.send(_frame(PlacedOp(book.epoch, book.place, "")))
+
+    async def on_message(self, socket: Socket[str], text: str) -> None:
+        """Enter the message."""
+        async with here().turn_of(self.key):
+            number, _, op = text.partition(" ")
+            said = self.state.said
+            expected = said.get(socket.attachment, 0) + 1
+            if int(number) != expected:
+                here().wrong("sockets", f"message {number} of a client where {expected} is next")
+            said[socket.attachment] = int(number)
+            await self._enter(op)
+
+    async def on_disconnect(self, socket: Socket[str]) -> None:
+        """Forget the client."""
+        self.state.said.pop(socket.attachment, None)
+
+    async def on_alarm(self, alarm: Alarm) -> None:
+        """Enter that the alarm rang."""
+        async with here().turn_of(self.key):
+            if self.now() < alarm.due.timestamp() - ROUNDED:
+                here().wrong("alarms", f"{alarm.name} rings early")
+            if alarm.name not in self.state.waiting:
+                here().wrong("alarms", f"{alarm.name} rings, which has rung, or was never kept")
+                return
+            self.state.waiting.remove(alarm.name)
+            await self._enter(f"{alarm.name}/rung")
+            if here().random.random() < 0.1:
+                raise Failure(alarm.name)
+
+    async def _enter(self, op: str) -> PlacedOp:
+        process, book = here(), self.state
+        now = self.now()
+        if now < book.now:
+            process.wrong("time", f"{self.key}: now() went back from {book.now} to {now}")
+        book.now = now
+        if not book.epoch:
+            book.epoch = process.site.now
+        book.place += 1
+        book.shown = [*book.shown, op][-SHOWN:]
+        await asyncio.sleep(process.random.choice(PAUSES))
+        entry = PlacedOp(book.epoch, book.place, op)
+        self.broadcast(_frame(entry))
+        return entry
+
+
+def _frame(entry: PlacedOp) -> bytes:
+    return msgspec.msgpack.encode(entry)

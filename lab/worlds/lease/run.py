@@ -1,0 +1,17 @@
+"""Running seeds of leases: one, or many on all cores."""
+
+from functools import partial
+
+from lab.worlds.run import Outcome, outcome_of, run_many
+from tenure.sim.kernel.cores import Progress, no_progress
+from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.world import LeaseWorld
+
+
+def run_seed(trial: Trial, tell: Progress = no_progress) -> Outcome:
+    """Simulate one seed to its end, or to the first promise that is broken."""
+    return outcome_of(trial.seed, LeaseWorld(trial), tell)
+
+
+run_seeds = partial(run_many, run_seed)
+"""Many seeds, on all cores unless told otherwise."""

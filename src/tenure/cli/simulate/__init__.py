@@ -1,1 +1,0 @@
-"""`tenure simulate`: the command, how far it is, and what came of it."""
