@@ -31,6 +31,7 @@ from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.rate_bound import RateBound
 from tenure.transport.unfinished_messages import UnfinishedMessages
+from tenure.transport.unread_answers import UnreadAnswers
 from tenure.transport.websocket_frames import FrameError, frame
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import OLDEST, agreed, subprotocol
@@ -88,6 +89,7 @@ class WebSocketDoor:
         self._open: set[_DoorSocket] = set()
         self._turns = FairTurns(free=FRAMES_A_TURN)
         self._unfinished = UnfinishedMessages()
+        self._unread = UnreadAnswers()
         self._listener: Listener
         self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
@@ -180,6 +182,7 @@ class WebSocketDoor:
             transport, version, self._most_bytes, self._turns, self._unfinished, shown
         )
         socket.bound_lists(self._large, self._is_list)
+        socket.bound_unread(self._unread)
         if why is None:
             socket.begin(self._listener, self._open)
         answer = self._door.hand_over(request, socket)
@@ -199,7 +202,7 @@ class WebSocketDoor:
 class _DoorSocket(PatientSocket):
     """The WebSocket of a door; see `Connection`."""
 
-    __slots__ = ("_is_list", "_listener", "_open", "peer", "shown", "whose")
+    __slots__ = ("_is_list", "_listener", "_open", "_unread", "peer", "shown", "whose")
 
     def __init__(
         self,
@@ -225,6 +228,7 @@ class _DoorSocket(PatientSocket):
         self.peer = f"{address[0]}:{address[1]}"
         # A token is for nobody's eyes, and names are shown.
         self.whose = f"token {sha256(shown.encode()).hexdigest()}" if shown else str(address[0])
+        self._unread: UnreadAnswers | None = None
         self._listener: Listener | None = None
         self._open: set[_DoorSocket] = set()
 
@@ -232,6 +236,10 @@ class _DoorSocket(PatientSocket):
         """Bound what takes long to read."""
         self.bound_large(large, self.whose)
         self._is_list = is_list
+
+    def bound_unread(self, unread: UnreadAnswers) -> None:
+        """Bound what waits to be read, together with what waits at other connections."""
+        self._unread = unread
 
     def begin(self, listener: Listener, among: "set[_DoorSocket]") -> None:
         """Pass on to `listener` what the client sends."""
@@ -241,8 +249,17 @@ class _DoorSocket(PatientSocket):
 
     def send(self, data: bytes) -> None:
         """See `Connection.send`. Nothing may follow a close frame."""
-        if not self.is_ending and not self.send_frame(frame(data)):
+        if self.is_ending:
+            return
+        if not self.send_frame(frame(data)):
             _log.warning("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
+        elif self._unread is not None:
+            self._unread.sent(self, self._whose)
+
+    @property
+    def unread_bytes(self) -> int:
+        """The bytes that the client has not read, and the kernel does not have."""
+        return self.transport.get_write_buffer_size()
 
     def close(self, why: str) -> None:
         self.end(WSCloseCode.PROTOCOL_ERROR, why)
@@ -258,5 +275,7 @@ class _DoorSocket(PatientSocket):
 
     def on_lost(self) -> None:
         self._open.discard(self)
+        if self._unread is not None:
+            self._unread.ended(self)
         if self._listener is not None:
             self._listener.disconnected(self)

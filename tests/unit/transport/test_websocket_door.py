@@ -14,6 +14,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.transport import accepted_socket
 from tenure.transport.accepted_socket import TURN_NS
 from tenure.transport.doors import Connection
+from tenure.transport.unread_answers import UNREAD_BYTES
 from tenure.transport.websocket_door import FRAMES_A_TURN, WebSocketDoor
 from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
 from tests.patience import DEADLINE_SECONDS
@@ -171,6 +172,34 @@ async def test_frames_that_never_end_keep_only_so_much_of_one_address() -> None:
         while len(door._open) > 4:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert sum(socket._frames.unfinished for socket in door._open if socket._frames) <= 64 * MIB
+
+
+class Unsent:
+    """A transport whose peer reads nothing."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.size
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._transport, name)
+
+
+async def test_answers_that_many_connections_of_one_client_do_not_read_are_bounded() -> None:
+    async with opened(Counting(), 40) as (_, door):
+        sockets = list(door._open)
+        for each in sockets:
+            each.transport = Unsent(each.transport)  # type: ignore[assignment]
+            each.send(bytes(12 * MIB))
+        kept = [each for each in sockets if not each.transport.is_closing()]
+        assert sum(each.unread_bytes for each in kept) <= UNREAD_BYTES
+        assert len(kept) == UNREAD_BYTES // (12 * MIB)
 
 
 async def test_a_frame_that_does_not_go_on_ends_its_connection() -> None:
