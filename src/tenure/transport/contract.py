@@ -61,6 +61,10 @@ than all that the lookups ask.
 """
 
 
+def _never(_: object) -> bool:
+    return False
+
+
 class Role(NamedTuple, Generic[M]):
     """The role in which a client speaks to servers: where, what it accepts, and how it writes
     messages.
@@ -75,6 +79,12 @@ class Role(NamedTuple, Generic[M]):
     """
     waiting: int = WAITING_MESSAGES
     """How many messages may wait for one connection."""
+    waiting_bytes: int | None = None
+    """With so many bytes waiting there, a connection that is given another message ends; None if
+    only their number is bounded. So one message may be as large as it likes.
+    """
+    continues: Callable[[Any], bool] = _never
+    """Whether a message goes on with the one before: it may wait, too, whatever waits."""
     ping_seconds: float = PING_SECONDS
     proves: bool = False
     """Whether its servers are processes of a pool, and not managers: then both sides prove that

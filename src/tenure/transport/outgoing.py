@@ -22,6 +22,11 @@ class Outgoing:
         self._encode = encode
         self._newest = encode(message, NEWEST)
 
+    @property
+    def size(self) -> int:
+        """The bytes that it takes."""
+        return len(self._newest)
+
     def data(self, version: int) -> bytes | None:
         """The message's bytes on a connection of `version`; None if that version does not know such
         messages.

@@ -77,7 +77,7 @@ class WebSocketTransport(Generic[M]):
             link.task = asyncio.get_running_loop().create_task(self._run(link))
             self._ending.add(link.task)
             link.task.add_done_callback(self._ending.discard)
-        link.put(outgoing)
+        link.put(outgoing, continues=self.role.continues(message))
 
     async def _run(self, link: "_Link[M]") -> None:
         why = await link.talk()
@@ -113,14 +113,26 @@ class _Link(Generic[M]):
         self.manager = manager
         self.task: asyncio.Task[None] | None = None
         self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(transport.role.waiting)
+        self._waiting_bytes = 0
+        """The bytes that were put here, and are not on their way."""
         self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    def put(self, outgoing: Outgoing) -> None:
+    def put(self, outgoing: Outgoing, *, continues: bool = False) -> None:
+        most = self.transport.role.waiting_bytes
+        if most is not None and self._waiting_bytes > most and not continues:
+            self._give_up(f"it has not read {self._waiting_bytes} bytes")
+        if self._overflow.done():
+            return  # nothing that is put here is sent any more
         try:
             self._waiting.put_nowait(outgoing)
         except asyncio.QueueFull:
-            if not self._overflow.done():
-                self._overflow.set_result(f"it has not read {self._waiting.maxsize} messages")
+            self._give_up(f"it has not read {self._waiting.maxsize} messages")
+        else:
+            self._waiting_bytes += outgoing.size
+
+    def _give_up(self, why: str) -> None:
+        if not self._overflow.done():
+            self._overflow.set_result(why)
 
     async def talk(self) -> str:
         """Connect, carry messages until the connection ends, and return the reason why it ended."""
@@ -172,6 +184,7 @@ class _Link(Generic[M]):
                 data = outgoing.data(version)
                 if data is not None:
                     await socket.send_bytes(data)
+                self._waiting_bytes -= outgoing.size
         except (aiohttp.ClientError, OSError) as error:
             return reason(error)
 

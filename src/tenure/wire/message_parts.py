@@ -9,6 +9,7 @@ with its connection.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,12 @@ def in_parts(message: NodeMessage) -> Iterator[NodeMessage]:
         part = bytes(data[number * PART_BYTES : (number + 1) * PART_BYTES])
         body = MessagePart(ticket=message.body.ticket, number=number, count=count, data=part)
         yield msgspec.structs.replace(message, body=body)
+
+
+def continues(message: Any) -> bool:  # noqa: ANN401 - whatever a node sends
+    """Whether a message goes on with a part that was sent before it."""
+    body = getattr(message, "body", None)
+    return isinstance(body, MessagePart) and body.number > 0
 
 
 class MessageJoiner:

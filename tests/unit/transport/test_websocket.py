@@ -19,6 +19,7 @@ from tenure.transport.contract import OWNER, WAITING_MESSAGES, Role
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire import versions
 from tenure.wire.lease import encode
+from tenure.wire.versions import NEWEST
 
 pytestmark = pytest.mark.asyncio
 
@@ -148,6 +149,24 @@ async def test_more_than_may_wait_closes_the_connection() -> None:
     async with server(deaf) as url:
         why = await why_lost(url, WAITING_MESSAGES + 1)
     assert why == f"it has not read {WAITING_MESSAGES} messages"
+
+
+@pytest.mark.parametrize("continues", [False, True])
+async def test_more_bytes_than_may_wait_close_the_connection_unless_they_go_on(
+    continues: bool,
+) -> None:
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.receive()
+        return answer
+
+    size = len(OWNER.encode(HELLO, NEWEST))
+    bounded = OWNER._replace(waiting_bytes=3 * size, continues=lambda _: continues)
+    async with server(deaf) as url:
+        why = await why_lost(url, WAITING_MESSAGES + 1, bounded)
+    waits = f"{WAITING_MESSAGES} messages" if continues else f"{4 * size} bytes"
+    assert why == f"it has not read {waits}"
 
 
 async def closes_with(

@@ -8,7 +8,7 @@ from tenure.protocol.replication.messages import MessagePart, NodeMessage
 from tenure.protocol.replication.operations import PieceRead
 from tenure.protocol.replication.row.copies import CopyMark
 from tenure.wire import message_parts
-from tenure.wire.message_parts import MessageJoiner, in_parts
+from tenure.wire.message_parts import MessageJoiner, continues, in_parts
 
 
 def message(ticket: int = 7, size: int = 95_000, sender: int = 2) -> NodeMessage:
@@ -36,6 +36,11 @@ def test_parts_are_put_together() -> None:
     parts = [*in_parts(message())]
     assert len(parts) == 5
     assert take(MessageJoiner(), *parts) == [message()]
+
+
+def test_each_part_but_the_first_goes_on_with_a_message() -> None:
+    assert [continues(each) for each in in_parts(message())] == [False, True, True, True, True]
+    assert not continues(message())
 
 
 def test_what_was_broken_off_is_forgotten() -> None:

@@ -48,12 +48,17 @@ from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
 from tenure.transport.websocket import WebSocketTransport
 from tenure.transport.websocket_door import WebSocketDoor
 from tenure.wire.columns import STORE_BYTES, ToStoreClient
+from tenure.wire.message_parts import continues
 from tenure.wire.node_seal import NodeSeal
 
 _log = logging.getLogger("tenure.columns")
 HIGHEST_PORT = 65_535
 TABLE_SECONDS = 10.0
 """How long a client waits for a table to be made."""
+WAITING_BYTES = 512 << 20
+"""The bytes that may wait for another node, beside a row in parts: twice what all requests under
+way have. A node that reads nothing is given up after some seconds, and may be sent much until then.
+"""
 LIMITS = ConnectionLimits(buffer_bytes=None)
 """Pieces of copies are a megabyte long, and a client that connects is trusted with the whole
 store.
@@ -202,7 +207,9 @@ class NodeService:
         self._storage = await asyncio.to_thread(RocksEngine.open, settings.data / ROWS)
         self.directory.begin_life()
         seal = NodeSeal(secret, settings.cluster)
-        role = STORE_ROLE._replace(encode=seal.encode)
+        role = STORE_ROLE._replace(
+            encode=seal.encode, waiting_bytes=WAITING_BYTES, continues=continues
+        )
         transport = WebSocketTransport(role, self._credentials)
         self.store = StoreEngine(
             self.directory, self._storage, transport, seal, wall_us, self.on_failed
