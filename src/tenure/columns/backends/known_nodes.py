@@ -11,20 +11,11 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from tenure.protocol.replication.messages import Failed
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.protocol.topology.ring import position
 
 PROBE_SECONDS: Final = 5.0
 """The least time between two probes of a node."""
-
-
-def reaches_too_few(answer: msgspec.Struct | None, *, reads: bool) -> bool:
-    """Whether a node does not reach enough replicas, and has changed nothing."""
-    whys = ("too few replicas", "unavailable") if reads else ("too few replicas",)
-    return isinstance(answer, Failed) and answer.why in whys
 
 
 class KnownNodes:

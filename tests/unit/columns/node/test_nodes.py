@@ -13,13 +13,10 @@ from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.backends.known_nodes import KnownNodes
 from tenure.columns.node.node_service import NodeSettings
 from tenure.columns.opening import StoreOpening, open_store
-from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table, by_name
-from tenure.columns.writes import RowWrite
 from tenure.errors import (
     ConfigurationError,
-    Fenced,
     NotEnoughReplicas,
     SchemaError,
     Unreachable,
@@ -27,25 +24,13 @@ from tenure.errors import (
 )
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
-from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.messages import (
     AskTopology,
-    DrawVersion,
-    Failed,
     NodeMessage,
-    NotWritten,
-    RowWritten,
-    VersionDrawn,
-    WriteRow,
 )
 from tenure.protocol.replication.node_events import NodeEvent, NodeTold
-from tenure.protocol.replication.row.admission import Attempt, Late, Outranked
-from tenure.protocol.replication.row.edits import Edit
-from tenure.protocol.replication.row.versions import Version
-from tenure.transport.contract import Lost
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
-from tenure.wire.columns import ToStoreClient
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
@@ -316,165 +301,3 @@ async def test_a_topology_that_one_node_learns_reaches_the_others_by_gossip(
         newer = msgspec.structs.replace(topology, version=topology.version + 1)
         services[0].store.learn(newer)
         await until(lambda: all(each.store.topology == newer for each in services))
-
-
-class Unanswering:
-    """A transport to two nodes, of which the first takes a write and is gone."""
-
-    def __init__(self) -> None:
-        self.writes: list[tuple[str, Attempt]] = []
-        self.loses = 1
-        self.then: ToStoreClient | None = None
-        """What the second one answers; otherwise that it has written."""
-
-    def start(self, deliver: Callable[[str, ToStoreClient], None], lost: Lost) -> None:
-        self.deliver, self.lost = deliver, lost
-
-    def send(self, node: str, message: msgspec.Struct) -> None:
-        loop = asyncio.get_running_loop()
-        if isinstance(message, DrawVersion):
-            drawn = VersionDrawn(request=message.request, version=Version(0, 2_000), newest=1)
-            loop.call_soon(self.deliver, node, drawn)
-            return
-        assert isinstance(message, WriteRow)
-        self.writes.append((node, message.attempt))
-        if len(self.writes) <= self.loses:
-            loop.call_soon(self.lost, node, "it is gone")
-        else:
-            then = self.then or RowWritten(request=0)
-            answer = msgspec.structs.replace(then, request=message.request)
-            loop.call_soon(self.deliver, node, answer)
-
-    async def close(self) -> None:
-        pass
-
-
-async def test_a_write_that_was_not_answered_is_repeated_with_its_version() -> None:
-    transport = Unanswering()
-    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport)
-    transport.start(backend._on_answer, backend._on_lost)
-    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
-    version = await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
-    (one, first), (other, second) = transport.writes
-    assert {one, other} == {"http://n1", "http://n2"}
-    assert second == first
-    assert version == first.version == Version(0, 2_000)
-    assert first.above == 1
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Failed(request=0, why="too few replicas"),
-        Failed(request=0, why="overloaded"),
-        NotWritten(request=0, refused=Late(9)),
-    ],
-    ids=["too few replicas", "overloaded", "late"],
-)
-async def test_what_another_node_has_had_is_not_said_to_be_nowhere(answer: ToStoreClient) -> None:
-    """The third history: the node that had the write is lost, and the next one refuses it."""
-    transport = Unanswering()
-    transport.then = answer
-    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport, 0.5)
-    transport.start(backend._on_answer, backend._on_lost)
-    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
-    with pytest.raises(WriteUnknown) as unknown:
-        await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
-    write = unknown.value.write
-    assert isinstance(write, RowWrite)
-    assert write.version == Version(0, 2_000)
-    transport.then = None
-    assert await write.repeat() == Version(0, 2_000)
-
-
-async def test_a_former_owners_write_that_another_node_has_had_may_be_found_by_the_next() -> None:
-    transport = Unanswering()
-    transport.then = NotWritten(request=0, refused=Outranked(7, 1))
-    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport)
-    transport.start(backend._on_answer, backend._on_lost)
-    edits = [Edit("profile", None, b"n", b"v")]
-    mutation = RowMutation(MAIL, b"k", edits, number=5, journal=1)
-    with pytest.raises(Fenced, match="some replicas may have the write"):
-        await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
-
-
-async def test_where_no_node_is_left_nobody_knows_of_the_write() -> None:
-    transport = Unanswering()
-    transport.loses = 1_000
-    backend = ClusterBackend(["http://n1", "http://n2"], [MAIL], transport, 0.5)
-    transport.start(backend._on_answer, backend._on_lost)
-    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
-    with pytest.raises(WriteUnknown, match="it is gone"):
-        await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
-    with pytest.raises(WriteUnknown, match="it is gone"):
-        await backend.write(mutation, Attempt(Version(0, 5)))
-
-
-class Lagging(Unanswering):
-    """A node that does not know the table until it was asked a few times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loses, self.lags = 0, 3
-
-    def send(self, node: str, message: msgspec.Struct) -> None:
-        assert isinstance(message, WriteRow)
-        if self.lags:
-            self.lags -= 1
-            unheard = Failed(request=message.request, why="no such table", detail="mail")
-            asyncio.get_running_loop().call_soon(self.deliver, node, unheard)
-        else:
-            super().send(node, message)
-
-
-async def test_a_node_that_has_not_heard_of_a_table_yet_is_asked_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The handle has made the table by another node, which has ended since."""
-    monkeypatch.setattr("tenure.columns.backends.cluster.PAUSE_SECONDS", 0.01)
-    transport = Lagging()
-    backend = ClusterBackend(["http://n1"], [MAIL], transport)
-    transport.start(backend._on_answer, backend._on_lost)
-    attempt = Attempt(Version(0, 5))
-    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
-    assert await backend.write(mutation, attempt) is None
-    assert [each for _, each in transport.writes] == [attempt]
-    transport.lags = 1_000
-    monkeypatch.setattr("tenure.columns.backends.cluster.LAG_SECONDS", 0.05)
-    with pytest.raises(SchemaError, match="the cluster has no such table: mail"):
-        await backend.write(mutation, attempt)
-
-
-class CutOff(Unanswering):
-    """Three nodes, of which some do not reach enough replicas."""
-
-    def __init__(self, *cut: str) -> None:
-        super().__init__()
-        self.cut = cut
-
-    def send(self, node: str, message: msgspec.Struct) -> None:
-        assert isinstance(message, WriteRow)
-        self.writes.append((node, message.attempt))
-        answer: ToStoreClient = RowWritten(request=message.request)
-        if node in self.cut:
-            answer = Failed(request=message.request, why="too few replicas")
-        asyncio.get_running_loop().call_soon(self.deliver, node, answer)
-
-
-async def test_a_node_that_is_cut_off_itself_fails_no_write() -> None:
-    urls = ["http://n1", "http://n2", "http://n3"]
-    mutation = RowMutation(MAIL, b"k", [Edit("profile", None, b"n", b"v")])
-    for cut in (urls[:1], urls[:2], urls):
-        transport = CutOff(*cut)
-        backend = ClusterBackend(urls, [MAIL], transport)
-        transport.start(backend._on_answer, backend._on_lost)
-        if cut == urls:
-            with pytest.raises(NotEnoughReplicas, match="nothing was sent"):
-                await backend.write(mutation, Attempt(Version(0, 5)))
-            assert sorted(node for node, _ in transport.writes) == urls
-        else:
-            assert await backend.write(mutation, Attempt(Version(0, 5))) is None
-            transport.writes.clear()
-            assert await backend.write(mutation, Attempt(Version(0, 6))) is None
-            assert [node for node, _ in transport.writes] != cut, "it is not asked again at once"
-            assert len(transport.writes) == 1
