@@ -8,6 +8,7 @@
 - `hosts`: network namespaces and small disks, where the user may make them;
 - `ring`: the manager and the nodes;
 - `trouble`: what goes wrong with them, drawn from a seed;
+- `outages`: how long clients had no answer, though there was a quorum;
 - `verdicts`: the judges of `lab.judges`, and Porcupine;
 - `recorded_run`: one run, from its start to its verdict.
 """

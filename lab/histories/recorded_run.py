@@ -8,22 +8,27 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
+
+import msgspec
 
 from lab.histories.hosts import Hosts, hosts
 from lab.histories.operations_of_clients import KINDS
+from lab.histories.outages import Stretch, outages
 from lab.histories.program import command
 from lab.histories.ring import CLOCKS_APART, Ring
 from lab.histories.trouble import CLIENTS, Trouble
-from lab.histories.verdicts import Verdict, first_judge, read, second_judge
+from lab.histories.verdicts import judge_all, porcupine
 from lab.judges.operations import Complaint
 
 NODES = 4
 PROCESSES = 3
-EACH = 6
+EACH = 48
+"""How many clients a process has: while some wait for a quorum, others have one."""
 ENDS_SECONDS = 15.0
 SHOWN = 5
 
@@ -41,7 +46,7 @@ async def record(place: Path, seed: int, asked: Namespace, on: Hosts) -> Trouble
             said = {
                 "name": f"c{number}",
                 "seed": seed * PROCESSES + number,
-                "file": str(place / f"history-{number}.jsonl"),
+                "place": str(place),
                 "url": str(ring.url),
                 "began_ns": time.monotonic_ns(),
                 "clients": EACH,
@@ -108,54 +113,66 @@ def main(arguments: Sequence[str]) -> int:
     place = (asked.place / f"seed-{seed}").resolve()
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
+    program = None if asked.one_judge else porcupine(asked.place.resolve())
     with hosts(place) as on:
         print(f"seed {seed}, {asked.seconds:.0f} s, in {place}", flush=True)
         for lack in on.lacks:
             print(f"without {lack}")
+        began = time.monotonic()
         trouble = asyncio.run(record(place, seed, asked, on))
-    return judge(place, seed, trouble, has_second=not asked.one_judge)
-
-
-def judge(place: Path, seed: int, trouble: Trouble, *, has_second: bool) -> int:
-    """Ask both judges, and print what they say."""
-    files = sorted(place.glob("history-*.jsonl"))
-    began = time.monotonic()
-    verdict = first_judge(read(files))
     took = time.monotonic() - began
-    print(f"trouble: {dict(trouble.counts)}")
-    print(f"{sum(verdict.counts.values())} operations: {dict(verdict.counts)}")
-    print(f"longest outages: {_outages(place)} s")
-    kinds = Counter(complaint.promise for complaint in verdict.complaints)
-    print(f"first judge: {len(verdict.complaints)} complaints {dict(kinds)}, {took:.0f} s")
-    for complaint in sorted(verdict.complaints, key=lambda each: each.promise)[-SHOWN:]:
+    print(f"recorded in {took:.0f} s, with trouble: {dict(trouble.counts)}", flush=True)
+    if program is None and not asked.one_judge:
+        print("second judge: NOT RUN, there is no Go here; say --one-judge to do without it")
+    fails = judge(place, seed, trouble, program)
+    return int(fails or (program is None and not asked.one_judge))
+
+
+def judge(place: Path, seed: int, trouble: Trouble, program: Path | None) -> bool:
+    """Ask all judges, and print what they say; returns whether one complains. The histories of
+    batches that are clean are not kept.
+    """
+    began = time.monotonic()
+    verdicts = list(judge_all(place, program))
+    counts = sum((each.first.counts for each in verdicts), Counter[str]())
+    complaints = [found for each in verdicts for found in each.first.complaints]
+    took = time.monotonic() - began
+    print(f"{sum(counts.values())} operations: {dict(counts)}")
+    kinds = Counter(complaint.promise for complaint in complaints)
+    undecided = sum(each.first.undecided for each in verdicts)
+    print(f"judged in {took:.0f} s, {len(verdicts)} batches")
+    print(f"first judge: {len(complaints)} complaints {dict(kinds)}, {undecided} undecided")
+    if program is not None:
+        said = [each.second for each in verdicts if each.second is not None]
+        print(f"second judge: {json.dumps(_together(said))}")
+    for complaint in sorted(complaints, key=lambda each: each.promise)[-SHOWN:]:
         print(f"\n{complaint}, with seed {seed}")
         print("\n".join(_story(complaint, trouble)))
-    return int(bool(verdict.complaints) | _second(files, has_second=has_second) | _open(verdict))
+    for each in verdicts:
+        for file in each.files if each.is_clean else ():
+            file.unlink()
+    return not all(each.is_clean for each in verdicts) | _has_outages(place, trouble)
 
 
-def _open(verdict: Verdict) -> bool:
-    if verdict.undecided:
-        print(f"first judge: {verdict.undecided} searches were given up")
-    return bool(verdict.undecided)
+def _together(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the second judge says of several batches, as one."""
+    return {name: sum((each[name] for each in said[1:]), said[0][name]) for name in said[0]}
 
 
-def _second(files: Sequence[Path], *, has_second: bool) -> bool:
-    """Whether the second judge complains, or could not be asked though it was wanted."""
-    if not has_second:
-        print("second judge: not asked (--one-judge)")
-        return False
-    said = second_judge(files)
-    if said is None:
-        print("second judge: NOT RUN, there is no Go here; say --one-judge to do without it")
-        return True
-    print(f"second judge: {json.dumps(said)}")
-    return bool(said["failed"])
-
-
-def _outages(place: Path) -> list[float]:
-    lines = (place / "clients.log").read_text().splitlines()
-    said = [json.loads(line) for line in lines if line.startswith("{")]
-    return [round(each["longest_outage_seconds"], 1) for each in said]
+def _has_outages(place: Path, trouble: Trouble) -> bool:
+    """Whether a handle got no answer for too long."""
+    decoder = msgspec.json.Decoder(Stretch)
+    lines = (line for file in place.glob("outages-*.jsonl") for line in file.open("rb"))
+    found = outages([decoder.decode(line) for line in lines], trouble.spells)
+    too_long = [each for each in found if each.is_too_long]
+    print(f"outages of handles that are too long: {len(too_long)}; the longest:")
+    for each in found[:SHOWN]:
+        at = each.began / 1e9
+        print(f"  {at:.3f}  {each}")
+        if each.is_too_long:
+            near = (line for line in trouble.story if at - 8 <= line[0] <= each.ended / 1e9)
+            print("\n".join(f"    {when:.3f}  -- {what}" for when, what in near))
+    return bool(too_long)
 
 
 def _story(complaint: Complaint, trouble: Trouble) -> list[str]:

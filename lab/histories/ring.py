@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from lab.histories.hosts import HERE, Hosts
-from lab.histories.node_program import CLUSTER
+from lab.histories.node_program import CLUSTER, LOOK_SECONDS
 from lab.histories.program import command
 from tenure.cli.asking import ask
 from tenure.cli.demo.ports import free_ports
@@ -32,7 +32,14 @@ class NodeHost:
         self.disk = disk
         self.clock_seconds = clock_seconds
         self.process: asyncio.subprocess.Process | None = None
+        self.tells = disk.parent / f"{self.name}-takes-part"
+        """The file that is there while the node takes part."""
         self.is_in_trouble = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its present process has ended, if it ever had one."""
+        return self.process is not None and self.process.returncode is not None
 
     def signal(self, what: signal.Signals) -> None:
         """Send the process a signal, if it is there."""
@@ -121,7 +128,9 @@ class Ring:
 
     async def start_node(self, node: NodeHost) -> None:
         """Begin a life of a node."""
+        node.tells.unlink(missing_ok=True)
         said = {
+            "tells": str(node.tells),
             "name": node.name,
             "data": str(node.disk / "data"),
             "manager": self.manager,
@@ -138,6 +147,12 @@ class Ring:
             return await asyncio.create_subprocess_exec(
                 *command, stdout=log, stderr=log, start_new_session=True
             )
+
+    async def takes_part(self, node: NodeHost) -> None:
+        """Wait until a node takes part in requests, is not on the ring any more, or has ended."""
+        async with asyncio.timeout(START_SECONDS):
+            while node in self.nodes and not node.has_ended and not node.tells.exists():  # noqa: ASYNC110 - it can only be looked at
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def kill(self, node: NodeHost) -> None:
         """End a node at once."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 
+from lab.histories.outages import Spell
 from lab.histories.ring import REPLICAS, NodeHost, Ring
 from tenure.errors import TenureError
 
@@ -16,7 +17,14 @@ CHANGE_SECONDS = 40.0
 """How long a change of the ring may take before it is taken back."""
 CLIENTS = 2
 """The number of the host of the clients."""
-MOST_AT_ONCE = 2
+CALM_SECONDS, BAD_SECONDS = 20.0, 8.0
+"""How long one node at most is in trouble, and how long two may be, in turn. Two leave half of the
+rows without a quorum: clients mostly wait then.
+"""
+SETTLES_SECONDS = 1.0
+"""How long the others may not know yet that a node takes part again."""
+DISK_SECONDS = 2.5
+"""When a node has seen that its disk has room again, and begun its next life."""
 
 
 class Trouble:
@@ -28,6 +36,8 @@ class Trouble:
         self.counts: Counter[str] = Counter()
         self.story: list[tuple[float, str]] = []
         """What was done when, on the monotonic clock, as operations have it."""
+        self.spells: list[Spell] = []
+        self._began = time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changes = False
         self._kinds: list[Callable[[NodeHost], Awaitable[None]]] = [
@@ -49,8 +59,12 @@ class Trouble:
             if not self._changes and self._random.random() < 0.25:
                 self._begin(self._ring_changes())
             free = [each for each in self._ring.nodes if not each.is_in_trouble]
-            if len(self._ring.nodes) - len(free) < MOST_AT_ONCE and free:
+            if len(self._ring.nodes) - len(free) < self._most_at_once() and free:
                 self._begin(self._one(self._random.choice(free)))
+
+    def _most_at_once(self) -> int:
+        since = (time.monotonic() - self._began) % (CALM_SECONDS + BAD_SECONDS)
+        return 1 if since < CALM_SECONDS else 2
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -64,10 +78,14 @@ class Trouble:
 
     async def _one(self, node: NodeHost) -> None:
         node.is_in_trouble = True
+        began = time.monotonic_ns()
         try:
             await self._random.choice(self._kinds)(node)
+            await self._ring.takes_part(node)
+            await asyncio.sleep(SETTLES_SECONDS)
         finally:
             node.is_in_trouble = False
+            self.spells.append(Spell(node.name, began, time.monotonic_ns()))
 
     def _tell(self, what: str, detail: str = "") -> None:
         self.counts[what] += 1
@@ -133,8 +151,8 @@ class Trouble:
             await self._a_while()
         finally:
             self._ring.hosts.empty(node.disk)
-        process = node.process
-        if process is not None and process.returncode is not None:
+        await asyncio.sleep(DISK_SECONDS)
+        if node.has_ended:
             self._tell("ended with a full disk", node.name)
             await self._start(node)
 

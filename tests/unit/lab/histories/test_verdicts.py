@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lab.histories.operations_of_clients import OWNED_KEYS
-from lab.histories.verdicts import first_judge, read, second_judge
+from lab.histories.verdicts import first_judge, porcupine, read, second_judge
 from lab.judges.operations import (
     AnyRecord,
     PageOperation,
@@ -68,8 +68,9 @@ def test_both_judges_find_the_same_columns(tmp_path: Path) -> None:
     files = kept(tmp_path, records)
     verdict = first_judge(read(files))
     found = {each.what.partition(":")[0] for each in verdict.complaints if each.promise[:2] == "D2"}
-    said = second_judge(files)
-    assert said is not None
+    program = porcupine(tmp_path)
+    assert program is not None
+    said = second_judge(program, files)
     assert (said["records"], said["undecided"]) == (len(records), [])
     assert 20 < sum(each.startswith("k") for each in found) < 380
     assert 10 < sum(each.startswith(OWNED_KEYS) for each in found) < 190
