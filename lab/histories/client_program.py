@@ -1,4 +1,4 @@
-"""Some clients in one process, each with a handle of its own, until the process is told to end.
+"""Clients in one process, a few with each handle, until the process is told to end.
 
 Each operation is one line of a file, when it has ended: all operations on a row are in files of one
 batch, so that batches can be judged apart. Stretches without an answer have a file of their own. A
@@ -28,6 +28,8 @@ BACK_OFF_SECONDS = 0.25
 """How long a client waits after a failure. If all asked again at once, nodes would be too busy to
 hear of each other.
 """
+SHARERS = 4
+"""How many clients share a handle."""
 GROUP = 2
 """How many clients of a process are in one group."""
 
@@ -62,7 +64,9 @@ class Clients:
     async def run(self) -> None:
         """Run all clients to the end."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._is_over.set)
-        tasks = [asyncio.create_task(self._client(n)) for n in range(self._said["clients"])]
+        numbers = range(self._said["clients"])
+        handles = [numbers[first : first + SHARERS] for first in numbers[::SHARERS]]
+        tasks = [asyncio.create_task(self._handle(each)) for each in handles]
         await self._is_over.wait()
         await asyncio.wait(tasks, timeout=self._said["ends_seconds"])
         for task in tasks:
@@ -71,37 +75,47 @@ class Clients:
         for file in self._files.values():
             file.close()
 
-    async def _client(self, number: int) -> None:
+    async def _handle(self, numbers: range) -> None:
+        """Open handles, one after the other, for these clients."""
+        clients = [self._client(number) for number in numbers]
+        try:
+            while not self._is_over.is_set():
+                url = await asyncio.to_thread(Path(self._said["url"]).read_text)
+                try:
+                    async with open_store(url, TABLE, OWNED) as store:
+                        gives_up = asyncio.Event()
+                        await asyncio.gather(
+                            *(self._use(each, store, gives_up) for each in clients)
+                        )
+                except TenureError:
+                    await asyncio.sleep(BACK_OFF_SECONDS)
+        finally:
+            for client, _ in clients:
+                client.end()
+
+    def _client(self, number: int) -> tuple[ClientOperations, Random]:
         said = self._said
         name = f"{said['name']}.{number}"
         random = Random(f"{said['seed']} {name}")
         group = str(number // GROUP)
-        does = ClientOperations(name, random, said["began_ns"], self._note, said["kinds"], group)
-        try:
-            await self._go_on(does, random)
-        finally:
-            does.end()
+        return (
+            ClientOperations(name, random, said["began_ns"], self._note, said["kinds"], group),
+            random,
+        )
 
-    async def _go_on(self, does: ClientOperations, random: Random) -> None:
-        while not self._is_over.is_set():
-            url = await asyncio.to_thread(Path(self._said["url"]).read_text)
-            try:
-                async with open_store(url, TABLE, OWNED) as store:
-                    await self._use(does, store, random)
-            except TenureError:
-                await asyncio.sleep(0.2)
-
-    async def _use(self, does: ClientOperations, store: Any, random: Random) -> None:
+    async def _use(
+        self, client: tuple[ClientOperations, Random], store: Any, gives_up: asyncio.Event
+    ) -> None:
+        does, random = client
         pause = random.choice(PAUSES)
-        while not self._is_over.is_set():
+        while not self._is_over.is_set() and not gives_up.is_set():
             await does.one(store)
             since = does.failed_since
             if since is not None and time.monotonic_ns() - since > GIVES_UP_NS:
                 does.failed_since = None
-                return
-            await asyncio.sleep(
-                random.expovariate(1.0) * pause if since is None else BACK_OFF_SECONDS
-            )
+                gives_up.set()
+            rests = random.expovariate(1.0) * pause
+            await asyncio.sleep(rests if since is None else BACK_OFF_SECONDS)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def judge(place: Path, seed: int, trouble: Trouble, program: Path | None) -> bool:
     """Ask all judges, and print what they say; returns whether one complains. The histories of
-    batches that are clean are not kept.
+    batches of which nobody complains are not kept.
     """
     began = time.monotonic()
     verdicts = list(judge_all(place, program))
@@ -148,10 +148,12 @@ def judge(place: Path, seed: int, trouble: Trouble, program: Path | None) -> boo
     for complaint in sorted(complaints, key=lambda each: each.promise)[-SHOWN:]:
         print(f"\n{complaint}, with seed {seed}")
         print("\n".join(_story(complaint, trouble)))
+    if _has_outages(place, trouble):
+        return True
     for each in verdicts:
         for file in each.files if each.is_clean else ():
             file.unlink()
-    return not all(each.is_clean for each in verdicts) | _has_outages(place, trouble)
+    return not all(each.is_clean for each in verdicts)
 
 
 def _together(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

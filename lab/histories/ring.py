@@ -149,9 +149,10 @@ class Ring:
             )
 
     async def takes_part(self, node: NodeHost) -> None:
-        """Wait until a node takes part in requests, is not on the ring any more, or has ended."""
+        """Wait until a node takes part in requests, or is not on the ring any more."""
         async with asyncio.timeout(START_SECONDS):
-            while node in self.nodes and not node.has_ended and not node.tells.exists():  # noqa: ASYNC110 - it can only be looked at
+            while node in self.nodes and not node.tells.exists():
+                assert not node.has_ended, f"{node.name} has ended by itself: its log says why"
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def kill(self, node: NodeHost) -> None:
