@@ -73,7 +73,7 @@ class _Waiting:
 
 
 class NodeCalls:
-    """See above."""
+    """The requests of one handle, over its connections to nodes."""
 
     def __init__(
         self, known: KnownNodes, transport: Transport[ToStoreClient], patience_seconds: float
