@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
-from tenure.entities.stores import EntityStore
+from tenure.entities.sql_store import SqlEntityStore
 from tenure.errors import Fenced, StoreFailed, TenureError
 from tenure.fencing.commit_groups import Program, run_together
 from tenure.fencing.databases import SqliteDatabase
@@ -38,7 +38,7 @@ class SimDatabase(SqliteDatabase):
         """See `Database`. This does nothing, because dropping would lose what is in memory."""
 
 
-class SimStore(EntityStore):
+class SimStore(SqlEntityStore):
     """The store, as one process sees it."""
 
     def __init__(

@@ -1,6 +1,5 @@
 """The stores that `tenure columns` opens, with their tables, and how users name them."""
 
-import importlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -14,7 +13,7 @@ from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.directory import MARK, read_mark
 from tenure.columns.engines.rocksdb import RocksEngine
-from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.opening import StoreOpening, driver_named, open_store
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ConfigurationError
@@ -112,27 +111,13 @@ def target(url: str, tables: Iterable[Table], driver: str | None) -> StoreOpenin
         return open_store(url, *tables)
     if scheme == "cassandra":
         by_clock = (each if each.fenced_by else _by_clock(each) for each in tables)
-        return open_store(url, *by_clock, create=True, driver=imported(driver))
+        return open_store(url, *by_clock, create=True, driver=driver_named(driver))
     return open_store(url, *tables, log=log_of(path_of_url(url)))
 
 
 def _driver_of(scheme: str, place: str | None) -> Mapping[str, Any] | None:
     """The driver's settings, if there is a driver: the environment names them for all commands."""
-    return imported(place) if scheme == "cassandra" else None
-
-
-def imported(place: str | None) -> Mapping[str, Any] | None:
-    """Return the settings of the driver that a module contains."""
-    if place is None:
-        return None
-    module, _, name = place.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigurationError(f"there is nothing at {place!r}: {error}") from None
-    if not isinstance(found, Mapping):
-        raise ConfigurationError(f"{place} is not a dict of arguments for the driver: {found!r}")
-    return found
+    return driver_named(place) if scheme == "cassandra" else None
 
 
 def table_named(store: ColumnStore, name: str) -> Table:

@@ -46,7 +46,9 @@ class ServeOptions:
     pool: str = ""
     "The pool of its keys, one for each instance of a service; by default the service's name."
     store: str | None = None
-    "Where keys are kept to survive a crash: sqlite:FILE or postgresql://HOST/DATABASE."
+    """Where keys are kept to survive a crash: sqlite:FILE, postgresql://HOST/DATABASE,
+    rocksdb:DIRECTORY, columns:URL,URL or cassandra:HOST,HOST/KEYSPACE.
+    """
     manager: ManagerUrls = None
     listen: str = ""
     "HOST:PORT for clients; by default 127.0.0.1 and the service's port. Port 0 picks a free one."

@@ -1,5 +1,6 @@
 """`open_store`: a store by its URL."""
 
+import importlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -171,3 +172,17 @@ def _cassandra(
     from tenure.columns.backends.cassandra.backend import CassandraBackend  # noqa: PLC0415 - as above
 
     return CassandraBackend(parse_address(url), tables, create=create, fence=fence, options=driver)
+
+
+def driver_named(place: str | None) -> Mapping[str, Any] | None:
+    """The arguments for Cassandra's driver that a module has, named as module:name."""
+    if place is None:
+        return None
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"there is nothing at {place!r}: {error}") from None
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(f"{place} is not a dict of arguments for the driver: {found!r}")
+    return found

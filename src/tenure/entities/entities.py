@@ -50,8 +50,9 @@ class Entities(Generic[E]):
 
     `entities[key]` has the type of an instance: call its methods, whichever process owns the key.
     `managers` are given as to Owner, and so are `capacity`, `labels`, `name`, `enter_timeout`,
-    `watchdog`, and `kind`. `store` ("sqlite:FILE", "postgresql://...") keeps what survives the loss
-    of a process; without one, state moves from owner to owner, and a crash loses it.
+    `watchdog`, and `kind`. `store` ("sqlite:FILE", "postgresql://...", "rocksdb:DIRECTORY",
+    "columns:URL,URL", "cassandra:HOST,HOST/KEYSPACE") keeps what survives the loss of a process;
+    without one, state moves from owner to owner, and a crash loses it.
 
     `turn` is how many seconds a call may run, `wait` how long it waits for its turn behind at most
     `most_waiting` others, and `deadline` how long a caller keeps trying. An instance that is unused

@@ -8,8 +8,6 @@ throughout. A failure before that leaves the envelope unchanged.
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
-import msgspec
-
 from tenure.client.lease import Lease
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.envelopes import Envelopes
@@ -63,10 +61,10 @@ class EntityGate:
         """
         return self.store is not None and self.store.is_away
 
-    async def look(self) -> None:
-        """Look whether the store answers. Raises StoreAway."""
+    async def look(self, key: str | int) -> None:
+        """Look whether the store answers for the key. Raises StoreAway."""
         if self.store is not None:
-            await self.store.look()
+            await self.store.look(key)
 
     def keep(self, turn: EntityTurn, answer: bytes | None) -> Coroutine[Any, Any, None]:
         """Keep what the turn has changed, with its answer if it has ended; let out what waits for
@@ -98,8 +96,7 @@ class EntityGate:
             turn.pending = None
             try:
                 if self.store is not None and is_changed:
-                    new = msgspec.structs.replace(new, step=new.step + 1)
-                    await self._save(self.store, turn, new)
+                    new = await self._save(self.store, turn, new)
                 self._put(turn, new)
             except BaseException:
                 turn.put_back(changes)
@@ -117,24 +114,25 @@ class EntityGate:
         """
         return not turn.is_first or turn.is_begun or self.store is not None
 
-    async def _save(self, store: EntityStore, turn: EntityTurn, new: Envelope) -> None:
+    async def _save(self, store: EntityStore, turn: EntityTurn, new: Envelope) -> Envelope:
+        live = turn.live
         if not turn.guard.has_lasted():
             raise self._lost(turn)
         try:
-            await store.save(turn.live.key, turn.lease, new)
+            live.stored = await store.save(live.key, turn.lease, live.stored, new)
         except BaseException as error:
-            turn.live.drop()  # the store may have saved it, or not
+            live.drop()  # the store may have saved it, or not
             if isinstance(error, Fenced):
                 raise self._lost(turn) from error
             raise
+        return live.stored
 
     async def _forget(self, turn: EntityTurn) -> None:
         """See `Entity.forget`."""
         live, lease = turn.live, turn.lease
         if self.store is not None:
-            empty = Envelope(lease.number, lease.journal, step=live.envelope.step + 1)
-            await self._save(self.store, turn, empty)
-            self._put(turn, empty)
+            empty = Envelope(lease.number, lease.journal)
+            self._put(turn, await self._save(self.store, turn, empty))
         else:
             self._put(turn, NOTHING_KEPT)
             with self.envelopes.lock:

@@ -29,6 +29,7 @@ class LiveEntity:
         "pool",
         "readings",
         "state",
+        "stored",
         "type",
         "used_at",
         "waiting",
@@ -53,7 +54,8 @@ class LiveEntity:
         self.waiting: dict[EntityCall, asyncio.Future[None]] = {}
         self.readings = 0
         """How many readings run."""
-        self.envelope = NOTHING_KEPT
+        self.envelope = self.stored = NOTHING_KEPT
+        """What is kept, and what the store had last: sockets go on between two commits."""
         self.state: Any = UNREAD
         """The decoded state for turns, which change it."""
         self.has_on_alarm = has_on_alarm

@@ -1,42 +1,71 @@
-"""Stores, which keep entities beyond the life of their process: a row for each, with its
-envelope.
+"""Stores, which keep entities beyond the life of their process: a row for each, fenced by the
+number of the lease under which it was loaded or saved last.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
-
-import msgspec
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol, TypeAlias
 
 from tenure.base.keys import PoolKind
 from tenure.base.names import shown
+from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
-from tenure.errors import ConfigurationError, StoreFailed
-from tenure.fencing.fenced_rows import FencedRows
+from tenure.errors import ConfigurationError
+from tenure.fencing.fenced_rows import EmptyRow, Key
 from tenure.protocol.entity.envelope import Envelope
 
-if TYPE_CHECKING:
-    from tenure.fencing.databases import Database
+KINDS = (
+    '"sqlite:FILE", "postgresql://HOST/DATABASE", "rocksdb:DIRECTORY", "columns:URL,URL" or '
+    '"cassandra:HOST,HOST/KEYSPACE"'
+)
 
-_encode = msgspec.msgpack.Encoder().encode
-_envelope: msgspec.msgpack.Decoder[Envelope] = msgspec.msgpack.Decoder(Envelope)
 
+class EntityStore(Protocol):
+    """The store of one pool's entities. `tenure.testing.contracts.entity_store` says what every
+    store must do.
+    """
 
-class EntityStore(FencedRows):
-    """The entities of one pool."""
+    @property
+    def is_away(self) -> bool:
+        """Whether the store failed the last time that it was asked."""
+        ...
 
-    async def load(self, key: str | int, lease: Lease) -> Envelope:
-        """See `load_row`."""
-        step, data = await self.load_row(key, lease)
-        try:
-            found = _envelope.decode(data) if data else Envelope()
-        except ValueError as error:
-            raise StoreFailed(f"the stored state of {key!r:.100} cannot be read: {error}") from None
-        return msgspec.structs.replace(found, step=step)
+    async def open(self) -> None:
+        """Create what is missing. Raises ConfigurationError if the store is another pool's, and
+        StoreFailed if it cannot be opened.
+        """
+        ...
 
-    async def save(self, key: str | int, lease: Lease, envelope: Envelope) -> None:
-        """See `save_row`."""
-        step, due = envelope.step, envelope.next_alarm()
-        await self.save_row(key, lease, step, _encode(envelope), due)
+    async def close(self) -> None:
+        """Let go of everything; a store that hangs is not waited for."""
+        ...
+
+    async def look(self, key: Key, /) -> None:
+        """Look whether the store answers for this key. Raises StoreAway."""
+        ...
+
+    async def load(self, key: Key, lease: Lease) -> Envelope:
+        """What is kept of the key; from here on no older lease can change it. Raises Fenced if
+        `lease` itself is older, StoreAway if the store cannot be asked, and StoreFailed if what it
+        has cannot be read.
+        """
+        ...
+
+    async def save(self, key: Key, lease: Lease, stored: Envelope, new: Envelope) -> Envelope:
+        """Keep `new` in place of `stored`, which is what the store had last, whole or not at all:
+        durable when this returns what the store has from here on. Raises Fenced, and StoreFailed.
+        """
+        ...
+
+    async def forget(self, rows: Iterable[EmptyRow], /) -> None:
+        """Drop the rows of these keys, of which nothing is kept, unless somebody has used them
+        since. Raises StoreFailed.
+        """
+        ...
+
+    async def due_within(self, ranges: Iterable[KeyRange]) -> list[tuple[Key, float]]:
+        """The keys with alarms, and when the first of each rings, or earlier. Raises StoreAway."""
+        ...
 
 
 MakeStore: TypeAlias = Callable[[str, PoolKind], Awaitable[EntityStore]]
@@ -46,28 +75,10 @@ def store_for(url: str) -> MakeStore:
     """A function that opens the store at this URL. Raises ConfigurationError if it is not the URL
     of a store.
     """
-    from tenure.fencing.databases import (  # noqa: PLC0415  # only who stores loads a driver
-        PostgresDatabase,
-        SqliteDatabase,
-    )
+    make = _maker(_told(url))
 
-    if url == "sqlite::memory:":
-        raise ConfigurationError(
-            f"store cannot be {url!r}, which each process has for itself and loses: name a file, "
-            "or leave out store=, and entities move from process to process"
-        )
-    is_text = isinstance(url, str) and "\0" not in url
-    if is_text and url.startswith("sqlite:") and url != "sqlite:":
-        database: Database = SqliteDatabase(url.removeprefix("sqlite:"))
-    elif is_text and url.startswith(("postgresql://", "postgres://")):
-        database = PostgresDatabase(url)
-    else:
-        raise ConfigurationError(
-            f'store is "sqlite:FILE" or "postgresql://HOST/DATABASE", not {shown(url)}'
-        )
-
-    async def make(pool: str, kind: PoolKind) -> EntityStore:
-        store = EntityStore(database, pool, kind)
+    async def opened(pool: str, kind: PoolKind) -> EntityStore:
+        store = make(pool, kind)
         try:
             await store.open()
         except BaseException:
@@ -75,4 +86,45 @@ def store_for(url: str) -> MakeStore:
             raise
         return store
 
-    return make
+    return opened
+
+
+def _told(url: str) -> str:
+    """The URL, in full: `columns:` alone is the store of which this process was told."""
+    if url != "columns:":
+        return url
+    told = os.environ.get("TENURE_STORE", "")
+    if not told:
+        raise ConfigurationError(
+            'store="columns:" is the store of which TENURE_STORE tells, and TENURE_STORE is not '
+            'set: set it to columns:http://HOST:PORT, or name the nodes in store="columns:URL,URL"'
+        )
+    return told if told.startswith("columns:") else f"columns:{told}"
+
+
+def _maker(url: str) -> Callable[[str, PoolKind], EntityStore]:
+    # Only who stores loads a driver, or the store of columns.
+    if url in ("sqlite::memory:", "memory:"):
+        raise ConfigurationError(
+            f"store cannot be {url!r}, which each process has for itself and loses: name a file, "
+            "or leave out store=, and entities move from process to process"
+        )
+    is_text = isinstance(url, str) and "\0" not in url
+    scheme, _, rest = url.partition(":") if is_text else ("", "", "")
+    if scheme in ("columns", "rocksdb", "cassandra") and rest:
+        from tenure.entities.column_store import column_store  # noqa: PLC0415  # as above
+
+        return column_store(url)
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        from tenure.entities.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
+        from tenure.fencing.databases import PostgresDatabase  # noqa: PLC0415  # as above
+
+        postgres = PostgresDatabase(url)
+        return lambda pool, kind: SqlEntityStore(postgres, pool, kind)
+    if scheme == "sqlite" and rest:
+        from tenure.entities.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
+        from tenure.fencing.databases import SqliteDatabase  # noqa: PLC0415  # as above
+
+        sqlite = SqliteDatabase(rest)
+        return lambda pool, kind: SqlEntityStore(sqlite, pool, kind)
+    raise ConfigurationError(f"store is {KINDS}, not {shown(url)}")

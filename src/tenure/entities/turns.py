@@ -142,7 +142,7 @@ class EntityHost:
                 if not live.is_active(lease):
                     await self._activate(live, guard, lease)
                 elif self.gate.is_in_question:
-                    await self.gate.look()
+                    await self.gate.look(call.key)
                 kept = live.envelope.answer_to(call.id) if call.id and not is_first else None
                 if kept is not None and kept.data is not None:
                     answer = kept.data
@@ -261,6 +261,8 @@ class EntityHost:
 
     async def _activate(self, live: LiveEntity, guard: GuardedBody, lease: Lease) -> None:
         live.begin(await self.gate.load(live.key, lease))
+        if self.gate.store is not None:
+            live.stored = live.envelope
         live.decoded()  # raises if the state cannot be read
         if self.kind.handles[ACTIVATION]:
             call = EntityCall(live.key, b"", ACTIVATION, b"")

@@ -10,7 +10,6 @@ Loading a key of which nothing is kept makes a row, which refuses older leases. 
 nobody uses the key any longer, so that a store does not grow by keys that were only asked for.
 """
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
@@ -19,8 +18,9 @@ import msgspec
 from tenure.base.keys import PoolKind, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
-from tenure.errors import ConfigurationError, Fenced, StoreAway, StoreFailed
+from tenure.errors import ConfigurationError, Fenced, StoreFailed
 from tenure.fencing.commit_groups import CommitGroups, Program
+from tenure.fencing.store_health import StoreHealth
 
 if TYPE_CHECKING:
     from tenure.fencing.databases import Database
@@ -41,7 +41,6 @@ SAVE = (
 )
 FORGET = "DELETE FROM tenure_entity WHERE key = ? AND number = ? AND step = ?"
 DUE = "SELECT key, alarm FROM tenure_entity WHERE alarm IS NOT NULL AND place >= ?"
-logger = logging.getLogger("tenure.entities")
 _encode = msgspec.msgpack.Encoder().encode
 _key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
 
@@ -64,22 +63,20 @@ class FencedRows:
         self._kind = kind
         self._place = key_function(kind)
         self._groups = CommitGroups(database)
-        self.is_away = False
+        self._health = StoreHealth(pool, database.name)
+
+    @property
+    def is_away(self) -> bool:
         """Whether the store failed the last time."""
-        self._is_told = False
-        """Whether the log says that it is away."""
+        return self._health.is_away
 
     async def _do(self, begin: Callable[[], Program[T]]) -> T:
         """Run it, and commit. Raises StoreFailed if the database fails."""
         try:
             done = await self._groups.do(begin)
         except self._database.errors as error:
-            self.is_away = True
-            raise StoreFailed(
-                f"the store of {self._pool!r}, {self._database.name}, failed, and may have "
-                f"kept the last change or not: {error}"
-            ) from error
-        self._answers()
+            raise self._health.failed(error) from error
+        self._health.answered()
         return done
 
     async def _ask(self, begin: Callable[[], Program[T]]) -> T:
@@ -88,27 +85,10 @@ class FencedRows:
             return await self._do(begin)
         except StoreFailed as error:
             why = error.__cause__ or error
-            if not self._is_told:
-                logger.warning(
-                    "the store of %r, %s, cannot be asked, so calls are refused and alarms wait; "
-                    "nothing of them is begun, and they go on when it answers: %s",
-                    self._pool,
-                    self._database.name,
-                    why,
-                )
-            self._is_told = True
-            raise StoreAway(
-                f"the store of {self._pool!r}, {self._database.name}, cannot be asked, so nothing "
-                f"was begun: {why}"
-            ) from why
+            raise self._health.away(why) from why
 
-    def _answers(self) -> None:
-        if self._is_told:
-            logger.warning("the store of %r, %s, answers again", self._pool, self._database.name)
-        self.is_away = self._is_told = False
-
-    async def look(self) -> None:
-        """Look whether the store answers. Raises StoreAway."""
+    async def look(self, _: Key, /) -> None:
+        """Look whether the database answers, which has all keys or none. Raises StoreAway."""
 
         def look() -> Program[None]:
             yield HISTORY, ()
@@ -134,9 +114,7 @@ class FencedRows:
             pool, kind = await self._do(look)
         except StoreFailed as error:
             why = error.__cause__ or error
-            raise StoreFailed(
-                f"the store of {self._pool!r}, {self._database.name}, cannot be opened: {why}"
-            ) from why
+            raise self._health.not_opened(why) from why
         if (pool, kind) != (self._pool, self._kind):
             raise ConfigurationError(
                 f"the store {self._database.name} has the entities of the pool {pool!r}, which is "

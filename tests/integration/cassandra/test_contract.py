@@ -16,14 +16,13 @@ import pytest
 from lab.contracts.store import OpenTables, StoreContract, names
 from lab.contracts.tables import mail
 from tenure.base.keys import hashed_key
-from tenure.cli.columns_stores import imported
 from tenure.client.lease import Lease
 from tenure.columns.backends.cassandra import reading
 from tenure.columns.backends.cassandra.address import parse_address
 from tenure.columns.backends.cassandra.backend import CassandraBackend
 from tenure.columns.backends.cassandra.driver import CassandraDriver
 from tenure.columns.backends.cassandra.statements import NAMES_BYTES, Cql
-from tenure.columns.opening import StoreOpening, open_store
+from tenure.columns.opening import StoreOpening, driver_named, open_store
 from tenure.columns.owned_rows import OwnedRows
 from tenure.columns.tables import Family, Table
 from tenure.errors import LeaseLost, SchemaError, Unsupported
@@ -150,7 +149,7 @@ class TestServerOfToday(OnCassandra):
         if not where:
             pytest.skip(f"no Cassandra of today here: {NAMED} names none (host[:port]/keyspace)")
         url = f"cassandra:{where}_{uuid4().hex[:12]}"
-        options = imported(os.environ.get("TENURE_CASSANDRA_DRIVER"))
+        options = driver_named(os.environ.get("TENURE_CASSANDRA_DRIVER"))
 
         def opening(*tables: Table) -> StoreOpening:
             for table in tables:
@@ -192,7 +191,7 @@ class TestServerOfToday(OnCassandra):
             backend = plain.backend
             assert isinstance(backend, CassandraBackend)
             url = str(backend.address)
-        options = imported(os.environ.get("TENURE_CASSANDRA_DRIVER"))
+        options = driver_named(os.environ.get("TENURE_CASSANDRA_DRIVER"))
         async with open_store(url, rooms, create=True, fence="lwt", driver=options) as store:
             former = await OwnedRows(store, rooms).load(lease(1), "attic")
             await former.insert({"state": {"topic": b"tea"}})

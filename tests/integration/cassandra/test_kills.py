@@ -21,9 +21,8 @@ from uuid import uuid4
 import pytest
 
 from tenure.base.keys import hashed_key
-from tenure.cli.columns_stores import imported
 from tenure.client.lease import Lease
-from tenure.columns.opening import open_store
+from tenure.columns.opening import driver_named, open_store
 from tenure.columns.owned_rows import OwnedRow, OwnedRows
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
@@ -84,7 +83,7 @@ def of_today(_: Path) -> Iterator[Killable]:
     kill, start = (os.environ.get(f"{NAMED}_{each}") for each in ("KILL", "START"))
     if not kill or not start:
         pytest.skip(f"it is not killed: {NAMED}_KILL and {NAMED}_START are not both set")
-    options = imported(os.environ.get(f"{NAMED}_DRIVER")) or {}
+    options = driver_named(os.environ.get(f"{NAMED}_DRIVER")) or {}
     url = f"cassandra:{where}_{uuid4().hex[:12]}"
     yield by_commands(url, options, Commands(kill, start))
     asyncio.run(drop_keyspace(url, options))

@@ -113,6 +113,9 @@ class Stage:
         self.cluster.crash(station.owner)
         self.cluster.crash(station.lookup)
         await station._end()
+        store = station.host.gate.store
+        if store is not None:
+            await store.close()  # a process leaves no directory locked
 
     async def spread(self) -> None:
         """Wait until every member has some of the keys."""

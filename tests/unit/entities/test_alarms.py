@@ -134,13 +134,15 @@ async def test_an_alarm_rings_at_the_new_owner_of_its_key() -> None:
             assert (await stage.done(two[key].rung())).names == ["run"]
 
 
-async def test_with_a_store_an_alarm_rings_after_a_crash(store_url: str) -> None:
-    async with on_stage(2, kind=Clock, store=store_url) as stage:
-        one, two = stage.members
+async def test_with_a_store_an_alarm_rings_after_a_crash(any_store_url: str) -> None:
+    async with on_stage(1, kind=Clock, store=any_store_url) as stage:
+        (one,) = stage.members
         keys = [f"key-{i}" for i in range(8)]
         for key in keys:
             await stage.done(one[key].set_in("run", 20))
         await stage.crash(one)
+        two = await stage.enter(kind=Clock, store=any_store_url)
+        await stage.spread()
         await stage.cluster.turn(30)
         for key in keys:  # the store's thread has a time of its own
             while not (await stage.done(two[key].rung())).names:

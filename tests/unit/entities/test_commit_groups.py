@@ -8,7 +8,7 @@ import pytest
 
 from tenure import Fenced, StoreAway, StoreFailed
 from tenure.client.lease import Lease
-from tenure.entities.stores import EntityStore
+from tenure.entities.sql_store import SqlEntityStore
 from tenure.fencing.commit_groups import MOST_TOGETHER, Program
 from tenure.fencing.database import BlockingDriver
 from tenure.protocol.entity.envelope import Envelope
@@ -25,11 +25,15 @@ REFUSE_LONG = {
 }
 
 
-def kept(step: int, state: bytes = b"state", number: int = 3) -> Envelope:
-    return Envelope(number, 7, state, step=step)
+LOADED = Envelope(step=1)
+"""What a store has of a key that was loaded once."""
 
 
-def transactions(store: EntityStore, monkeypatch: pytest.MonkeyPatch) -> list[None]:
+def kept(state: bytes = b"state", number: int = 3) -> Envelope:
+    return Envelope(number, 7, state)
+
+
+def transactions(store: SqlEntityStore, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     begun: list[None] = []
     transaction = store._database.transaction
 
@@ -43,9 +47,9 @@ def transactions(store: EntityStore, monkeypatch: pytest.MonkeyPatch) -> list[No
     return begun
 
 
-async def outcome(store: EntityStore, key: str, by: Lease, envelope: Envelope) -> object:
+async def outcome(store: SqlEntityStore, key: str, by: Lease, envelope: Envelope) -> object:
     try:
-        await store.save(key, by, envelope)
+        await store.save(key, by, LOADED, envelope)
     except (Fenced, StoreFailed) as error:
         return error
     return None
@@ -59,7 +63,7 @@ async def test_what_waits_is_committed_together(
     assert {
         each.step for each in await asyncio.gather(*(store.load(k, lease(3)) for k in KEYS))
     } == {1}
-    await asyncio.gather(*(store.save(key, lease(3), kept(2, key.encode())) for key in KEYS))
+    await asyncio.gather(*(store.save(key, lease(3), LOADED, kept(key.encode())) for key in KEYS))
     assert len(begun) <= 2 * (1 + -(-len(KEYS) // MOST_TOGETHER)), "the first, and those that wait"
     found = await asyncio.gather(*(later.load(key, lease(4)) for key in KEYS))
     assert [each.state for each in found] == [key.encode() for key in KEYS]
@@ -70,7 +74,7 @@ async def test_one_that_is_fenced_does_not_keep_the_others_back(store_url: str) 
     store, later = await opened(store_url), await opened(store_url)
     await asyncio.gather(*(store.load(key, lease(3)) for key in KEYS))
     await later.load(KEYS[10], lease(5))
-    told = await asyncio.gather(*(outcome(store, key, lease(3), kept(2)) for key in KEYS))
+    told = await asyncio.gather(*(outcome(store, key, lease(3), kept()) for key in KEYS))
     assert [key for key, each in zip(KEYS, told, strict=True) if each is not None] == [KEYS[10]]
     assert isinstance(told[10], Fenced)
     found = await asyncio.gather(*(later.load(key, lease(6)) for key in KEYS))
@@ -89,7 +93,7 @@ async def test_one_that_the_database_refuses_fails_alone(store_url: str) -> None
     states = [b"x" * (TOO_LONG + 1 if key == KEYS[20] else 10) for key in KEYS]
     told = await asyncio.gather(
         *(
-            outcome(store, key, lease(3), kept(2, state))
+            outcome(store, key, lease(3), kept(state))
             for key, state in zip(KEYS, states, strict=True)
         )
     )
@@ -118,7 +122,7 @@ async def test_a_commit_that_fails_is_not_tried_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(store._database, "transaction", without_an_answer)
-        told = await asyncio.gather(*(outcome(store, key, lease(3), kept(2)) for key in KEYS))
+        told = await asyncio.gather(*(outcome(store, key, lease(3), kept()) for key in KEYS))
         assert {type(each) for each in told} == {StoreFailed}
         assert len(begun) == 2
     found = await asyncio.gather(*(store.load(key, lease(4)) for key in KEYS))

@@ -156,8 +156,10 @@ async def test_without_a_store_a_crash_closes_the_sockets_with_1012() -> None:
         assert await stage.done(two[key].people()) == []
 
 
-async def test_with_a_store_a_socket_survives_the_crash_of_its_owner(store_url: str) -> None:
-    async with on_stage(2, kind=Room, store=store_url) as stage:
+async def test_with_a_store_a_socket_survives_the_crash_of_its_owner(
+    shared_store_url: str,
+) -> None:
+    async with on_stage(2, kind=Room, store=shared_store_url) as stage:
         one, two = stage.members
         key = stage.key_of(one)
         bob, _ = attached(two, key, "bob")

@@ -4,12 +4,14 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tenure import (
     ConfigurationError,
+    Entities,
     Entity,
     Fenced,
     OutcomeUnknown,
@@ -18,12 +20,11 @@ from tenure import (
     ValueTypeError,
     refusal,
 )
-from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
-from tenure.entities.stores import EntityStore, store_for
+from tenure.entities.sql_store import SqlEntityStore
+from tenure.entities.stores import store_for
 from tenure.fencing.commit_groups import Program
-from tenure.fencing.fenced_rows import EmptyRow
-from tenure.protocol.entity.envelope import Envelope, SetAlarm
+from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.routing.trying import InDoubt
 from tests.unit.entities.stage import Counter, on_stage
@@ -35,24 +36,16 @@ def lease(number: int, journal: int = 7) -> Lease:
     return Lease(b"", number, journal, "counters")
 
 
-async def opened(url: str) -> EntityStore:
-    return await store_for(url)("counters", "hashed")
+async def opened(url: str) -> SqlEntityStore:
+    found = await store_for(url)("counters", "hashed")
+    assert isinstance(found, SqlEntityStore)
+    return found
 
 
-async def test_a_store_keeps_what_was_saved_and_refuses_older_leases(store_url: str) -> None:
-    one, two = await opened(store_url), await opened(store_url)
-    empty = await one.load("a", lease(3))
-    assert empty == Envelope(step=1)
-    kept = Envelope(3, 7, b"state", 1.5, (), {"run": SetAlarm(9.0, 9.5, 1)}, step=2)
-    await one.save("a", lease(3), kept)
-    assert await two.load("a", lease(5)) == msgspec.structs.replace(kept, step=3)
-    with pytest.raises(Fenced):
-        await one.save("a", lease(3), Envelope(3, 7, b"late", step=4))
-    with pytest.raises(Fenced):
-        await one.load("a", lease(4))
-    assert await two.load("a", lease(5)) == msgspec.structs.replace(kept, step=4)
-    for each in (one, two):
-        await each.close()
+def store_of(counters: Entities[Any]) -> SqlEntityStore:
+    found = counters.station.host.gate.store
+    assert isinstance(found, SqlEntityStore)
+    return found
 
 
 async def test_what_a_store_does_late_changes_nothing_any_more(store_url: str) -> None:
@@ -60,43 +53,11 @@ async def test_what_a_store_does_late_changes_nothing_any_more(store_url: str) -
     store = await opened(store_url)
     first = await store.load("a", lease(3))
     again = await store.load("a", lease(3))
-    await store.save("a", lease(3), Envelope(3, 7, b"later", step=again.step + 1))
+    await store.save("a", lease(3), again, Envelope(3, 7, b"later"))
     with pytest.raises(Fenced):
-        await store.save("a", lease(3), Envelope(3, 7, b"given up", step=first.step + 1))
+        await store.save("a", lease(3), first, Envelope(3, 7, b"given up"))
     assert (await store.load("a", lease(3))).state == b"later"
     await store.close()
-
-
-async def test_the_first_lease_of_a_new_journal_ends_the_old_one(store_url: str) -> None:
-    one, two = await opened(store_url), await opened(store_url)
-    await one.load("a", lease(30))
-    await one.save("a", lease(30), Envelope(30, 7, b"state", step=2))
-    found = await two.load("a", lease(1, journal=8))
-    assert found.state == b"state"
-    with pytest.raises(Fenced, match="later journal"):
-        await one.save("a", lease(30), Envelope(30, 7, b"late", step=3))
-    with pytest.raises(Fenced, match="later journal"):
-        await one.load("b", lease(31))
-    await two.save("a", lease(1, journal=8), Envelope(1, 8, b"new", step=found.step + 1))
-    for each in (one, two):
-        await each.close()
-
-
-async def test_alarms_are_found_by_range(store_url: str) -> None:
-    store = await opened(store_url)
-    for i in range(20):
-        await store.load(i << 56, lease(1))
-        alarms = {"run": SetAlarm(float(i), float(i))} if i % 2 else {}
-        await store.save(i << 56, lease(1), Envelope(1, 7, b"", 0.0, (), alarms, step=2))
-    assert len(await store.due_within([WHOLE])) == 10
-    part = KeyRange(bytes([4]), bytes([8]))
-    assert sorted(await store.due_within([part])) == [(5 << 56, 5.0), (7 << 56, 7.0)]
-    await store.close()
-
-
-async def test_two_open_one_store_at_once(store_url: str) -> None:
-    for each in await asyncio.gather(*(opened(store_url) for _ in range(4))):
-        await each.close()
 
 
 async def test_a_file_that_another_one_is_making_is_waited_for(tmp_path: Path) -> None:
@@ -141,14 +102,35 @@ async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
         await opened("postgresql://127.0.0.1:1/nothing")
 
 
-async def test_with_a_store_a_crash_loses_nothing_that_was_answered(store_url: str) -> None:
-    async with on_stage(2, store=store_url) as stage:
-        one, two = stage.members
+async def test_with_a_store_a_crash_loses_nothing_that_was_answered(any_store_url: str) -> None:
+    async with on_stage(1, store=any_store_url) as stage:
+        (one,) = stage.members
         keys = [f"key-{i}" for i in range(12)]
         for key in keys:
             assert await stage.done(one[key].add(3)) == 3
         await stage.crash(one)
+        two = await stage.enter(store=any_store_url)
         assert [await stage.done(two[key].add(1)) for key in keys] == [4] * 12
+
+
+async def test_a_key_that_moves_finds_its_state_and_a_late_owner_is_refused(
+    shared_store_url: str,
+) -> None:
+    async with on_stage(2, store=shared_store_url) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        assert await stage.done(one[key].add(1)) == 1
+        gate = one.station.host.gate
+        before = one.station.owner.check(key)
+        assert before is not None
+        assert gate.store is not None
+        stored = one.station.host._live[key].stored
+        await stage.move(key, two)
+        assert await stage.done(two[key].add(1)) == 2
+        with pytest.raises(Fenced):
+            await stage.done(gate.store.save(key, before, stored, stored))
+        await stage.move(key, one)
+        assert await stage.done(two[key].add(1)) == 3
 
 
 async def test_a_store_that_is_full_is_told_and_nothing_is_half_kept(tmp_path: Path) -> None:
@@ -172,7 +154,7 @@ class Refuses(sqlite3.OperationalError):
     """As a database does to which nobody can connect."""
 
 
-def refuse(store: EntityStore, patched: pytest.MonkeyPatch) -> None:
+def refuse(store: SqlEntityStore, patched: pytest.MonkeyPatch) -> None:
     def connect() -> object:
         raise Refuses("connection refused")
 
@@ -187,8 +169,7 @@ async def test_while_a_store_refuses_the_connection_nothing_is_begun(
     async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
         (counters,) = stage.members
         assert await stage.done(counters["a"].add(1)) == 1
-        store = counters.station.host.gate.store
-        assert store is not None
+        store = store_of(counters)
         with monkeypatch.context() as patched:
             refuse(store, patched)
             with pytest.raises(StoreFailed):  # it was under way, and may have acted elsewhere
@@ -216,8 +197,7 @@ async def test_an_entity_that_is_at_work_begins_nothing_while_its_store_is_away(
         (counters,) = stage.members
         for key in "ab":
             await stage.done(counters[key].add(1))
-        store = counters.station.host.gate.store
-        assert store is not None
+        store = store_of(counters)
         with monkeypatch.context() as patched:
             refuse(store, patched)
             with pytest.raises(StoreFailed):
@@ -252,12 +232,13 @@ async def test_what_may_be_stored_or_not_is_read_again(
     async with on_stage(1, store=store_url) as stage:
         (counters,) = stage.members
         assert await stage.done(counters["a"].add(1)) == 1
-        store = counters.station.host.gate.store
-        assert store is not None
+        store = store_of(counters)
         save = store.save
 
-        async def save_and_say_nothing(key: str | int, lease: Lease, kept: Envelope) -> None:
-            await save(key, lease, kept)
+        async def save_and_say_nothing(
+            key: str | int, lease: Lease, stored: Envelope, kept: Envelope
+        ) -> Envelope:
+            await save(key, lease, stored, kept)
             raise StoreFailed("its answer was lost")
 
         with monkeypatch.context() as patched:
@@ -268,7 +249,7 @@ async def test_what_may_be_stored_or_not_is_read_again(
         assert await stage.done(counters["a"].add(1)) == 3
 
 
-def rows(store: EntityStore) -> Awaitable[int]:
+def rows(store: SqlEntityStore) -> Awaitable[int]:
     def count() -> Program[int]:
         [(found,)] = yield "SELECT count(*) FROM tenure_entity", ()
         return int(found)
@@ -292,20 +273,6 @@ async def test_a_store_does_not_grow_by_keys_of_which_nothing_is_kept(store_url:
         await stage.done(host.tidy())
         assert await rows(store) == 2
         assert await stage.done(counters["key-3"].value()) == 1
-    await store.close()
-
-
-async def test_an_older_lease_writes_nothing_where_there_is_no_row_any_more(store_url: str) -> None:
-    store = await opened(store_url)
-    early = await store.load("a", lease(3))
-    late = await store.load("a", lease(5))
-    await store.forget([EmptyRow("a", 3, early.step), EmptyRow("a", 5, late.step + 1)])
-    assert await rows(store) == 1, "somebody has used it since"
-    await store.forget([EmptyRow("a", 5, late.step)])
-    assert await rows(store) == 0
-    with pytest.raises(Fenced):
-        await store.save("a", lease(3), Envelope(3, 7, b"late", step=early.step + 1))
-    assert (await store.load("a", lease(5))).state == b""
     await store.close()
 
 

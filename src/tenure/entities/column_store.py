@@ -1,0 +1,288 @@
+"""Entities in the store of rows and columns: in a directory, on nodes of ours, or on Cassandra.
+
+Each entity is one row of a table that is fenced by the pool. A commit is one mutation of that row,
+so it is kept whole or not at all, and replicas refuse it once a later lease has loaded the entity.
+
+A mutation of which nobody knows whether it was kept might still arrive when the row was read again.
+So the next load writes what it has read over everything that the mutation would have changed,
+before anybody is told what it has read: then the mutation counts, or never will.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from xxhash import xxh3_64_hexdigest
+
+from tenure.base.keys import PoolKind
+from tenure.base.ranges import KeyRange
+from tenure.client.lease import Lease
+from tenure.columns.opening import StoreOpening, driver_named, open_store
+from tenure.columns.requests import RowMutation
+from tenure.columns.results import Page, Row
+from tenure.columns.store import ColumnStore
+from tenure.columns.tables import Family, Table
+from tenure.columns.writes import NOTHING_SENT, RowWrite, outranking
+from tenure.entities.alarm_index import FAMILY, AlarmIndex
+from tenure.errors import (
+    ConfigurationError,
+    Fenced,
+    SchemaError,
+    StoreFailed,
+    StoreInUse,
+    TenureError,
+    UsageError,
+)
+from tenure.fencing.fenced_rows import EmptyRow, Key
+from tenure.fencing.store_health import StoreHealth
+from tenure.protocol.entity.envelope import Envelope
+from tenure.protocol.entity.envelope_columns import (
+    FAMILIES,
+    HEAD,
+    STATE,
+    VERSION,
+    Column,
+    changed_columns,
+    envelope_of,
+)
+from tenure.protocol.replication.row.admission import Outranked
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+
+ABOUT = b"pool"
+"""The row of the index that says whose entities these are."""
+SHOWN_OF_POOL = 15
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Unsettled(NamedTuple):
+    """A write of which nobody knows whether it was kept."""
+
+    lease: tuple[int, int]
+    write: RowWrite
+    columns: set[Column]
+    """The columns that this write, and others before it, would have changed."""
+
+
+class ColumnEntityStore:
+    """The entities of one pool, as an `EntityStore`, at any URL that `open_store` takes."""
+
+    def __init__(self, url: str, pool: str, kind: PoolKind) -> None:
+        self._url = url
+        self._about = f"{kind}, layout {VERSION}".encode()
+        self._rows, index = tables_of(pool, is_by_clock=url.startswith("cassandra:"))
+        self.index = AlarmIndex(index, kind)
+        self._pool = pool
+        self._health = StoreHealth(pool, url)
+        self._unsettled: dict[bytes, Unsettled] = {}
+        self._opening: StoreOpening | None = None
+        self._store: ColumnStore
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a request failed, and none was answered since."""
+        return self._health.is_away
+
+    # --- opening ---
+
+    async def open(self) -> None:
+        """Open the store, and make the pool's two tables where they are missing. Raises as
+        `EntityStore.open` does.
+        """
+        opening = opening_of(self._url, self._rows, self.index.table)
+        try:
+            self._store = self.index.store = await opening.__aenter__()
+            self._opening = opening
+            await self._check_pool()
+        except StoreInUse as error:
+            raise ConfigurationError(
+                f"{self._url} is open already, and one process has a directory at a time: for "
+                'several processes let nodes have the rows, with store="columns:URL,URL", or use '
+                f'"sqlite:FILE" on one host ({error})'
+            ) from None
+        except SchemaError as error:
+            raise ConfigurationError(
+                f"the store {self._url} cannot keep the entities of {self._pool!r}: {error}"
+            ) from None
+        except UsageError:
+            raise
+        except TenureError as error:
+            raise self._health.not_opened(error) from error
+
+    async def _check_pool(self) -> None:
+        """Raise ConfigurationError for entities of a pool of another kind, whose alarms would not
+        be found, or in another layout.
+        """
+        table = self.index.table
+        found = await self._store.get(table, ABOUT, FAMILY, ABOUT)
+        if found is None:
+            await self._store.insert(table, ABOUT, {FAMILY: {ABOUT: self._about}})
+        elif found.value != self._about:
+            raise ConfigurationError(
+                f"the store {self._url} has the entities of a pool {self._pool!r} that is "
+                f"{found.value.decode()}, and cannot keep those of one that is "
+                f"{self._about.decode()}: give the pool another name, or another store"
+            )
+
+    async def close(self) -> None:
+        """Wait for no node, and leave the index to be tidied by others."""
+        await self.index.close()
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            await opening.__aexit__(None, None, None)
+
+    # --- rows ---
+
+    async def look(self, key: Key, /) -> None:
+        """Read one column of the key's row: other rows are on other nodes. Raises StoreAway."""
+        try:
+            await self._store.get(self._rows, _encode(key), STATE, HEAD)
+        except TenureError as error:
+            raise self._health.away(error) from error
+        self._health.answered()
+
+    async def load(self, key: Key, lease: Lease) -> Envelope:
+        """Adopt the row under `lease`, and then read it. Raises as `EntityStore.load` does."""
+        try:
+            step, columns = await self._adopt(_encode(key), lease)
+        except Fenced:
+            raise
+        except TenureError as error:
+            raise self._health.away(error) from error
+        self._health.answered()
+        try:
+            found = envelope_of(columns, step)
+        except ValueError as error:
+            raise StoreFailed(f"the stored state of {key!r:.100} cannot be read: {error}") from None
+        self.index.loaded(key, found)
+        return found
+
+    async def _adopt(self, key: bytes, lease: Lease) -> tuple[int, dict[Column, bytes]]:
+        adopted = await self._store.backend.adopt(self._rows, key, lease.number, lease.journal)
+        if isinstance(adopted, Outranked):
+            raise Fenced(
+                f"the store has seen a newer owner: {outranking(adopted, lease.number)}. If the "
+                "managers lost their journal, run: tenure columns refence"
+            )
+        unsettled = self._unsettled.pop(key, None)
+        if unsettled is None or unsettled.lease != (lease.number, lease.journal):
+            return adopted.time, (await self._read(key))[0]  # the fence keeps out what is late
+        self._unsettled[key] = unsettled
+        columns, is_long = await self._read(key)
+        if is_long:  # it was read in several steps, and the write may have come between them
+            await unsettled.write.repeat()
+            columns, _ = await self._read(key)
+        over = {each: columns.get(each) for each in unsettled.columns}
+        step = await self._write(key, lease, over, adopted.time)
+        del self._unsettled[key]
+        return step, columns
+
+    async def _read(self, key: bytes) -> tuple[dict[Column, bytes], bool]:
+        """The columns of a row, and whether they did not fit into one page."""
+        row: Row = await self._store.get(self._rows, key, within=PAGE_COLUMNS)
+        columns: dict[Column, bytes] = {}
+        is_long = False
+        for family, first in row.families.items():
+            page: Page = first
+            columns |= {(family, each.name): each.value for each in page}
+            while page.next is not None:
+                is_long = True
+                page = await self._store.get(
+                    self._rows, key, family, first=PAGE_COLUMNS, next=page.next
+                )
+                columns |= {(family, each.name): each.value for each in page}
+        return columns, is_long
+
+    async def save(self, key: Key, lease: Lease, stored: Envelope, new: Envelope) -> Envelope:
+        """Write the columns that differ, in one mutation, between two writes of the index. Raises
+        as `EntityStore.save` does.
+        """
+        try:
+            await self.index.before(key, lease, stored, new)
+        except TenureError as error:
+            raise self._health.not_sent(error) from error
+        changed = changed_columns(stored, new)
+        try:
+            step = await self._write(_encode(key), lease, changed, stored.step)
+        except NOTHING_SENT as error:
+            raise self._health.not_sent(error) from error
+        except Fenced:
+            raise
+        except TenureError as error:
+            raise self._health.failed(error) from error
+        self._health.answered()
+        self.index.after(key, lease, stored, new)
+        return msgspec.structs.replace(new, step=step)
+
+    async def _write(
+        self, key: bytes, lease: Lease, changed: dict[Column, bytes | None], above: int
+    ) -> int:
+        """Write the columns as a whole. Returns the time of the version that they have."""
+        edits = [Edit(family, None, name, value) for (family, name), value in changed.items()]
+        number, journal = lease.number, lease.journal
+        write = self._store.write(
+            RowMutation(self._rows, key, edits, number=number, journal=journal, above=above)
+        )
+        try:
+            return (await write).time
+        except (Fenced, *NOTHING_SENT):
+            raise
+        except BaseException:  # also where it is cancelled
+            before = self._unsettled.get(key)
+            columns = {*changed}
+            if before is not None and before.lease == (number, journal):
+                columns |= before.columns
+            self._unsettled[key] = Unsettled((number, journal), write, columns)
+            raise
+
+    async def forget(self, _: Iterable[EmptyRow], /) -> None:
+        """Do nothing: a row without columns is only its fence, and that must stay."""
+
+    async def due_within(self, ranges: Iterable[KeyRange]) -> list[tuple[Key, float]]:
+        """What the index has there, without reading rows. Raises StoreAway."""
+        try:
+            found = await self.index.within(ranges)
+        except TenureError as error:
+            raise self._health.away(error) from error
+        self._health.answered()
+        return found
+
+
+def column_store(url: str) -> Callable[[str, PoolKind], ColumnEntityStore]:
+    """A function that makes the store of a pool at this URL. Raises ConfigurationError if it is not
+    the URL of a store.
+    """
+    opening_of(url, *tables_of("a", is_by_clock=url.startswith("cassandra:")))
+    return lambda pool, kind: ColumnEntityStore(url, pool, kind)
+
+
+def tables_of(pool: str, *, is_by_clock: bool) -> tuple[Table, Table]:
+    """The tables of a pool: its entities, and the index of their alarms. Cassandra orders no
+    writes, so there those of the index go by the clocks.
+    """
+    # Names of pools have more characters than those of tables, and may be longer.
+    shown = re.sub("[^A-Za-z0-9]", "_", pool)[:SHOWN_OF_POOL]
+    name = f"entities_{shown}_{xxh3_64_hexdigest(pool.encode())}"
+    rows = Table(name, kind="hashed", keys=bytes, fenced_by=pool, **_families(*FAMILIES))
+    index = Table(
+        f"{name}_alarms",
+        kind="hashed",
+        keys=bytes,
+        writes="clock" if is_by_clock else "ordered",
+        **_families(FAMILY),
+    )
+    return rows, index
+
+
+def _families(*names: str) -> Any:  # noqa: ANN401  # mypy takes them for the other arguments
+    return {name: Family(columns=bytes) for name in names}
+
+
+def opening_of(url: str, *tables: Table) -> StoreOpening:
+    """The opening of the store at this URL. Raises ConfigurationError for what is none."""
+    if not url.startswith("cassandra:"):
+        return open_store(url, *tables)
+    driver = driver_named(os.environ.get("TENURE_CASSANDRA_DRIVER"))
+    return open_store(url, *tables, create=True, fence="lwt", driver=driver)
