@@ -8,13 +8,20 @@ group run in step: the database gets the first statements of all, then the secon
 that raises Fenced has changed nothing, and the others are committed without it. Where the database
 itself fails before the commit, nothing of the group was kept, so each program runs once more in a
 transaction of its own, and only those that fail again are told.
+
+A database that hangs is not waited for. Its thread cannot be stopped, so the thread and its
+connection are left behind, and what comes next has others. What the old thread still does arrives
+late, as after any answer that was lost: `FencedRows` lets it change nothing.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from itertools import islice
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from tenure.errors import Fenced
@@ -28,6 +35,12 @@ T = TypeVar("T")
 Program: TypeAlias = Generator[Statement, list[Row], T]
 MOST_TOGETHER = 128
 """A group that is longer holds other processes up, since SQLite lets one write at a time."""
+PATIENCE_SECONDS = 10.0
+"""How long a group may take: longer than a database waits for a lock, or for a connection."""
+
+
+class DatabaseHung(TimeoutError):
+    """The database has not answered: it may have done what it was asked, or do it yet."""
 
 
 class InGroup(NamedTuple, Generic[T]):
@@ -38,22 +51,55 @@ class InGroup(NamedTuple, Generic[T]):
     answer: asyncio.Future[T]
 
 
-class CommitGroups:
-    """What is asked of one database. One thread talks to it."""
+class DatabaseThread:
+    """A connection to a database, and the thread that uses it, and that no process waits for."""
 
     def __init__(self, database: "Database") -> None:
-        self._database = database
-        self._thread = ThreadPoolExecutor(1, "tenure store")
+        self.database = database
+        self._asked: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._is_begun = False
+
+    def ask(self, work: Callable[[], None]) -> None:
+        """Do this after what was asked before."""
+        if not self._is_begun:
+            self._is_begun = True
+            Thread(target=self._body, name="tenure store", daemon=True).start()
+        self._asked.put(work)
+
+    def end(self) -> None:
+        """Close the connection after what was asked before."""
+        self._asked.put(None)
+
+    def leave_behind(self) -> None:
+        """End whenever what hangs has come to an end; have it do so, where that can be done."""
+        self.end()
+        self.database.hang_up()
+
+    def _body(self) -> None:
+        while (work := self._asked.get()) is not None:
+            work()
+        self.database.drop()
+
+
+class CommitGroups:
+    """What is asked of one database, one group after the other."""
+
+    def __init__(self, database: "Database") -> None:
+        self._thread = DatabaseThread(database)
         self._waiting: deque[InGroup[Any]] = deque()
-        self._is_busy = False
+        self._group: list[InGroup[Any]] | None = None
+        """The programs that the database runs."""
+        self._patience: asyncio.TimerHandle
         self._rest: asyncio.Future[None] | None = None
-        """Is done when nothing waits any more and the connection is closed."""
+        """Is done when nothing waits any more."""
 
     async def do(self, begin: Callable[[], Program[T]]) -> T:
-        """Run a program. Raises what the program raises, and the errors of the database."""
+        """Run a program. Raises what the program raises, the errors of the database, and
+        DatabaseHung.
+        """
         asked = InGroup(begin, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
-        if not self._is_busy:
+        if self._group is None:
             self._begin_group()
         answer: T = await asked.answer
         return answer
@@ -62,16 +108,23 @@ class CommitGroups:
         group = [each for each in islice(self._waiting, MOST_TOGETHER) if not each.answer.done()]
         for _ in range(min(MOST_TOGETHER, len(self._waiting))):
             self._waiting.popleft()
-        self._is_busy = True
+        self._group = group
         loop = asyncio.get_running_loop()
-        self._thread.submit(self._work, loop, group)
+        self._patience = loop.call_later(PATIENCE_SECONDS, self._give_up, group)
+        self._thread.ask(partial(self._work, loop, self._thread.database, group))
 
-    def _work(self, loop: asyncio.AbstractEventLoop, group: list[InGroup[Any]]) -> None:
+    def _work(
+        self, loop: asyncio.AbstractEventLoop, database: "Database", group: list[InGroup[Any]]
+    ) -> None:
         """Runs in the thread."""
-        outcomes = self._run([each.begin for each in group])
-        loop.call_soon_threadsafe(self._end_group, group, outcomes)
+        outcomes = run_group(database, [each.begin for each in group])
+        with suppress(RuntimeError):  # it was left behind, and its loop is closed by now
+            loop.call_soon_threadsafe(self._end_group, group, outcomes)
 
     def _end_group(self, group: list[InGroup[Any]], outcomes: list[object]) -> None:
+        if group is not self._group:
+            return  # it was given up
+        self._patience.cancel()
         for each, outcome in zip(group, outcomes, strict=True):
             if each.answer.done():  # whoever asked has gone
                 continue
@@ -79,44 +132,54 @@ class CommitGroups:
                 each.answer.set_exception(outcome)
             else:
                 each.answer.set_result(outcome)
-        self._is_busy = False
+        self._group = None
         if self._waiting:
             self._begin_group()
         elif self._rest is not None:
             self._rest.set_result(None)
 
-    def _run(self, begins: list[Callable[[], Program[Any]]]) -> list[object]:
-        """What each of them returns or raises. Runs in the thread."""
-        is_undone = True
-        try:
-            with self._database.transaction() as driver:
-                outcomes = run_together(driver, [begin() for begin in begins])
-                is_undone = False  # what fails from here on may have been committed
-        except Exception as error:  # noqa: BLE001  # whoever asked gets it
-            self._database.drop()
-            if is_undone and len(begins) > 1:
-                return self._run_each(begins)
-            return [error] * len(begins)
-        return outcomes
-
-    def _run_each(self, begins: list[Callable[[], Program[Any]]]) -> list[object]:
-        outcomes: list[object] = []
-        for begin in begins:
-            try:
-                self._database.connect()
-            except self._database.errors as error:  # it is away: the others need not find out
-                return [*outcomes, *[error] * (len(begins) - len(outcomes))]
-            outcomes += self._run([begin])
-        return outcomes
+    def _give_up(self, group: list[InGroup[Any]]) -> None:
+        hung = self._thread
+        self._thread = DatabaseThread(hung.database.afresh())
+        hung.leave_behind()
+        if self._rest is not None:  # nobody waits for a second group to hang
+            group += self._waiting
+            self._waiting.clear()
+        said = f"it has not answered for {PATIENCE_SECONDS:g} s"
+        self._end_group(group, [DatabaseHung(said) for _ in group])
 
     async def close(self) -> None:
-        """Close the connection, when nothing waits any more."""
-        loop = asyncio.get_running_loop()
-        if self._is_busy:
-            self._rest = loop.create_future()
+        """Close the connection, when nothing waits any more, or the database hangs."""
+        if self._group is not None:
+            self._rest = asyncio.get_running_loop().create_future()
             await self._rest
-        await loop.run_in_executor(self._thread, self._database.drop)
-        self._thread.shutdown(wait=False)
+        self._thread.end()
+
+
+def run_group(database: "Database", begins: list[Callable[[], Program[Any]]]) -> list[object]:
+    """What each of the programs returns or raises, run in one transaction if it can be kept."""
+    is_undone = True
+    try:
+        with database.transaction() as driver:
+            outcomes = run_together(driver, [begin() for begin in begins])
+            is_undone = False  # what fails from here on may have been committed
+    except Exception as error:  # noqa: BLE001  # whoever asked gets it
+        database.drop()
+        if is_undone and len(begins) > 1:
+            return _run_each(database, begins)
+        return [error] * len(begins)
+    return outcomes
+
+
+def _run_each(database: "Database", begins: list[Callable[[], Program[Any]]]) -> list[object]:
+    outcomes: list[object] = []
+    for begin in begins:
+        try:
+            database.connect()
+        except database.errors as error:  # it is away: the others need not find out
+            return [*outcomes, *[error] * (len(begins) - len(outcomes))]
+        outcomes += run_group(database, [begin])
+    return outcomes
 
 
 def run_together(driver: BlockingDriver, programs: list[Program[Any]]) -> list[Any]:

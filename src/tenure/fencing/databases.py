@@ -1,12 +1,15 @@
 """The differences between the databases that keep entities. One thread uses each of them."""
 
+import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
+from socket import SHUT_RDWR, socket
 from time import monotonic, sleep
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tenure.base.names import shown
 from tenure.errors import ConfigurationError
@@ -17,6 +20,7 @@ from tenure.runtime import private_files
 
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.01
+LOCK_SECONDS = 3
 _POOL = (
     "CREATE TABLE IF NOT EXISTS tenure_entity_pool (one INTEGER PRIMARY KEY, pool TEXT NOT NULL, "
     "kind TEXT NOT NULL, journal TEXT NOT NULL, past TEXT NOT NULL)"
@@ -66,6 +70,16 @@ class Database(ABC):
             with suppress(self.errors):
                 connection.close()
 
+    def afresh(self) -> Self:
+        """The same database, without a connection."""
+        other = copy(self)
+        vars(other)["_connection"] = None  # which is the other one's
+        return other
+
+    @abstractmethod
+    def hang_up(self) -> None:
+        """Called from another thread: end what waits for the database, where that can be done."""
+
 
 class SqliteDatabase(Database):
     """A file of SQLite. A transaction that may write has the file for itself."""
@@ -93,6 +107,9 @@ class SqliteDatabase(Database):
         _keep_in_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+    def hang_up(self) -> None:
+        """Do nothing: no thread can leave a disk that hangs."""
 
 
 def _keep_in_wal(connection: sqlite3.Connection) -> None:
@@ -151,4 +168,15 @@ class PostgresDatabase(Database):
         self._url = url
 
     def _connect(self) -> Any:  # noqa: ANN401
-        return self._connect_to(self._url, connect_timeout=CONNECT_SECONDS)
+        connection = self._connect_to(self._url, connect_timeout=CONNECT_SECONDS)
+        # Whoever has a row locked keeps nobody waiting for other rows for long.
+        connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        connection.commit()
+        return connection
+
+    def hang_up(self) -> None:
+        """Break the connection: the driver, which waits for it, raises."""
+        connection = self._connection
+        if connection is not None:
+            with suppress(OSError, self.errors), socket(fileno=os.dup(connection.fileno())) as it:
+                it.shutdown(SHUT_RDWR)

@@ -19,7 +19,7 @@ from tenure.base.keys import PoolKind, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, Fenced, StoreFailed
-from tenure.fencing.commit_groups import CommitGroups, Program
+from tenure.fencing.commit_groups import CommitGroups, DatabaseHung, Program
 from tenure.fencing.store_health import StoreHealth
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class FencedRows:
         """Run it, and commit. Raises StoreFailed if the database fails."""
         try:
             done = await self._groups.do(begin)
-        except self._database.errors as error:
+        except (self._database.errors, DatabaseHung) as error:
             raise self._health.failed(error) from error
         self._health.answered()
         return done

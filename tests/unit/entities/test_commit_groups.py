@@ -3,15 +3,21 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
 
+import msgspec
+import psycopg
 import pytest
 
 from tenure import Fenced, StoreAway, StoreFailed
 from tenure.client.lease import Lease
 from tenure.entities.sql_store import SqlEntityStore
+from tenure.fencing import commit_groups, databases
 from tenure.fencing.commit_groups import MOST_TOGETHER, Program
 from tenure.fencing.database import BlockingDriver
 from tenure.protocol.entity.envelope import Envelope
+from tests.unit.entities.store_urls import emptied
 from tests.unit.entities.test_stores import lease, opened
 
 pytestmark = pytest.mark.asyncio
@@ -170,3 +176,102 @@ async def test_closing_waits_for_what_was_asked(store_url: str) -> None:
     await asyncio.sleep(0)
     await store.close()
     assert {each.result().step for each in loading} == {1}
+
+
+# --- a database that hangs ---
+
+
+class Hung:
+    """A program's database that does not answer before it is told to."""
+
+    def __init__(self, store: SqlEntityStore, patched: pytest.MonkeyPatch) -> None:
+        self.goes_on = Event()
+        self.is_entered = Event()
+        patched.setattr(commit_groups, "PATIENCE_SECONDS", 0.05)
+        database = store._database
+        transaction = database.transaction
+
+        @contextlib.contextmanager
+        def hanging() -> Iterator[BlockingDriver]:
+            with transaction() as driver:
+                yield driver
+                self.is_entered.set()
+                self.goes_on.wait()
+
+        patched.setattr(database, "transaction", hanging)
+        patched.setattr(database, "hang_up", lambda: None)
+        patched.setattr(database, "afresh", lambda: type(database)(opened_at(store)))
+
+
+def opened_at(store: SqlEntityStore) -> str:
+    """What the database of a store is made of."""
+    database = store._database
+    found: str = getattr(database, "_path", None) or getattr(database, "_url")  # noqa: B009
+    return found
+
+
+async def test_a_database_that_hangs_blocks_neither_those_that_follow_nor_closing(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opened(store_url)
+    await store.load("a", lease(3))
+    with monkeypatch.context() as patched:
+        hung = Hung(store, patched)
+        with pytest.raises(StoreAway, match="has not answered for"):
+            await store.load("b", lease(3))
+    hung.goes_on.set()
+    assert (await store.load("b", lease(3))).step in {1, 2}
+    await store.close()
+
+
+async def test_closing_does_not_wait_for_a_database_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opened(f"sqlite:{tmp_path / 'store'}")
+    hung = Hung(store, monkeypatch)
+    asked = [asyncio.ensure_future(store.load(key, lease(3))) for key in KEYS]
+    await asyncio.sleep(0)
+    await store.close()
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert {type(each) for each in told} == {StoreAway}
+    hung.goes_on.set()
+
+
+async def test_a_row_that_somebody_has_locked_keeps_no_other_key_waiting(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "LOCK_SECONDS", 1)
+    store = await opened(emptied(postgres))
+    await asyncio.gather(*(store.load(key, lease(3)) for key in KEYS))
+    with psycopg.connect(postgres) as other:
+        other.execute(
+            "SELECT * FROM tenure_entity WHERE key = %s FOR UPDATE",
+            (msgspec.msgpack.encode("key-7"),),
+        )
+        told = await asyncio.gather(*(outcome(store, key, lease(3), kept()) for key in KEYS))
+        failed = [key for key, each in zip(KEYS, told, strict=True) if each is not None]
+        assert failed == ["key-7"]
+    await store.close()
+
+
+async def test_a_server_that_stands_still_is_left(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session waits for ever, as one to a host that is gone does."""
+    store = await opened(emptied(postgres))
+    await store.load("a", lease(3))
+    monkeypatch.setattr(commit_groups, "PATIENCE_SECONDS", 0.2)
+
+    def sleep() -> Program[None]:
+        yield "SELECT pg_sleep(1000)", ()
+
+    with pytest.raises(StoreFailed, match="has not answered"):
+        await store._do(sleep)
+    monkeypatch.undo()
+    assert (await store.load("a", lease(3))).step == 2
+    await store.close()
+    with psycopg.connect(postgres) as other:  # it notices nothing while it sleeps
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE query LIKE 'SELECT pg_sleep(%'"
+        )
