@@ -70,12 +70,15 @@ class PatientSocket(AcceptedSocket):
         self._told = max(self._told, len(data))
         return super().send_frame(data)
 
-    def must_wait(self, data: bytes) -> bool:
-        """Whether a message waits. It comes to `on_message` again, which asks this again."""
-        if len(data) <= LARGE_BYTES:
+    def must_wait(self, data: bytes, weight: int | None = None) -> bool:
+        """Whether a message waits. It comes to `on_message` again, which asks this again. If a
+        `weight` is given, that counts, and not how long it is and what the peer was told.
+        """
+        size = len(data) if weight is None else weight
+        if size <= LARGE_BYTES:
             return False
-        is_told = len(data) <= self._told + LARGE_BYTES
-        rest = self._all_large.rest_ns(self._name, len(data), boot_clock(), is_told=is_told)
+        is_told = weight is not None or size <= self._told + LARGE_BYTES
+        rest = self._all_large.rest_ns(self._name, size, boot_clock(), is_told=is_told)
         if rest:
             self._held = data
             self.hold()

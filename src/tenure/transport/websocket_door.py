@@ -75,9 +75,11 @@ class WebSocketDoor:
         limits: ConnectionLimits = LIMITS,
         secret: PoolSecret | None = None,
         is_list: Callable[[bytes], bool] | None = None,
+        weigh: Callable[[bytes], int] | None = None,
     ) -> None:
+        """`weigh` says as how many bytes a message counts that takes long; 0 for others."""
         self._path = path
-        self._is_list = is_list
+        self._is_list, self._weigh = is_list, weigh
         """Tells messages that list much from those that carry much, which are read quickly."""
         self._large = LargeMessages()
         self._guard = None if secret is None else PortGuard(secret)
@@ -181,7 +183,7 @@ class WebSocketDoor:
         socket = _DoorSocket(
             transport, version, self._most_bytes, self._turns, self._unfinished, shown
         )
-        socket.bound_lists(self._large, self._is_list)
+        socket.bound_lists(self._large, self._is_list, self._weigh)
         socket.bound_unread(self._unread)
         if why is None:
             socket.begin(self._listener, self._open)
@@ -202,7 +204,7 @@ class WebSocketDoor:
 class _DoorSocket(PatientSocket):
     """The WebSocket of a door; see `Connection`."""
 
-    __slots__ = ("_is_list", "_listener", "_open", "_unread", "peer", "shown", "whose")
+    __slots__ = ("_is_list", "_listener", "_open", "_unread", "_weigh", "peer", "shown", "whose")
 
     def __init__(
         self,
@@ -232,10 +234,15 @@ class _DoorSocket(PatientSocket):
         self._listener: Listener | None = None
         self._open: set[_DoorSocket] = set()
 
-    def bound_lists(self, large: LargeMessages, is_list: Callable[[bytes], bool] | None) -> None:
+    def bound_lists(
+        self,
+        large: LargeMessages,
+        is_list: Callable[[bytes], bool] | None,
+        weigh: Callable[[bytes], int] | None,
+    ) -> None:
         """Bound what takes long to read."""
         self.bound_large(large, self.whose)
-        self._is_list = is_list
+        self._is_list, self._weigh = is_list, weigh
 
     def bound_unread(self, unread: UnreadAnswers) -> None:
         """Bound what waits to be read, together with what waits at other connections."""
@@ -265,10 +272,15 @@ class _DoorSocket(PatientSocket):
         self.end(WSCloseCode.PROTOCOL_ERROR, why)
 
     def on_message(self, data: bytes) -> None:
-        if self._is_list is not None and self._is_list(data) and self.must_wait(data):
+        if self._must_wait_for_others(data):
             return
         if self._listener is not None:
             self._listener.received(self, data)
+
+    def _must_wait_for_others(self, data: bytes) -> bool:
+        if self._weigh is not None:
+            return self.must_wait(data, self._weigh(data))
+        return self._is_list is not None and self._is_list(data) and self.must_wait(data)
 
     def on_refused(self, error: FrameError) -> None:
         _log.warning("closed the connection of a client: %s", error)

@@ -11,6 +11,13 @@ from tenure.base.instants import SECOND_NS, Instant, seconds
 from tenure.manager.peer_socket import PeerSocket
 from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.messages import Held, LeaseRequest
+from tenure.protocol.replication.messages import WriteRow
+from tenure.protocol.replication.openings import OpenStore
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import MUTATION_EDITS
+from tenure.protocol.replication.row.versions import Version
+from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tenure.protocol.volume.limits import OBJECT_LEASES, VALUE_BYTES
 from tenure.protocol.volume.messages import Acknowledge, Write
 from tenure.transport import large_messages
@@ -21,6 +28,7 @@ from tenure.transport.large_messages import (
     TIMES_IF_UNTOLD,
     LargeMessages,
 )
+from tenure.wire.columns import EDIT_WEIGHT, FREE_EDITS, encode_store, weight
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 from tenure.wire.volume import encode_volume, is_list
@@ -128,3 +136,42 @@ async def test_of_long_lists_a_volume_reads_a_few_and_values_do_not_wait(
         while sum(each._held is not None for each in door._open) < many - 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert listener.count == 2 * many + 2
+
+
+def mutation(edits: int, size: int = 0) -> bytes:
+    cells = tuple(Edit("f", None, b"%d" % each, bytes(size)) for each in range(edits))
+    asked = WriteRow(
+        request=1, table="t", key=b"k", edits=cells, attempt=Attempt(Version(0, 1), "merge")
+    )
+    return encode_store(asked, NEWEST)
+
+
+@pytest.mark.asyncio
+async def test_of_mutations_with_many_edits_a_node_reads_a_few_and_large_values_do_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_messages, "boot_clock", lambda: START)
+    listener, many = Counting(), 6
+    async with opened(listener, many, weigh=weight) as (clients, door):
+        for _, writer in clients:
+            writer.write(sent(mutation(1, VALUE_BYTES)) * 2)
+            writer.write(sent(mutation(MUTATION_EDITS)))
+        while sum(each._held is not None for each in door._open) < many - 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert listener.count == 2 * many + 2
+
+
+def test_what_a_mutation_lists_has_weight_and_not_what_it_carries() -> None:
+    assert weight(mutation(FREE_EDITS, 1_000)) == 0
+    assert weight(mutation(2_000)) == weight(mutation(2_000, 1_000)) == 2_000 * EDIT_WEIGHT
+    assert weight(mutation(MUTATION_EDITS)) == MUTATION_EDITS * EDIT_WEIGHT
+    assert weight(mutation(10)) == 0
+
+
+def test_what_declares_tables_or_cannot_be_read_weighs_what_it_is_long() -> None:
+    families = {f"f{each}": FamilyRecord("str") for each in range(4_000)}
+    opens = encode_store(
+        OpenStore(request=1, tables={"t": TableRecord("hashed", "str", "", families)}), NEWEST
+    )
+    for data in (opens, opens[:-1], mutation(MUTATION_EDITS)[:-5]):
+        assert weight(data) == len(data)

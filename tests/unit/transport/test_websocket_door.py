@@ -53,10 +53,13 @@ Client: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def opened(
-    listener: Counting, count: int = 1, is_list: Callable[[bytes], bool] | None = None
+    listener: Counting,
+    count: int = 1,
+    is_list: Callable[[bytes], bool] | None = None,
+    weigh: Callable[[bytes], int] | None = None,
 ) -> AsyncIterator[tuple[list[Client], WebSocketDoor]]:
     """A door, and clients that it has let in."""
-    door = WebSocketDoor("/ws", most_bytes=16 * MIB, is_list=is_list)
+    door = WebSocketDoor("/ws", most_bytes=17 * MIB, is_list=is_list, weigh=weigh)
     url = await door.open("127.0.0.1:0", listener)
     where = urlsplit(url).netloc.encode()
     asked = ASKED.replace(b"localhost", where).replace(b"b, a", b"tenure.3")

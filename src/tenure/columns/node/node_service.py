@@ -47,7 +47,7 @@ from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
 from tenure.transport.websocket import WebSocketTransport
 from tenure.transport.websocket_door import WebSocketDoor
-from tenure.wire.columns import STORE_BYTES, ToStoreClient
+from tenure.wire.columns import STORE_BYTES, ToStoreClient, weight
 from tenure.wire.message_parts import continues
 from tenure.wire.node_seal import NodeSeal
 
@@ -241,7 +241,9 @@ class NodeService:
             tokens = TokenFile(settings.tokens)
             tokens.load()
             gate = NodeGate(tokens)
-        self._door = WebSocketDoor(STORE_PATH, self._credentials, STORE_BYTES, gate, LIMITS)
+        self._door = WebSocketDoor(
+            STORE_PATH, self._credentials, STORE_BYTES, gate, LIMITS, weigh=weight
+        )
         where = f"{settings.host}:{settings.port}"
         with _listening(where):
             bound = await self._door.open(where, self.store)
