@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from tenure.manager.cluster_api import RING_COMMANDS
 from tenure.manager.command_bodies import body_type
-from tenure.manager.steering_verbs import VERBS
+from tenure.manager.operator_verbs import PATHS
 from tenure.protocol.topology.records import Placement
 from tenure.services.catalogue import PLACES, service_type
 from tenure.services.operations import operations_in
@@ -57,8 +56,7 @@ UNTYPED = {
 
 
 def _bodies() -> list[Any]:
-    commands = [body_type(each.command, "pool") for each in VERBS.values()]
-    return [*commands, *(body_type(each, "cluster") for each in RING_COMMANDS.values())]
+    return [body_type(each) for each in PATHS.values()]
 
 
 def _of_operations(part: str) -> list[Any]:
@@ -68,7 +66,7 @@ def _of_operations(part: str) -> list[Any]:
 
 PASSED: dict[str, Callable[[], list[Any]]] = {
     "manager/http_errors.py:decoded_body": list,  # its callers name them
-    "manager/command_bodies.py:_given": _bodies,
+    "manager/command_bodies.py:read_command": _bodies,
     "services/operations.py:decoded_body": lambda: _of_operations("body"),
     "services/operations.py:decoded_query": lambda: _of_operations("query"),
     "services/serving.py:handle": list,  # see services/operations.py

@@ -8,7 +8,7 @@ What carries a checksum or a seal gets the right one: otherwise no drawn bytes e
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -33,13 +33,13 @@ from tenure.journals.etcd.values import identity_in, opened, sealed, unpacked
 from tenure.manager.access.audit import _shown
 from tenure.manager.access.tokens import _parsed as tokens_in
 from tenure.manager.api import NewPool
-from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
-from tenure.manager.command_bodies import read_command, read_ring_command
+from tenure.manager.cluster_api import NewCluster
+from tenure.manager.command_bodies import read_command
 from tenure.manager.config_file import read as read_config
 from tenure.manager.http_errors import HttpRefusal, decoded_body
+from tenure.manager.operator_verbs import POOL_VERBS, RING_VERBS, Verb
 from tenure.manager.other_managers import _decoded as status_of
 from tenure.manager.sign_in_api import ShownToken
-from tenure.manager.steering_verbs import VERBS
 from tenure.member.asgi import Relayed
 from tenure.protocol.entity.messages import EntityFailure
 from tenure.protocol.gossip.messages import NodeDigest
@@ -151,22 +151,19 @@ def datagram(data: bytes) -> object:
     return seal.open(known + seal._mac(known))
 
 
-def steering(data: bytes) -> object:
-    for each in VERBS.values():
-        try:
-            read_command(each.command, "pool", "hashed", data)
-        except HttpRefusal:
-            continue
-    return None
+BODIES = "manager/command_bodies.py"
 
 
-def ring(data: bytes) -> object:
-    for each in RING_COMMANDS.values():
-        try:
-            read_ring_command(each, "cluster", data)
-        except HttpRefusal:
-            continue
-    return None
+def orders_of(verbs: Mapping[str, Verb]) -> Decode:
+    def decode(data: bytes) -> object:
+        for each in verbs.values():
+            try:
+                read_command(each, "rooms", data, lambda _: "hashed")
+            except HttpRefusal:
+                continue
+        return None
+
+    return decode
 
 
 def service_bodies(service: type[Any]) -> Decode:
@@ -380,8 +377,10 @@ DECODERS: dict[str, HostileDecoder] = {
         body,
         JSON_BODIES,
     ),
-    "steering": HostileDecoder("manager/command_bodies.py", steering, JSON_BODIES),
-    "changes of the ring": HostileDecoder("manager/command_bodies.py", ring, JSON_BODIES),
+    "steering": HostileDecoder(BODIES, orders_of(POOL_VERBS), JSON_BODIES),
+    "changes of the ring": HostileDecoder(
+        "manager/command_bodies.py", orders_of(RING_VERBS), JSON_BODIES
+    ),
     "placements": HostileDecoder(
         "protocol/topology/records.py",
         lambda data: Placement.read(data.decode("latin-1")),

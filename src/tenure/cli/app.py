@@ -22,7 +22,7 @@ from tenure.cli.exit_codes import INTERRUPTED
 from tenure.cli.output import EXAMPLE, complain
 from tenure.cli.waiting import CLEAR_LINE, WaitingLine
 from tenure.errors import TenureError, UsageError
-from tenure.manager.steering_verbs import VERBS
+from tenure.manager.operator_verbs import POOL_VERBS
 
 
 class Command(NamedTuple):
@@ -105,7 +105,7 @@ TOPICS = {
     },
     "Steering a pool": {
         verb: Command(f"steering:{verb}", each.help, each.example)
-        for verb, each in VERBS.items()
+        for verb, each in POOL_VERBS.items()
         if verb != "policy"  # which is of `tenure pool`
     },
     "Keeping rows": {

@@ -8,10 +8,11 @@ from cyclopts import App, Parameter
 
 from tenure.base.keys import PoolKind
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask
+from tenure.cli.ordering import STEERING, SteeringOptions
 from tenure.cli.output import EXAMPLE, put, say, show
-from tenure.cli.steering import STEERING, SteeringOptions, policy
+from tenure.cli.steering import policy
+from tenure.manager.operator_verbs import POOL_VERBS
 from tenure.manager.pool_spec import check_name, from_hex, pool_spec
-from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease.answers import PoolMade, Pools
 
 app = App(
@@ -19,8 +20,9 @@ app = App(
 )
 app.command(
     policy,
-    help=VERBS["policy"].help,
-    help_epilogue=EXAMPLE.format(f"pool policy {VERBS['policy'].example}"),
+    name="policy",
+    help=POOL_VERBS["policy"].help,
+    help_epilogue=EXAMPLE.format(f"pool policy {POOL_VERBS['policy'].example}"),
 )
 
 

@@ -10,9 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tenure.cli.asking import AskingOptions, post, urls
+from tenure.cli.ordering import STEERING, SteeringOptions
 from tenure.cli.output import put, say
 from tenure.cli.status import AskedManager, ask_all
-from tenure.cli.steering import STEERING, SteeringOptions
 from tenure.cli.waiting import waiting_for
 from tenure.errors import NoManager, PoolError, UsageError
 from tenure.manager.answers import StatusAnswer

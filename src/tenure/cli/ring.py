@@ -1,17 +1,27 @@
 """`tenure columns`, as far as it is about clusters: their rings, and how these change."""
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, TypeAlias
 from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
-from tenure.base.names import shown, wrong_with_name
 from tenure.cli.asking import ASKING, AskingOptions, HttpReply, ask
+from tenure.cli.ordering import (
+    DRY_RUN,
+    STEERING,
+    ClusterName,
+    Said,
+    SteeringOptions,
+    budget_of,
+    check_cluster_name,
+    command_of,
+    order,
+    ring_path,
+)
 from tenure.cli.output import EXAMPLE, counted, put, say, show
-from tenure.cli.steering import STEERING, SteeringOptions
 from tenure.errors import ConfigurationError
+from tenure.manager.operator_verbs import RING_VERBS, Verb
 from tenure.protocol.topology.answers import (
     ClusterForgotten,
     ClusterMade,
@@ -20,20 +30,8 @@ from tenure.protocol.topology.answers import (
     RingRead,
     RingSteered,
 )
-from tenure.protocol.topology.limits import TOKEN_BYTES
 from tenure.protocol.topology.records import Placement
 
-ClusterName: TypeAlias = Annotated[str, Parameter(help="The cluster's name.")]
-NodeName: TypeAlias = Annotated[
-    str, Parameter(help="The node's name or id, as `tenure columns ring` lists it.")
-]
-TokenText: TypeAlias = Annotated[
-    str | None,
-    Parameter(
-        help="Where on the ring it stands: a key of an ordered table, or hexadecimal behind 0x. By "
-        "default the token that halves the heaviest range."
-    ),
-]
 BalanceText: TypeAlias = Annotated[
     str | None,
     Parameter(
@@ -41,10 +39,6 @@ BalanceText: TypeAlias = Annotated[
         "auto, which copies at most 100 GB a day; a number of bytes a day; or off."
     ),
 ]
-AUTO_BYTES = 100_000_000_000
-"""A day, of a whole cluster: a twentieth of a disk of two terabytes."""
-MOST_DIGITS = 18
-"""What a journal can keep: an exabyte is more than there is to move."""
 UNITS = ("B", "kB", "MB", "GB", "TB")
 THOUSAND = 1000
 
@@ -68,7 +62,7 @@ def create(
     first_nodes
         The ring forms when this many nodes have registered; by default as many as the replicas.
     """
-    _check_name(cluster)
+    check_cluster_name(cluster)
     try:
         Placement.read(placement)
     except ValueError as error:
@@ -86,27 +80,14 @@ def create(
         would = "would be created" if made.dry_run else "created"
         say(f"cluster {cluster} {would if made.created else 'exists already, with this placement'}")
     if budget is not None and not how.dry_run:
-        body = {"bytes_a_day": budget}
-        reply = ask(how.manager, ring_path(cluster, "balance"), body)
+        reply = order(RING_VERBS["balance"], how, {"cluster": cluster, "bytes_a_day": balance})
         if not how.json:
             say(reply.read(RingSteered).done)
 
 
-def budget_of(said: str) -> int:
-    """The number of bytes that may be moved in a day. Raises ConfigurationError."""
-    if said in ("auto", "off"):
-        return AUTO_BYTES if said == "auto" else 0
-    if said.isascii() and said.isdecimal() and len(said) <= MOST_DIGITS:
-        return int(said)
-    raise ConfigurationError(
-        f"balance is auto, off or a number of bytes a day, of {MOST_DIGITS} digits at most, not "
-        f"{shown(said)}"
-    )
-
-
 def forget(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> None:
     """Forget a cluster whose nodes have been stopped. What they have stays on their disks."""
-    _check_name(cluster)
+    check_cluster_name(cluster)
     parameters = "?dry_run=true" if how.dry_run else ""
     target = f"/v1/clusters/{quote(cluster, safe='')}{parameters}"
     reply = ask(how.manager, target, method="DELETE")
@@ -206,63 +187,6 @@ def _show_ranges(found: RingRead) -> None:
     show(("from", "to", "replicas", "will be", "has", "load"), rows, empty="no ring yet")
 
 
-def add(
-    cluster: ClusterName,
-    node: NodeName,
-    /,
-    *,
-    token: TokenText = None,
-    how: SteeringOptions = STEERING,
-) -> None:
-    """Let a waiting node take a part of the ring."""
-    steer_ring(cluster, "add", how, node=node, token=_hex(token))
-
-
-def remove(cluster: ClusterName, node: NodeName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Take a node out for good; others copy what it has from its replicas."""
-    steer_ring(cluster, "remove", how, node=node)
-
-
-def replace(
-    cluster: ClusterName,
-    node: NodeName,
-    by: Annotated[str, Parameter(help="The name of a waiting node.")],
-    /,
-    *,
-    how: SteeringOptions = STEERING,
-) -> None:
-    """Let a waiting node take the place of another, which is taken out for good."""
-    steer_ring(cluster, "replace", how, node=node, by=by)
-
-
-def move(
-    cluster: ClusterName,
-    node: NodeName,
-    /,
-    *,
-    token: TokenText = None,
-    how: SteeringOptions = STEERING,
-) -> None:
-    """Move a node to another place on the ring."""
-    steer_ring(cluster, "move", how, node=node, token=_hex(token))
-
-
-def take_back(cluster: ClusterName, /, *, how: SteeringOptions = STEERING) -> None:
-    """Go back to the ring as it was before the current change."""
-    steer_ring(cluster, "take-back", how)
-
-
-def balance(
-    cluster: ClusterName,
-    bytes_a_day: Annotated[str, Parameter(help="auto, which is 100 GB; a number; or off.")],
-    /,
-    *,
-    how: SteeringOptions = STEERING,
-) -> None:
-    """Let the manager move tokens on its own, one at a time, to even out the load."""
-    steer_ring(cluster, "balance", how, bytes_a_day=budget_of(bytes_a_day))
-
-
 def moves(
     cluster: ClusterName,
     /,
@@ -299,34 +223,13 @@ def moves(
         say(f"the heaviest node carries {found.unevenness:.2f} times the mean")
 
 
-COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
-    "create": (create, "create chat --placement racks=3"),
-    "forget": (forget, "forget chat --dry-run"),
-    "clusters": (clusters, "clusters"),
-    "ring": (ring, "ring chat --ranges"),
-    "add": (add, "add chat node-4 --dry-run"),
-    "remove": (remove, "remove chat node-2"),
-    "replace": (replace, "replace chat node-2 node-5"),
-    "move": (move, "move chat node-2 --token 0x8000"),
-    "take-back": (take_back, "take-back chat"),
-    "moves": (moves, "moves chat --budget 100000000000"),
-    "balance": (balance, "balance chat auto"),
-}
-
-
-def add_commands(app: App) -> None:
-    """Add them to those of `tenure columns`."""
-    for name, (command, example) in COMMANDS.items():
-        app.command(command, name=name, help_epilogue=EXAMPLE.format(f"columns {example}"))
-
-
-def steer_ring(cluster: str, verb: str, how: SteeringOptions, **said: object) -> None:
-    body = {name: value for name, value in said.items() if value is not None}
-    reply = ask(how.manager, ring_path(cluster, verb), {**body, "dry_run": how.dry_run})
+def steer_ring(verb: Verb, how: SteeringOptions, said: Said) -> None:
+    """Give the order, and say what was done, or would be, and what nodes copy because of it."""
+    reply = order(verb, how, said)
     if _as_json(reply, how):
         return
     answer = reply.read(RingSteered)
-    said_first = "dry run, nothing was changed; otherwise: " if answer.dry_run else ""
+    said_first = DRY_RUN if answer.dry_run else ""
     say(f"{said_first if answer.changed else 'no change: '}{answer.done}")
     for gain in answer.gains:
         say(f"  {gain.node} copies {counted(gain.ranges, 'range')}, {shown_bytes(gain.bytes)}")
@@ -337,33 +240,33 @@ def steer_ring(cluster: str, verb: str, how: SteeringOptions, **said: object) ->
         say(f"  after it the heaviest node carries {answer.unevenness:.2f} times the mean")
 
 
+READING: Mapping[str, tuple[Callable[..., None], str]] = {
+    "create": (create, "chat --placement racks=3"),
+    "forget": (forget, "chat --dry-run"),
+    "clusters": (clusters, ""),
+    "ring": (ring, "chat --ranges"),
+    "moves": (moves, "chat --budget 100000000000"),
+}
+ELSEWHERE = ("compare", "tables")
+"""Verbs that are no commands of their own: `repair --now`, and what opens a store."""
+
+
+def add_commands(app: App) -> None:
+    """Add them to those of `tenure columns`."""
+    steering = {
+        name: (command_of(verb, steer_ring), verb.example)
+        for name, verb in RING_VERBS.items()
+        if name not in ELSEWHERE
+    }
+    for name, (command, example) in {**READING, **steering}.items():
+        epilogue = EXAMPLE.format(f"columns {name} {example}".rstrip())
+        app.command(command, name=name, help_epilogue=epilogue)
+
+
 def _as_json(reply: HttpReply, how: AskingOptions) -> bool:
     if how.json:
         put(reply.text)
     return how.json
-
-
-def ring_path(cluster: str, what: str) -> str:
-    _check_name(cluster)
-    return f"/v1/clusters/{quote(cluster, safe='')}/{what}"
-
-
-def _check_name(cluster: str) -> None:
-    why = wrong_with_name(cluster)
-    if why is not None:
-        raise ConfigurationError(f"{shown(cluster)} cannot be a cluster's name: {why}")
-
-
-def _hex(token: str | None) -> str | None:
-    if token is None:
-        return None
-    try:
-        raw = bytes.fromhex(token[2:]) if token.startswith("0x") else os.fsencode(token)
-    except ValueError:
-        raise ConfigurationError(f"the token {shown(token)} is not in hexadecimal") from None
-    if not 1 <= len(raw) <= TOKEN_BYTES:
-        raise ConfigurationError(f"a token has 1 to {TOKEN_BYTES} bytes, and not {len(raw)}")
-    return raw.hex()
 
 
 def shown_bytes(count: float) -> str:

@@ -6,9 +6,10 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenure.cli.asking import ASKING, AskingOptions, ask
+from tenure.cli.ordering import STEERING, ClusterName, SteeringOptions, ring_path
 from tenure.cli.output import EXAMPLE, put, say, show
-from tenure.cli.ring import ClusterName, ring_path, shown_bytes, steer_ring
-from tenure.cli.steering import STEERING, SteeringOptions
+from tenure.cli.ring import shown_bytes, steer_ring
+from tenure.manager.operator_verbs import RING_VERBS
 from tenure.protocol.topology.answers import UpkeepRead
 
 
@@ -24,7 +25,7 @@ def repair(
     Nodes compare them automatically, every minute by default, and mend what differs.
     """
     if now:
-        steer_ring(cluster, "compare", how)
+        steer_ring(RING_VERBS["compare"], how, {"cluster": cluster})
         return
     found = _upkeep(cluster, how)
     if found is not None:

@@ -1,33 +1,19 @@
-"""Steering a pool: an operator's orders, and what moves because of them."""
+"""Steering a pool: what moves because of an order, and the orders that ask for more than a line."""
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tenure.cli.asking import AskingOptions, ManagerUrls, OwnerName, PoolName, ask, path
+from tenure.cli.asking import ManagerUrls, OwnerName, PoolName, ask, path
 from tenure.cli.draining import wait_until_drained
-from tenure.cli.keys import TEXT, KeyForm, KeyText
+from tenure.cli.ordering import DRY_RUN, STEERING, Said, SteeringOptions, command_of, order
 from tenure.cli.output import complain, counted, put, say
 from tenure.cli.waiting import without_line
 from tenure.errors import PoolError, UsageError
-from tenure.manager.steering_verbs import VERBS
+from tenure.manager.operator_verbs import POOL_VERBS, Verb
 from tenure.protocol.lease.answers import Flow, Owners, OwnerSummary, Steered
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class SteeringOptions(AskingOptions):
-    """The options of every command that steers."""
-
-    dry_run: Annotated[
-        bool, Parameter(negative="", help="Change nothing; show what would be done.")
-    ] = False
-
-
-STEERING = SteeringOptions()
 
 
 def drain(
@@ -45,60 +31,11 @@ def drain(
     wait
         Wait until the owner has nothing left, showing how many ranges it still has.
     """
-    answer = _steer("drain", pool, how, owner=owner)
+    answer = _steer(POOL_VERBS["drain"], how, {"pool": pool, "owner": owner})
     if answer.ranges and answer.changed and not (answer.flows or how.json):
         say(f"  no other owner can take its ranges, so {owner} keeps them")
     if wait and not how.dry_run:
         wait_until_drained(how, pool, owner)
-
-
-def _about_an_owner(verb: str) -> Callable[..., None]:
-    def command(pool: PoolName, owner: OwnerName, /, *, how: SteeringOptions = STEERING) -> None:
-        _steer(verb, pool, how, owner=owner)
-
-    return command
-
-
-def _about_a_pool(verb: str) -> Callable[..., None]:
-    def command(pool: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
-        _steer(verb, pool, how)
-
-    return command
-
-
-cordon, uncordon = _about_an_owner("cordon"), _about_an_owner("uncordon")
-freeze, unfreeze = _about_a_pool("freeze"), _about_a_pool("unfreeze")
-
-
-def pin(
-    pool: PoolName,
-    key: KeyText,
-    owner: OwnerName,
-    /,
-    *,
-    form: KeyForm = TEXT,
-    how: SteeringOptions = STEERING,
-) -> None:
-    """Keep a key at an owner, while there is an owner of that name."""
-    _steer("pin", pool, how, key, form, owner=owner)
-
-
-def unpin(
-    pool: PoolName, key: KeyText, /, *, form: KeyForm = TEXT, how: SteeringOptions = STEERING
-) -> None:
-    """Let the policy decide again where a key goes."""
-    _steer("unpin", pool, how, key, form)
-
-
-def policy(
-    pool: PoolName,
-    name: Annotated[str, Parameter(help="weighted, ring, or deal for an ordered pool.")],
-    /,
-    *,
-    how: SteeringOptions = STEERING,
-) -> None:
-    """Choose the policy that decides where ranges go: weighted, ring or deal."""
-    _steer("policy", pool, how, policy=name)
 
 
 def evict(
@@ -136,14 +73,8 @@ def evict(
         )
     if confirmed_dead and not yes and not how.dry_run:
         _confirm(pool, found)
-    answer = _steer(
-        "evict",
-        pool,
-        how,
-        owner=owner,
-        incarnation=found.incarnation,
-        confirmed_dead=confirmed_dead,
-    )
+    said = {"pool": pool, "owner": owner, "incarnation": found.incarnation}
+    answer = _steer(POOL_VERBS["evict"], how, {**said, "confirmed_dead": confirmed_dead})
     if not how.json and not confirmed_dead:
         say(f"its ranges are free in {answer.hold_seconds:.1f} s")
 
@@ -176,32 +107,17 @@ def _confirm(pool: str, owner: OwnerSummary) -> None:
         raise UsageError("nothing was done: not confirmed")
 
 
-def _steer(
-    verb: str,
-    pool: str,
-    how: SteeringOptions,
-    key: str = "",
-    form: KeyForm = TEXT,
-    **given: object,
-) -> Steered:
+def _steer(verb: Verb, how: SteeringOptions, said: Said) -> Steered:
     """Give the order, and say what was done, or would be, and what moves because of it."""
-    order = VERBS[verb]
-    fields = order.command.__struct_fields__
-    body = {name: value for name, value in given.items() if name in fields}
-    if "key" in fields:
-        ((way, written),) = form.parameters(key).items()
-        body[way] = int(written) if way == "int" else written
-    reply = ask(how.manager, path(pool, verb), {**body, "dry_run": how.dry_run})
+    reply = order(verb, how, said)
     answer = reply.read(Steered)
     if how.json:
         put(reply.text)
         return answer
-    words = {"pool": pool, "key": key, **given}
     if not answer.changed:
-        say(f"no change: {order.already.format(**words)}")
+        say(f"no change: {verb.already.format(**said)}")
         return answer
-    is_dry = "dry run, nothing was changed; otherwise: " if answer.dry_run else ""
-    say(is_dry + order.done.format(**words))
+    say((DRY_RUN if answer.dry_run else "") + verb.done.format(**said))
     for flow in answer.flows:
         say("  " + in_words(flow))
     if not answer.flows:
@@ -218,3 +134,13 @@ def in_words(flow: Flow) -> str:
     if flow.taker is None:
         return f"{count} ({flow.share:.1%}) of {flow.giver}, which no other owner can be given"
     return f"{count} ({flow.share:.1%}) from {flow.giver} to {flow.taker}, {state}"
+
+
+def _command(verb: str) -> Callable[..., None]:
+    return command_of(POOL_VERBS[verb], _steer)
+
+
+cordon, uncordon = _command("cordon"), _command("uncordon")
+freeze, unfreeze = _command("freeze"), _command("unfreeze")
+pin, unpin = _command("pin"), _command("unpin")
+policy = _command("policy")

@@ -20,8 +20,9 @@ from cyclopts import Parameter
 
 from tenure.cli.asking import ask
 from tenure.cli.long_run import told_to_end
+from tenure.cli.ordering import budget_of
 from tenure.cli.output import say
-from tenure.cli.ring import BalanceText, budget_of
+from tenure.cli.ring import BalanceText
 from tenure.cli.waiting import WaitingLine
 from tenure.columns.opening import open_store
 from tenure.errors import ConfigurationError, NoManager, TenureError

@@ -30,7 +30,7 @@ from tenure.manager.http_errors import (
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.pool_spec import HexKey, WrittenKey, key_of, pool_spec
 from tenure.manager.status import VERSION, status_of
-from tenure.manager.steering_api import SteeringApi, asked_key, with_any_pool
+from tenure.manager.steering_api import SteeringApi, asked_key, with_any_name
 from tenure.manager.tier_metrics import ReadCluster
 from tenure.protocol.lease.answers import (
     Answer,
@@ -120,10 +120,10 @@ class Api:
             "/v1/pools/{pool}/owners": self.owners,
         }
         for path, handler in paths.items():
-            router.add_get(with_any_pool(path), handler)
+            router.add_get(with_any_name(path), handler)
         router.add_post(RESOLVE_PATH, self.resolve)
         router.add_post("/v1/pools", self.create_pool)
-        router.add_delete(with_any_pool("/v1/pools/{pool}"), self.delete_pool)
+        router.add_delete(with_any_name("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
         others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"

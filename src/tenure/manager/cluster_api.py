@@ -1,14 +1,13 @@
-"""The part of the JSON API that is about clusters: what their rings are, and how they change."""
+"""The part of the JSON API that is about clusters: making them, and what their rings are."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import msgspec
 from aiohttp import web
 
 from tenure.base.numbers import Number
-from tenure.manager.command_bodies import read_ring_command
 from tenure.manager.http_errors import (
     HttpRefusal,
     Short,
@@ -24,42 +23,21 @@ from tenure.protocol.topology.answers import (
     ClustersListed,
     MovesRead,
     RingRead,
-    RingSteered,
     UpkeepRead,
 )
 from tenure.protocol.topology.questions import (
-    AddNode,
-    CompareNow,
     CreateCluster,
     DeleteCluster,
     ListClusters,
-    MakeTable,
-    MoveNode,
     ReadMoves,
     ReadRing,
     ReadUpkeep,
-    RemoveNode,
-    ReplaceNode,
-    RingCommand,
-    SetBalance,
-    TakeBackChange,
 )
 from tenure.protocol.topology.records import PLACEMENT_FORMS, Placement
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ID_BITS = 63
-RING_COMMANDS: Mapping[str, type[RingCommand]] = {
-    "add": AddNode,
-    "remove": RemoveNode,
-    "replace": ReplaceNode,
-    "move": MoveNode,
-    "take-back": TakeBackChange,
-    "balance": SetBalance,
-    "compare": CompareNow,
-    "tables": MakeTable,
-}
-"""Under these names a command is a path under its cluster; its fields are those of the body."""
 
 
 class NewCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,10 +65,8 @@ class ClusterApi:
         router.add_get(f"{one}/ring", self.ring)
         router.add_get(f"{one}/moves", self.moves)
         router.add_get(f"{one}/upkeep", self.upkeep)
-        for verb in RING_COMMANDS:
-            router.add_post(f"{one}/{verb}", self.steer)
-        paths = ["", "/ring", "/moves", "/upkeep", *(f"/{verb}" for verb in RING_COMMANDS)]
-        return ["/v1/clusters", *(f"/v1/clusters/{{cluster}}{path}" for path in paths)]
+        reading = ("", "/ring", "/moves", "/upkeep")
+        return ["/v1/clusters", *(f"/v1/clusters/{{cluster}}{path}" for path in reading)]
 
     async def clusters(self, request: web.Request) -> web.Response:
         return as_json(await self.asking.ask(ListClusters(), ClustersListed))
@@ -138,10 +114,3 @@ class ClusterApi:
         """Answer which upkeep nodes do unasked."""
         name = request.match_info["cluster"]
         return as_json(await self.asking.ask(ReadUpkeep(cluster=name), UpkeepRead))
-
-    async def steer(self, request: web.Request) -> web.Response:
-        """Carry out a command, or say what it would do."""
-        check_is_json(request)
-        cluster, verb = request.match_info["cluster"], request.path.rpartition("/")[2]
-        command = read_ring_command(RING_COMMANDS[verb], cluster, await request.read() or b"{}")
-        return as_json(await self.asking.ask(command, RingSteered))

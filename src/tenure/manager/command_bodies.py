@@ -4,9 +4,9 @@ A body has the fields of its command, with their bounds, but for the name that i
 what JSON cannot say has another form: keys come in one of three, tokens in hexadecimal.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import FieldInfo, fields
@@ -14,6 +14,7 @@ from msgspec.structs import FieldInfo, fields
 from tenure.base.keys import Key, PoolKind, UserKey, key_function
 from tenure.errors import MALFORMED, ConfigurationError, KeyTypeError, said_of
 from tenure.manager.http_errors import HttpRefusal, cut
+from tenure.manager.operator_verbs import Verb
 from tenure.manager.pool_spec import WrittenKey, from_hex
 from tenure.protocol.lease.steering_events import SteeringCommand
 from tenure.protocol.topology.limits import TOKEN_BYTES
@@ -23,8 +24,6 @@ KEY_FORMS = ("key", "hex", "int")
 KEY_WAYS = "give one of key=TEXT, hex=BYTES in hexadecimal, or int=NUMBER in a hashed pool"
 HexToken = Annotated[str, msgspec.Meta(max_length=4 * TOKEN_BYTES)]
 """A token in hexadecimal. `token_of` says more of one that is a little too long."""
-
-C = TypeVar("C", SteeringCommand, RingCommand)
 
 
 class GivenKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,9 +35,10 @@ class GivenKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def body_type(wanted: type[SteeringCommand | RingCommand], in_path: str) -> type[msgspec.Struct]:
+def body_type(verb: Verb) -> type[msgspec.Struct]:
     """The type of the body with which that command is given."""
-    given = {field.name: field for field in fields(wanted) if field.name != in_path}
+    wanted = verb.command
+    given = {field.name: field for field in fields(wanted) if field.name != verb.place}
     bases = (GivenKey,) if given.pop("key", None) else None
     return msgspec.defstruct(
         f"{wanted.__name__}Body",
@@ -55,39 +55,29 @@ def _field(of: FieldInfo) -> tuple[str, Any, Any]:
     return of.name, kind, msgspec.field(default=of.default)
 
 
-def read_command(wanted: type[C], pool: str, kind: PoolKind, body: bytes) -> C:
-    """The command for a pool that a body means. Raises HttpRefusal where it is not such a body."""
-    given = _given(wanted, "pool", body)
-    if isinstance(given, GivenKey):
-        forms = dict(zip(KEY_FORMS, (given.key, given.hex, given.number), strict=True))
-        written = {form: str(value) for form, value in forms.items() if value is not None}
-        return _command(wanted, given, pool=pool, key=key_in(written, kind))
-    return _command(wanted, given, pool=pool)
-
-
-def read_ring_command(wanted: type[C], cluster: str, body: bytes) -> C:
-    """The command for a cluster that a body means. Raises HttpRefusal where it is not such a
-    body.
+def read_command(
+    verb: Verb, place: str, body: bytes, kind_of: Callable[[str], PoolKind]
+) -> SteeringCommand | RingCommand:
+    """The command for a pool or a cluster that a body means. Raises HttpRefusal where it is not
+    such a body.
     """
-    given = _given(wanted, "cluster", body)
-    written = getattr(given, "token", None)
-    token = {} if written is None else {"token": token_of(written)}
-    return _command(wanted, given, cluster=cluster, **token)
-
-
-def _given(wanted: type[SteeringCommand | RingCommand], in_path: str, body: bytes) -> Any:  # noqa: ANN401  # of the type that is made for it
-    kind = body_type(wanted, in_path)
+    kind = body_type(verb)
     try:
-        return msgspec.json.decode(body, type=kind)
+        given = msgspec.json.decode(body, type=kind)
     except MALFORMED as error:
         names = ", ".join(f'"{name}"' for name in kind.__struct_encode_fields__)
         way_out = f"the body is an object of {names}"
         raise HttpRefusal(400, said_of(error, body), way_out) from error
-
-
-def _command(wanted: type[C], given: msgspec.Struct, **others: Any) -> C:  # noqa: ANN401
-    same = {name: getattr(given, name, None) for name in wanted.__struct_fields__}
-    return wanted(**{**same, **others})
+    said: dict[str, Any] = {
+        name: getattr(given, name, None) for name in verb.command.__struct_fields__
+    }
+    if isinstance(given, GivenKey):
+        forms = dict(zip(KEY_FORMS, (given.key, given.hex, given.number), strict=True))
+        written = {form: str(value) for form, value in forms.items() if value is not None}
+        said["key"] = key_in(written, kind_of(place))
+    if said.get("token") is not None:
+        said["token"] = token_of(said["token"])
+    return verb.command(**{**said, verb.place: place})
 
 
 def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:

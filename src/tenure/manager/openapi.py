@@ -16,11 +16,11 @@ from aiohttp import web
 
 from tenure.manager.answers import ManagersAnswer, Problem, StatusAnswer
 from tenure.manager.api import OPENAPI_PATH, RESOLVE_PATH, Decision, NewPool
-from tenure.manager.cluster_api import RING_COMMANDS, NewCluster
+from tenure.manager.cluster_api import NewCluster
 from tenure.manager.command_bodies import KEY_FORMS
+from tenure.manager.operator_verbs import PATHS, Verb
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
 from tenure.manager.status import VERSION
-from tenure.manager.steering_verbs import VERBS
 from tenure.protocol.lease import answers as of_pools
 from tenure.protocol.topology import answers as of_clusters
 
@@ -46,7 +46,7 @@ KEY: Mapping[str, JsonSchema] = dict(
 )
 """A key, in one of three ways."""
 DRY_RUN: JsonSchema = {"type": "boolean"}
-COMMANDS = (*(each.command for each in VERBS.values()), *RING_COMMANDS.values())
+COMMANDS = tuple(each.command for each in PATHS.values())
 
 
 class ApiOperation(NamedTuple):
@@ -88,6 +88,8 @@ def operations() -> Iterator[ApiOperation]:
     yield from _of_the_manager()
     yield from _of_pools("/v1/pools/{pool}")
     yield from _of_clusters("/v1/clusters/{cluster}")
+    for path, verb in PATHS.items():
+        yield ApiOperation("post", path, verb.help, {200: verb.answer}, body=_body(verb))
 
 
 def _of_the_manager() -> Iterator[ApiOperation]:
@@ -144,10 +146,6 @@ def _of_pools(pool: str) -> Iterator[ApiOperation]:
         ApiOperation("get", f"{pool}/why", "Why it is there.", {200: of_pools.KeyExplained}, KEY),
         ApiOperation("get", f"{pool}/plan", "What would move now.", {200: of_pools.PlanRead}),
     )
-    for verb, each in VERBS.items():
-        schema = _command(each.command, "pool")
-        answer = {200: of_pools.Steered}
-        yield ApiOperation("post", f"{pool}/{verb}", each.help, answer, body=schema)
 
 
 def _of_clusters(cluster: str) -> Iterator[ApiOperation]:
@@ -182,11 +180,6 @@ def _of_clusters(cluster: str) -> Iterator[ApiOperation]:
             {200: of_clusters.UpkeepRead},
         ),
     )
-    for verb, command in RING_COMMANDS.items():
-        said = (command.__doc__ or "").partition("\n")[0]
-        answer_of_ring = {200: of_clusters.RingSteered}
-        body = _command(command, "cluster")
-        yield ApiOperation("post", f"{cluster}/{verb}", said, answer_of_ring, body=body)
 
 
 def document(version: str) -> JsonSchema:
@@ -253,13 +246,14 @@ def _content(kind: Any, schema_of: Mapping[str, JsonSchema]) -> JsonSchema:  # n
             return {"content": {"application/json": {"schema": schema_of[repr(kind)]}}}
 
 
-def _command(command: type[msgspec.Struct], place: str) -> JsonSchema:
-    """The body of a command: its fields but the `place`, which is in the path, and its key, which
-    may be written in three ways; a token is in hexadecimal.
+def _body(verb: Verb) -> JsonSchema:
+    """The body of a command: its fields but that which is in the path, and its key, which may be
+    written in three ways; a token is in hexadecimal.
     """
-    _, components = msgspec.json.schema_components([command], ref_template=REF)
-    whole = components[command.__name__]
-    fields = {name: it for name, it in whole["properties"].items() if name not in (place, "key")}
+    _, components = msgspec.json.schema_components([verb.command], ref_template=REF)
+    whole = components[verb.command.__name__]
+    inside = (verb.place, "key")
+    fields = {name: it for name, it in whole["properties"].items() if name not in inside}
     if "token" in fields:
         fields["token"] = {"anyOf": [HEX, {"type": "null"}]}
     if "key" in whole["properties"]:

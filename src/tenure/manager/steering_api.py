@@ -1,6 +1,8 @@
-"""The part of the JSON API that steers a pool, and explains it."""
+"""The part of the JSON API that steers pools and rings, by the operator's verbs."""
 
+import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -9,8 +11,8 @@ from aiohttp import web
 from tenure.base.keys import Key, PoolKind
 from tenure.manager.command_bodies import KEY_FORMS, KEY_WAYS, check_once, key_in, read_command
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
-from tenure.manager.steering_verbs import VERBS
-from tenure.protocol.lease.answers import Answer, KeyExplained, PlanRead, Steered
+from tenure.manager.operator_verbs import PATHS, Verb
+from tenure.protocol.lease.answers import Answer, KeyExplained, PlanRead
 from tenure.protocol.lease.leader.events import Question
 from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan
 
@@ -43,11 +45,10 @@ class SteeringApi:
             "/v1/pools/{pool}/why": self.why,
         }
         for path, handler in reading.items():
-            router.add_get(with_any_pool(path), handler)
-        steering = [f"/v1/pools/{{pool}}/{verb}" for verb in VERBS]
-        for path in steering:
-            router.add_post(with_any_pool(path), self.steer)
-        return [*reading, *steering]
+            router.add_get(with_any_name(path), handler)
+        for path, verb in PATHS.items():
+            router.add_post(with_any_name(path), partial(self.steer, verb))
+        return [*reading, *PATHS]
 
     async def plan(self, request: web.Request) -> web.Response:
         """Answer what the policy would do now."""
@@ -60,18 +61,18 @@ class SteeringApi:
         key = asked_key(request, self.asking.pool_kind(pool))
         return as_json(await self.asking.ask(ExplainKey(pool, key), KeyExplained))
 
-    async def steer(self, request: web.Request) -> web.Response:
+    async def steer(self, verb: Verb, request: web.Request) -> web.Response:
         """Carry out a command, or say what it would do."""
         check_is_json(request)
-        pool, verb = request.match_info["pool"], request.path.rpartition("/")[2]
         said = await request.read() or b"{}"
-        command = read_command(VERBS[verb].command, pool, self.asking.pool_kind(pool), said)
-        return as_json(await self.asking.ask(command, Steered))
+        name = request.match_info[verb.place]
+        command = read_command(verb, name, said, self.asking.pool_kind)
+        return as_json(await self.asking.ask(command, verb.answer))
 
 
-def with_any_pool(path: str) -> str:
-    """The path for the router, which by itself takes no braces in the name of a pool."""
-    return path.replace("{pool}", "{pool:[^/]+}")
+def with_any_name(path: str) -> str:
+    """The path for the router, which by itself takes no braces in a name."""
+    return re.sub(r"{(\w+)}", r"{\1:[^/]+}", path)
 
 
 def asked_key(request: web.Request, kind: PoolKind) -> Key:

@@ -16,7 +16,7 @@ import pytest
 from tenure import Family, Table, open_store
 from tenure.cli.asking import ask
 from tenure.cli.demo.ports import free_ports
-from tenure.cli.ring import AUTO_BYTES
+from tenure.cli.ordering import AUTO_BYTES
 from tenure.protocol.topology.answers import RingRead
 from tests.patience import DEADLINE_SECONDS
 

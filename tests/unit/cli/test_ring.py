@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tenure.cli.app import run
-from tenure.cli.ring import budget_of
+from tenure.cli.ordering import budget_of
 from tenure.errors import ConfigurationError
 from tenure.protocol.topology.messages import (
     HintsFor,

@@ -10,27 +10,34 @@ import pytest
 
 from tenure.cli import waiting
 from tenure.cli.app import run
-from tenure.manager.steering_verbs import VERBS
+from tenure.manager.operator_verbs import POOL_VERBS, RING_VERBS
 from tenure.protocol.balance.policy import Plan, Situation
 from tests.integration.owner import WireOwner
 from tests.patience import DEADLINE_SECONDS
+from tests.repo.reading import ROOT
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", POOL_VERBS)
 async def test_every_verb_is_a_command_a_path_and_an_order(verb: str, capsys: Capture) -> None:
     words = ["pool", verb] if verb == "policy" else [verb]
     assert run([*words, "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert VERBS[verb].help in said
+    assert POOL_VERBS[verb].help in said
     async with serving() as manager:
         _, index = await manager.get("/")
         assert f"/v1/pools/{{pool}}/{verb}" in index["paths"]
         status, problem = await manager.post(f"/v1/pools/rooms/{verb}", {"nonsense": 1})
         assert (status, "unknown field `nonsense`" in problem["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("verb", [*POOL_VERBS, *RING_VERBS])
+async def test_every_verb_is_in_the_reference(verb: str) -> None:
+    text = (ROOT / "docs" / "reference" / "http-api.md").read_text("utf-8")
+    assert f"`{verb}`" in text
 
 
 @asynccontextmanager

@@ -1,0 +1,168 @@
+"""The verbs of operators, in one table: those that steer a pool, and those that change a ring.
+
+A verb is a command of the leader, and words for people. Everything else is made from these: a path
+in the JSON API and its place in the OpenAPI document (`steering_api`, `openapi`), the body with the
+command's fields (`command_bodies`), and a command of `tenure` (`cli.steering`). To add one, write
+the leader's command and add a line here.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+from tenure.protocol.lease.answers import Steered
+from tenure.protocol.lease.steering_events import (
+    ChoosePolicy,
+    Cordon,
+    Drain,
+    Evict,
+    Freeze,
+    PinKey,
+    SteeringCommand,
+    Uncordon,
+    Unfreeze,
+    UnpinKey,
+)
+from tenure.protocol.topology.answers import RingSteered
+from tenure.protocol.topology.questions import (
+    AddNode,
+    CompareNow,
+    MakeTable,
+    MoveNode,
+    RemoveNode,
+    ReplaceNode,
+    RingCommand,
+    SetBalance,
+    TakeBackChange,
+)
+
+Place: TypeAlias = Literal["pool", "cluster"]
+COMMON = ("pool", "cluster", "dry_run")
+"""The fields of every command: where it acts, and whether it only says what it would do."""
+
+
+class Verb(NamedTuple):
+    """One verb: the leader's command, and the words for people."""
+
+    command: type[SteeringCommand | RingCommand]
+    help: str
+    example: str
+    """The arguments that may follow the verb on the command line."""
+    done: str = ""
+    """The text for what was done, made from the given fields. The leader says it of a ring."""
+    already: str = ""
+    """The text if it was so before."""
+
+    @property
+    def place(self) -> Place:
+        """The field that is in the path."""
+        return "pool" if "pool" in self.command.__struct_fields__ else "cluster"
+
+    @property
+    def answer(self) -> type[Steered | RingSteered]:
+        """The leader's answer."""
+        return Steered if self.place == "pool" else RingSteered
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The fields that an operator gives, besides those that all commands have."""
+        return tuple(each for each in self.command.__struct_fields__ if each not in COMMON)
+
+
+POOL_VERBS: Mapping[str, Verb] = {
+    "drain": Verb(
+        Drain,
+        "Move everything away from an owner.",
+        "rooms ann --dry-run",
+        "{owner} is drained: everything that it has moves away",
+        "{owner} is already drained",
+    ),
+    "cordon": Verb(
+        Cordon,
+        "Give an owner nothing new.",
+        "rooms ann",
+        "{owner} is cordoned: it gets nothing new",
+        "{owner} is already cordoned",
+    ),
+    "uncordon": Verb(
+        Uncordon,
+        "End the cordon, or the drain, of an owner.",
+        "rooms ann",
+        "{owner} can be given ranges again",
+        "{owner} is not cordoned",
+    ),
+    "pin": Verb(
+        PinKey,
+        "Keep a key at an owner.",
+        "rooms room-42 ann",
+        "{key} is pinned to {owner}",
+        "{key} is already pinned",
+    ),
+    "unpin": Verb(
+        UnpinKey,
+        "Let the policy decide again where a key goes.",
+        "rooms room-42",
+        "{key} is no longer pinned",
+        "{key} is not pinned",
+    ),
+    "freeze": Verb(
+        Freeze,
+        "Stop balancing a pool.",
+        "rooms",
+        "{pool} is frozen: only ranges without an owner are granted",
+        "{pool} is already frozen",
+    ),
+    "unfreeze": Verb(
+        Unfreeze,
+        "Balance a pool again.",
+        "rooms",
+        "{pool} is balanced again",
+        "{pool} is not frozen",
+    ),
+    "evict": Verb(
+        Evict,
+        "Stop renewing an owner's leases.",
+        "rooms ann --incarnation 7",
+        "{owner}, incarnation {incarnation}, is evicted",
+        "{owner}, incarnation {incarnation}, is already evicted",
+    ),
+    "policy": Verb(
+        ChoosePolicy,
+        "Choose the policy that decides where ranges go: weighted, ring or deal.",
+        "rooms ring --dry-run",
+        "{pool} is planned by {policy}",
+        "{pool} is already planned by {policy}",
+    ),
+}
+
+RING_VERBS: Mapping[str, Verb] = {
+    "add": Verb(AddNode, "Let a waiting node take a part of the ring.", "chat node-4 --dry-run"),
+    "remove": Verb(
+        RemoveNode,
+        "Take a node out for good; others copy what it has from its replicas.",
+        "chat node-2",
+    ),
+    "replace": Verb(
+        ReplaceNode,
+        "Let a waiting node take the place of another, which is taken out for good.",
+        "chat node-2 node-5",
+    ),
+    "move": Verb(
+        MoveNode, "Move a node to another place on the ring.", "chat node-2 --token 0x8000"
+    ),
+    "take-back": Verb(
+        TakeBackChange, "Go back to the ring as it was before the current change.", "chat"
+    ),
+    "balance": Verb(
+        SetBalance,
+        "Let the manager move tokens on its own, one at a time, to even out the load.",
+        "chat auto",
+    ),
+    "compare": Verb(CompareNow, "Compare replicas at once, not only in the next minute.", "chat"),
+    "tables": Verb(MakeTable, "Make a table, or add families to it.", "chat"),
+}
+
+PATHS: Mapping[str, Verb] = {
+    **{f"/v1/pools/{{pool}}/{verb}": each for verb, each in POOL_VERBS.items()},
+    **{f"/v1/clusters/{{cluster}}/{verb}": each for verb, each in RING_VERBS.items()},
+}
+"""Where the JSON API has each of them."""
