@@ -14,7 +14,6 @@ DECODES = re.compile(
 )
 NOT_HOSTILE = {
     "cli/": "a person's own terminal, and answers of the manager that this person named",
-    "sim/": "simulated worlds read what they wrote themselves",
     "testing/": "tests of users read what these users' programs say",
     "client/hand_off/": "state in the form of the application's type: chunks of it are in wire/",
     "columns/tables.py": "values in the type that the application declared, from its own store",
