@@ -177,7 +177,10 @@ class _WebSocketChannel:
             raise ChannelLost(str(error) or type(error).__name__) from error
 
     async def receive(self) -> bytes:
-        frame = await self._socket.receive()
+        try:
+            frame = await self._socket.receive()
+        except (aiohttp.ClientError, OSError) as error:  # it answers pings, and this one cannot be
+            raise ChannelLost(str(error) or type(error).__name__) from error
         if frame.type is aiohttp.WSMsgType.BINARY:
             data: bytes = frame.data
             return data
