@@ -73,7 +73,8 @@ def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
             raise ConfigurationError(
                 f'no manager is named: pass its URL, for example "{EXAMPLE}", or set {VARIABLE} '
                 f"in the environment (several are separated by commas), or {FILE_VARIABLE} to the "
-                "path of a file with one on each line"
+                "path of a file with one on each line. To try it on this host, let `tenure run "
+                f"COMMAND` start your program: it runs a manager, and sets {VARIABLE}"
             )
     try:
         given = managers.split(",") if isinstance(managers, str) else list(managers)

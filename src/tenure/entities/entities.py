@@ -159,7 +159,9 @@ class Entities(Generic[E]):
     ) -> Any:  # noqa: ANN401
         """Make the call, here or in the thread of these Entities. For stubs."""
         if self._thread is None or self._thread.is_current:
-            return self._call(key, name, id_, arguments, named)
+            call: Any = self._call(key, name, id_, arguments, named)
+            call.__qualname__ = f"{self._kind.name}.{name}"  # Python says it of a forgotten await
+            return call
         _ = self.station
         return self._thread.run(self._call(key, name, id_, arguments, named))
 

@@ -10,7 +10,7 @@ import msgspec
 from tenure.base.names import shown
 from tenure.entities.entity import Entity, Socket
 from tenure.entities.methods import EntityMethod, methods_of
-from tenure.entities.state_codec import StateCodec
+from tenure.entities.state_codec import StateCodec, fields_of
 from tenure.errors import ConfigurationError, UsageError
 
 HANDLERS = ("on_activate", "on_connect", "on_message", "on_disconnect", "on_alarm")
@@ -90,11 +90,11 @@ def _state_type(kind: type[Entity[Any]]) -> Any:  # noqa: ANN401  # a class
             f"{kind.__name__} does not say what its state is: write "
             f"`class {kind.__name__}(Entity[SomeStruct])`"
         )
-    if isinstance(found, type) and issubclass(found, msgspec.Struct):
+    if isinstance(found, type) and (issubclass(found, msgspec.Struct) or fields_of(found)):
         return found
     raise ConfigurationError(
-        f"the state of {kind.__name__} is {found!r}, and not a msgspec Struct: write "
-        f"`class {kind.__name__}(Entity[SomeStruct])`"
+        f"the state of {kind.__name__} is {found!r}, and not a msgspec Struct, a dataclass, an "
+        f"attrs class or a Pydantic model: write `class {kind.__name__}(Entity[SomeStruct])`"
     )
 
 

@@ -19,12 +19,14 @@ class StateCodec:
     def __init__(self, name: str, new: Callable[[], Any], attachment: Any) -> None:  # noqa: ANN401  # of any form
         self.name = name
         self.new = new
-        encode = msgspec.msgpack.Encoder().encode
-        self._encode: Callable[[object], bytes] = encode
+        self._encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+        self._decode: Callable[[bytes], Any]
         try:
-            self._decode = msgspec.msgpack.Decoder(self.new).decode
-            blank = encode(self.new())
-            self._decode(blank)
+            if is_pydantic(new):
+                self._encode, self._decode = _pydantic_codec(new)
+            else:
+                self._decode = msgspec.msgpack.Decoder(new).decode
+            self._decode(self._encode(new()))
         except (TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"the state of {self.name}, {_name(self.new)}, cannot be kept: {error}. Every "
@@ -75,9 +77,42 @@ def _shared(one: object, other: object, path: str) -> str | None:
     """Where two new states have the same object, of a kind that can be changed."""
     if one is other:
         return path if type(one).__hash__ is None else None
-    fields = getattr(one, "__struct_fields__", ()) or getattr(one, "__dataclass_fields__", ())
-    found = (_shared(getattr(one, it), getattr(other, it), f"{path}.{it}") for it in fields)
+    names = fields_of(type(one))
+    found = (_shared(getattr(one, it), getattr(other, it), f"{path}.{it}") for it in names)
     return next(filter(None, found), None)
+
+
+def fields_of(kind: Any) -> tuple[str, ...]:  # noqa: ANN401  # a class
+    """The names of the fields of a Struct, a dataclass, an attrs class or a Pydantic model."""
+    if is_pydantic(kind):
+        return tuple(kind.model_fields)
+    if attributes := getattr(kind, "__attrs_attrs__", ()):
+        return tuple(each.name for each in attributes)
+    return (*getattr(kind, "__struct_fields__", ()), *getattr(kind, "__dataclass_fields__", ()))
+
+
+def is_pydantic(kind: object) -> bool:
+    """Whether it is a Pydantic model, which nothing here imports."""
+    return hasattr(kind, "model_validate") and hasattr(kind, "model_fields")
+
+
+def _pydantic_codec(model: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:  # noqa: ANN401  # a class
+    """How a Pydantic model becomes bytes, and comes back."""
+    pack, unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
+
+    def decode(data: bytes) -> Any:  # noqa: ANN401  # the user's
+        return model.model_validate(unpack(data))
+
+    def encode(state: Any) -> bytes:  # noqa: ANN401  # the user's
+        if not isinstance(state, model):
+            raise TypeError(f"it is of type {type(state).__name__}")
+        data = pack(state.model_dump(by_alias=True, round_trip=True))
+        # A field may be left out when a model is dumped, or have another name then.
+        if decode(data) != state:
+            raise ValueError("the model that is read back from what it dumps is another one")
+        return data
+
+    return encode, decode
 
 
 def _name(of: Any) -> str:  # noqa: ANN401  # a class

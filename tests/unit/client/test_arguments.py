@@ -268,7 +268,7 @@ def test_managers_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_manager_is_named_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    complaint = r"no manager is named: .* or set TENURE_MANAGERS"
+    complaint = r"no manager is named: .* or set TENURE_MANAGERS.*let `tenure run COMMAND` start"
     monkeypatch.setenv("TENURE_MANAGERS", " ")
     with pytest.raises(ConfigurationError, match=complaint):
         manager_urls(None)
