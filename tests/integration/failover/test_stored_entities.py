@@ -146,7 +146,7 @@ class Load:
                     self._kept[key].add(number)
                 elif what == "refused":
                     self._refused[key].add(number)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)  # a worker that has died answers at once
 
     async def check(self) -> None:
         """Whatever was kept is there, nothing that was seen has changed, and nothing is there
