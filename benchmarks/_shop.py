@@ -113,6 +113,8 @@ class Shop(NamedTuple):
     url: str
     process: Process
     lookup: Lookup
+    manager: str
+    """The manager's URL."""
 
     async def owners(self) -> set[str]:
         """The addresses of the members that have keys."""
@@ -155,7 +157,7 @@ async def shop(workers: int, served: str = "app") -> AsyncIterator[Shop]:
         url = f"http://127.0.0.1:{port}"
         await _answers(url)
         async with Lookup(manager, pool=POOL) as lookup:
-            found = Shop(url, process, lookup)
+            found = Shop(url, process, lookup, manager)
             await found.settled(workers)
             yield found
     finally:

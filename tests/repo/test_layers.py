@@ -20,7 +20,7 @@ ROWS = (
     ("owned_state", "routing", "fencing", "cache", "columns"),
     ("member",),
     ("entities",),
-    ("services",),
+    ("services", "gateway"),
     ("dashboard",),
     ("cli",),
 )

@@ -54,6 +54,11 @@ TOPICS = {
             "Run a process of a service: documents, feeds, pubsub or queues.",
             "documents --pool devices --manager http://10.0.1.1:7400",
         ),
+        "gateway": Command(
+            "gateway:gateway",
+            "Run a gateway: it passes each request to the process that owns its key.",
+            '--listen 127.0.0.1:8080 --route "/rooms/{room}=rooms" --route "/=http://127.0.0.1:8000"',
+        ),
         "status": Command(
             "status:status",
             "Show the state of the managers and of their journal.",
@@ -132,7 +137,7 @@ TOPICS = {
 COMMANDS = {name: each for commands in TOPICS.values() for name, each in commands.items()}
 
 GO_ON = (
-    *("manager", "run", "serve", "columns node", "columns up"),
+    *("manager", "run", "serve", "gateway", "columns node", "columns up"),
     *("top", "events", "demo", "docs"),
 )
 """Commands that go on until they are ended, or that have the terminal for themselves: they tell of

@@ -167,7 +167,6 @@ class ForwardedAnswer:
     # --- for the parser ---
 
     def on_message_begin(self) -> None:
-        """See httptools."""
         self._has_excess = self._has_ended
         self.headers = self.headers if self._has_ended else []
 
@@ -177,7 +176,6 @@ class ForwardedAnswer:
             self.headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """See httptools."""
         parser = self._parser
         assert parser is not None, "it is calling"
         status = parser.get_status_code()
@@ -203,7 +201,6 @@ class ForwardedAnswer:
         return any(b"close" in value.lower() for name, value in self.headers if name == CONNECTION)
 
     def on_body(self, part: bytes) -> None:
-        """See httptools."""
         if self._has_ended:
             self._has_excess = True
         else:
@@ -211,6 +208,5 @@ class ForwardedAnswer:
             self._unread += len(part)
 
     def on_message_complete(self) -> None:
-        """See httptools."""
         if self.begun.done():
             self._has_ended = True

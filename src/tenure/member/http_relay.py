@@ -7,16 +7,14 @@ body is passed on as it comes, and so are all answers.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tenure.base.keys import UserKey
 from tenure.client.refusals import refusal
 from tenure.errors import TenureError
 from tenure.member.asgi import (
-    RELAYED,
     Message,
     Receive,
-    Relayed,
     Scope,
     Send,
     end_to_end,
@@ -24,8 +22,8 @@ from tenure.member.asgi import (
     raw_path,
     respond,
 )
-from tenure.member.forwarded_answer import CONTENT_LENGTH, TRANSFER_ENCODING
-from tenure.member.forwarding import Forwarded, NotConnected
+from tenure.member.forwarded_answer import CONTENT_LENGTH, SWITCHING, TRANSFER_ENCODING
+from tenure.member.forwarding import Forwarded, Forwarding, NotConnected
 from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import (
@@ -44,6 +42,30 @@ fill the memory."""
 
 ServeHere: TypeAlias = Callable[[Receive], Awaitable[None]]
 """Serves the request in this process after all."""
+
+
+class Passer(Protocol):
+    """Whoever passes requests on to owners: a member, or a gateway."""
+
+    answer_seconds: float | None
+    """How long an owner may take until its answer begins; None if the client decides that."""
+
+    @property
+    def forwarding(self) -> Forwarding:
+        """Its connections to owners."""
+        ...
+
+    def check(self, key: UserKey) -> object | None:
+        """The lease by which it owns the key itself; None if it does not."""
+        ...
+
+    def is_own(self, address: str) -> bool:
+        """Whether an owner's address is its own."""
+        ...
+
+    def passed_headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """The headers that the owner gets."""
+        ...
 
 
 async def relay_http(
@@ -143,48 +165,57 @@ class Body:
 
 
 async def obtained(
-    member: Member, router: Router, scope: Scope, key: UserKey, body: Body
+    passer: Passer,
+    router: Router,
+    scope: Scope,
+    key: UserKey,
+    body: Body,
+    seconds: float | None = None,
 ) -> Forwarded | None:
-    """The owner's answer; None if this member owns the key by now."""
+    """The owner's answer; None if this process owns the key by now. It is tried for `seconds`, or
+    as long as the router says.
+    """
     has_idempotency_key = header(scope["headers"], IDEMPOTENCY_KEY.lower().encode()) is not None
     wanted = Wanted(key, scope["method"], scope["path"], has_idempotency_key)
 
     async def attempt(address: str, _: float) -> Forwarded | Attempted | None:
-        if member.check(key) is not None and body.is_there:
+        if passer.check(key) is not None and body.is_there:
             return None
-        if address == member.owner.address:
+        if passer.is_own(address):
             return Refused(None)  # the table names this member, and the grant is on its way
-        return await sent(member, router, scope, wanted, address, body)
+        return await sent(passer, router, scope, wanted, address, body)
 
     began = asyncio.get_running_loop().time()
     first: tuple[str, Attempted] | None = None
     found = router.lookup.find(key)
-    if found is not None and found != member.owner.address:
+    if found is not None and not passer.is_own(found):
         # Nearly all requests are answered at once, and pay for no more than this.
         came = await attempt(found, began)
         if not isinstance(came, Attempted):
             return came
         first = found, came
-    deadline = began + router.limit
+    deadline = began + (router.limit if seconds is None else seconds)
     return await router.ask(
         wanted, attempt, lambda _: body.is_there, deadline=deadline, first=first
     )
 
 
 async def sent(
-    member: Member, router: Router, scope: Scope, wanted: Wanted, address: str, body: Body
+    passer: Passer, router: Router, scope: Scope, wanted: Wanted, address: str, body: Body
 ) -> Forwarded | Attempted:
     """Send the request once."""
-    # There is no limit in time: the client decides how long the application may take. But a request
-    # that may be repeated is given up when its key goes elsewhere.
-    limit = router.limit_of(wanted, address, None)
+    # Behind a member there is no limit in time: the client decides how long the application may
+    # take. But a request that may be repeated is given up when its key goes elsewhere.
+    seconds = passer.answer_seconds
+    by = None if seconds is None else asyncio.get_running_loop().time() + seconds
+    limit = router.limit_of(wanted, address, by)
     try:
         with limit:
-            answer = await member.forwarding.ask(
+            answer = await passer.forwarding.ask(
                 router.origin(address),
                 scope["method"],
                 target_at(router, address, scope),
-                headers_for(member, scope),
+                with_one_length(passer.passed_headers(scope), scope),
                 body.to_send(),
             )
     except NotConnected as error:
@@ -197,19 +228,19 @@ async def sent(
         return None if value is None else value.decode("latin-1")
 
     came = judge(answer.status, told)
+    if answer.status == SWITCHING:
+        came = InDoubt("it answered 101 to a request that asked for no other protocol")
     if came is None:
         return answer
     answer.close()
     return came
 
 
-def headers_for(member: Member, scope: Scope) -> list[tuple[bytes, bytes]]:
-    """The headers that the owner gets."""
-    relayed = str(Relayed.by(member.owner.address, scope))
-    kept = end_to_end(scope["headers"])
-    if header(scope["headers"], TRANSFER_ENCODING) is not None:  # it counts, and no length does
-        kept = [each for each in kept if each[0] != CONTENT_LENGTH]
-    return [*kept, (RELAYED, relayed.encode())]
+def with_one_length(headers: list[tuple[bytes, bytes]], scope: Scope) -> list[tuple[bytes, bytes]]:
+    """The headers without a length if the body came in chunks: those count."""
+    if header(scope["headers"], TRANSFER_ENCODING) is None:
+        return headers
+    return [each for each in headers if each[0] != CONTENT_LENGTH]
 
 
 def target_at(router: Router, address: str, scope: Scope) -> str:

@@ -182,11 +182,10 @@ class OwnListener:
 
         def data_received(data: bytes) -> None:
             made.heard += len(data)
+            receive(data)
             made.head = made.head + len(data) if _is_between(made.cycle) else 0
-            if made.head > MOST_HEAD_BYTES:
+            if made.head > MOST_HEAD_BYTES and not made.transport.is_closing():
                 made.transport.abort()
-            else:
-                receive(data)
 
         def app(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
             port.spoke(made)

@@ -28,7 +28,18 @@ from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
 from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
-from tenure.member.asgi import PRIVATE, PROBE, App, Receive, Scope, Send, respond
+from tenure.member.asgi import (
+    PRIVATE,
+    PROBE,
+    RELAYED,
+    App,
+    Receive,
+    Relayed,
+    Scope,
+    Send,
+    end_to_end,
+    respond,
+)
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, checked_listen, checked_member_address
@@ -174,6 +185,19 @@ class Member:
     def hold(self) -> float:
         """The seconds that `Lookup.hold` has."""
         return self.lookup.hold
+
+    # --- what it passes on ---
+
+    answer_seconds: float | None = None
+
+    def is_own(self, address: str) -> bool:
+        """Whether an owner's address is this member's."""
+        return address == self.owner.address
+
+    def passed_headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """The headers that the owner gets. One of them says which client asked."""
+        relayed = str(Relayed.by(self.owner.address, scope))
+        return [*end_to_end(scope["headers"]), (RELAYED, relayed.encode())]
 
     @property
     def is_entered(self) -> bool:

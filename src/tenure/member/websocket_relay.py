@@ -26,7 +26,7 @@ from tenure.member.asgi import (
     raw_path,
     text_of,
 )
-from tenure.member.http_relay import ServeHere, headers_for
+from tenure.member.http_relay import ServeHere
 from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import Attempted, InDoubt, Refused, Unsent, Wanted, judge
@@ -102,7 +102,7 @@ async def opened_at(
     protocols = (header(scope["headers"], PROTOCOL) or b"").decode("latin-1").split(",")
     headers = [
         (text_of(name), text_of(value))
-        for name, value in headers_for(member, scope)
+        for name, value in member.passed_headers(scope)
         if not name.startswith(HANDSHAKE)
     ]
     origin = router.origin(address)

@@ -41,6 +41,7 @@ from tests.certificates import Authority
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 from tests.unit.manager.serving import serving
+from tests.unit.transport.passing_on import passing_on
 
 LIMITS = ConnectionLimits()
 FEW = ConnectionLimits(connections=6, of_a_peer=6, silent_of_a_peer=6)
@@ -167,7 +168,16 @@ async def feeds(credentials: Credentials, limits: ConnectionLimits = LIMITS) -> 
         yield url
 
 
+@asynccontextmanager
+async def gateway(
+    credentials: Credentials, limits: ConnectionLimits = LIMITS
+) -> AsyncIterator[str]:
+    async with aiohttp(NOTHING) as behind, passing_on(behind, credentials, limits) as url:
+        yield url
+
+
 LISTENERS: dict[str, Opened] = {
+    "gateway": gateway,
     "manager": manager,
     "hand-off of an owner": channels,
     "port of entities": channels,
@@ -326,7 +336,7 @@ async def test_it_takes_only_so_many_connections(name: str) -> None:
         assert answers[6] == b"503"
 
 
-MEMBERS = ("member of ASGI", "member of aiohttp")
+MEMBERS = ("member of ASGI", "member of aiohttp", "gateway")
 SOCKETS = {
     "manager": "/v1/owner",
     "hand-off of an owner": "/v1/hand-off",

@@ -1,0 +1,1 @@
+"""The gateway: where clients connect, in front of the processes that own keys."""

@@ -1,0 +1,208 @@
+"""A client's connection to the gateway: requests come, one after the other, and are answered in
+that order.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, cast
+
+from tenure.client.refusals import HttpAnswer
+from tenure.gateway.client_request import ClientRequest
+from tenure.gateway.request_reader import Malformed, RequestHead, RequestReader
+from tenure.member.asgi import respond
+from tenure.transport.bounded_port import TOLD_SECONDS, Unfinished
+
+MOST_PIPELINED = 16
+"""The most requests that a client sends before the first is answered."""
+NOBODY = ("-", 0)
+
+
+class ClientDoor(Protocol):
+    """The port of a connection."""
+
+    scheme: str
+
+    def spoke(self, connection: "ClientConnection") -> None:
+        """The head of a request has come."""
+        ...
+
+    def gone(self, connection: "ClientConnection") -> None:
+        """The connection has ended."""
+        ...
+
+    def serve(self, request: ClientRequest) -> Coroutine[Any, Any, None]:
+        """Answer a request."""
+        ...
+
+
+class ClientConnection(asyncio.Protocol):
+    """One connection. See `Carrier`, `TakesRequests`."""
+
+    def __init__(self, door: ClientDoor, now: Callable[[], float]) -> None:
+        self._door = door
+        self._now = now
+        self._transport: asyncio.Transport
+        self._reader = RequestReader(self)
+        self._requests: deque[ClientRequest] = deque()
+        """Those that are not answered yet; the first is at work."""
+        self._task: asyncio.Task[None] | None = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._client = NOBODY
+        self._is_reading = True
+        self._takes_more = True
+        self.heard = 0
+        """How many bytes have come."""
+        self.idle_since: float | None = None
+        """Since when there is no request; None while there is one."""
+
+    # --- for the loop ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self._client = peer[0], peer[1]
+
+    def data_received(self, data: bytes) -> None:
+        self.heard += len(data)
+        self.idle_since = None
+        if not self._takes_more:
+            return
+        try:
+            rest = self._reader.feed(data)
+        except Malformed as refused:
+            self._take_no_more()
+            self._refuse(refused.answer)
+            return
+        if rest is not None:
+            self._take_no_more()
+        if len(self._requests) > 1:
+            self.read_on(goes_on=False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._take_no_more()
+        self._may_write.set()
+        for each in self._requests:
+            each.lose()
+        self._door.gone(self)
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    # --- for the reader ---
+
+    def on_request(self, head: RequestHead) -> None:
+        if len(self._requests) >= MOST_PIPELINED:
+            raise Malformed(400, f"more than {MOST_PIPELINED} requests before an answer")
+        self._door.spoke(self)
+        self._requests.append(ClientRequest(head, self, self._client, self._door.scheme))
+        if len(self._requests) == 1:
+            self._begin()
+
+    def on_part(self, part: bytes) -> None:
+        self._requests[-1].add(part)
+
+    def on_end(self) -> None:
+        if self._requests and not self._requests[-1].has_come:
+            self._requests[-1].end()
+
+    # --- for requests ---
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    async def drained(self) -> None:
+        await self._may_write.wait()
+
+    def read_on(self, *, goes_on: bool) -> None:
+        if goes_on == self._is_reading or self._transport.is_closing():
+            return
+        if goes_on and len(self._requests) > 1:
+            return
+        self._is_reading = goes_on
+        if goes_on:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def finished(self, request: ClientRequest) -> None:
+        if not self._requests or self._requests[0] is not request:
+            return
+        self._requests.popleft()
+        if not request.has_come:
+            self._hang_up()
+        elif not request.keeps:
+            self.close()
+        elif self._requests:
+            self._begin()
+        else:
+            self.idle_since = self._now()
+            self.read_on(goes_on=True)
+
+    def break_off(self) -> None:
+        self._take_no_more()
+        self._transport.abort()
+
+    # --- for the port ---
+
+    def unfinished(self) -> Unfinished:
+        """The request that has not come whole, and how many bytes have come in all."""
+        last = self._requests[-1] if self._requests else None
+        if last is not None and not last.has_come and self._is_reading:
+            return last, self.heard
+        return (self._reader, self.heard) if self._reader.has_begun and last is None else None
+
+    def end_soon(self) -> None:
+        """End once the request that is at work is answered; at once if there is none."""
+        if not self._requests:
+            self.close()
+            return
+        self._requests[-1].keeps = False
+        if self._requests[-1].has_come:
+            self._take_no_more()
+
+    def close(self) -> None:
+        """Send what was written, and end."""
+        self._take_no_more()
+        if not self._transport.is_closing():
+            self._transport.close()
+
+    def _hang_up(self) -> None:
+        """End, but let the client read the answer first: closing with unread bytes discards it."""
+        self._take_no_more()
+        if not self._transport.can_write_eof() or self._transport.is_closing():
+            self.close()
+            return
+        self._transport.write_eof()
+        asyncio.get_running_loop().call_later(TOLD_SECONDS, self._transport.abort)
+
+    def _take_no_more(self) -> None:
+        self._takes_more = False
+        self._reader.end()
+
+    def _begin(self) -> None:
+        request = self._requests[0]
+        self._task = asyncio.get_running_loop().create_task(self._serve(request))
+
+    async def _serve(self, request: ClientRequest) -> None:
+        try:
+            await self._door.serve(request)
+        finally:
+            if not request.is_over:  # it broke off in the middle: nobody may take it for the end
+                self.break_off()
+
+    def _refuse(self, answer: HttpAnswer) -> None:
+        if self._requests:  # earlier ones are answered first, and then the client must go
+            self._requests[-1].keeps = False
+            if not self._requests[-1].has_come:
+                self.break_off()
+            return
+        nothing = RequestHead("GET", b"/", [], "1.1", has_body=True, is_chunked=False, keeps=False)
+        refused = ClientRequest(nothing, self, self._client, self._door.scheme)
+        self._requests.append(refused)
+        self._task = asyncio.get_running_loop().create_task(respond(refused.send, answer))

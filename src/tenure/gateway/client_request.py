@@ -1,0 +1,197 @@
+"""One request of a client at the gateway, as ASGI has it: a scope, messages that come, and messages
+that go. So what relays for members relays here, too.
+"""
+
+import asyncio
+from collections import deque
+from http import HTTPStatus
+from typing import Protocol
+from urllib.parse import unquote
+
+from tenure.gateway.passed_headers import for_client
+from tenure.gateway.request_reader import RequestHead
+from tenure.member.asgi import Message, Scope, header
+from tenure.routing.template import NOT_UTF_8
+
+MOST_UNREAD_BYTES = 65_536
+"""How much of a body may wait before its connection is read no further."""
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+HEADS = {each.value: b"HTTP/1.1 %d %b\r\n" % (each, each.phrase.encode()) for each in HTTPStatus}
+WITHOUT_BODY = (204, 304)
+LENGTH = b"content-length"
+
+
+class Carrier(Protocol):
+    """The connection of a request."""
+
+    def write(self, data: bytes) -> None:
+        """Send this to the client."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until the client has read enough of it."""
+        ...
+
+    def read_on(self, *, goes_on: bool) -> None:
+        """Read more from the client, or no more for now."""
+        ...
+
+    def finished(self, request: "ClientRequest") -> None:
+        """The request is answered."""
+        ...
+
+    def break_off(self) -> None:
+        """End the connection, so that nobody takes half an answer for a whole one."""
+        ...
+
+
+class ClientRequest:
+    """One request, and its answer."""
+
+    def __init__(
+        self, head: RequestHead, carrier: Carrier, client: tuple[str, int], scheme: str
+    ) -> None:
+        self.head = head
+        self._carrier = carrier
+        path, _, query = head.target.partition(b"?")
+        text = path.decode("ascii")
+        self.scope: Scope = {
+            "type": "http",
+            "http_version": head.version,
+            "method": head.method,
+            "scheme": scheme,
+            "path": unquote(text, errors=NOT_UTF_8) if "%" in text else text,
+            "raw_path": path,
+            "query_string": query,
+            "root_path": "",
+            "headers": head.headers,
+            "client": client,
+        }
+        self.has_come = not head.has_body
+        """Whether all of the request is there."""
+        self.status = 0
+        """That of the answer, once it has begun."""
+        self.sent = 0
+        """How many bytes of the answer's body were sent."""
+        self.is_over = False
+        self.keeps = head.keeps
+        self._parts: deque[bytes] = deque()
+        self._unread = 0
+        self._is_gone = False
+        self._told_to_go_on = False
+        self._is_read = False
+        """Whether the end of the body was received."""
+        self._waiting: asyncio.Future[None] | None = None
+        self._start: Message | None = None
+        self._is_chunked = False
+        self._has_body = True
+
+    # --- for the connection ---
+
+    def add(self, part: bytes) -> None:
+        """More of the body."""
+        self._parts.append(part)
+        self._unread += len(part)
+        if self._unread > MOST_UNREAD_BYTES:
+            self._carrier.read_on(goes_on=False)
+        self._wake()
+
+    def end(self) -> None:
+        """The body has come whole."""
+        self.has_come = True
+        self._wake()
+
+    def lose(self) -> None:
+        """The client has gone."""
+        self._is_gone = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    # --- as ASGI has it ---
+
+    async def receive(self) -> Message:
+        """The next part of the body; after the last, wait until the client goes."""
+        while not (self._parts or self._is_gone or (self.has_come and not self._is_read)):
+            self._go_on()
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        if self._is_gone:
+            return {"type": "http.disconnect"}
+        body = b"".join(self._parts)
+        self._parts.clear()
+        self._unread = 0
+        self._carrier.read_on(goes_on=True)
+        self._is_read = self.has_come
+        return {"type": "http.request", "body": body, "more_body": not self.has_come}
+
+    def _go_on(self) -> None:
+        """Tell a client that waits to be told to send its body."""
+        if self._told_to_go_on or self.has_come or self.status:
+            return
+        self._told_to_go_on = True
+        if (header(self.head.headers, b"expect") or b"").lower() == b"100-continue":
+            self._carrier.write(CONTINUE)
+
+    async def send(self, message: Message) -> None:
+        """Send the head of the answer, with the first of its body, or more of it."""
+        if self._is_gone or self.is_over:
+            return
+        if message["type"] == "http.response.start":
+            self._start = message
+            self.status = message["status"]
+            # A body that is there already goes with the head; if there is none yet, nobody waits.
+            asyncio.get_running_loop().call_soon(self._send_head)
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        data = b"" if self._start is None else self._head_of(self._start, None if more else body)
+        self._start = None
+        if self._has_body:
+            self.sent += len(body)
+            data += self._framed(body, more=more)
+        if data:
+            self._carrier.write(data)
+        if not more:
+            self.is_over = True
+            self._carrier.finished(self)
+        else:
+            await self._carrier.drained()
+
+    def _send_head(self) -> None:
+        if self._start is not None and not self._is_gone:
+            self._carrier.write(self._head_of(self._start, None))
+        self._start = None
+
+    def _framed(self, body: bytes, *, more: bool) -> bytes:
+        if not self._is_chunked:
+            return body
+        chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+        return chunk if more else chunk + b"0\r\n\r\n"
+
+    def _head_of(self, start: Message, whole: bytes | None) -> bytes:
+        """The head of the answer; `whole` is its body if there is no more than that."""
+        status = start["status"]
+        lines = [HEADS.get(status) or b"HTTP/1.1 %d \r\n" % status]
+        has_length = False
+        for name, value in for_client(start["headers"]):
+            has_length = has_length or name == LENGTH
+            lines.append(b"%b: %b\r\n" % (name, value))
+        self._has_body = self.head.method != "HEAD" and status not in WITHOUT_BODY
+        if self._has_body and not has_length:
+            if whole is not None:
+                lines.append(b"content-length: %d\r\n" % len(whole))
+            elif self.head.version == "1.1":
+                self._is_chunked = True
+                lines.append(b"transfer-encoding: chunked\r\n")
+            else:
+                self.keeps = False  # the end of the connection is the end of the body
+        if not self.has_come:
+            self.keeps = False  # what is left of the body cannot be told from another request
+        if not self.keeps:
+            lines.append(b"connection: close\r\n")
+        elif self.head.version == "1.0":
+            lines.append(b"connection: keep-alive\r\n")
+        lines.append(b"\r\n")
+        return b"".join(lines)

@@ -1,0 +1,148 @@
+"""The gateway: takes requests of clients, and passes each to the process that owns its key, or to a
+plain server. It owns nothing and keeps nothing, so several may stand beside each other.
+"""
+
+import asyncio
+import logging
+import socket as sockets
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from tenure.errors import TenureError
+from tenure.gateway.client_request import ClientRequest
+from tenure.gateway.gateway_counts import GatewayCounts
+from tenure.gateway.gateway_port import LIMITS, GatewayPort
+from tenure.gateway.refusals import NO_ROUTE, gateway_refusal, patience
+from tenure.gateway.routes import GatewayRoutes, RoutedTo
+from tenure.gateway.targets import PlainServer, PoolTarget, Target, TargetSettings
+from tenure.member.asgi import respond
+from tenure.member.http_relay import Body, obtained, pass_on
+from tenure.transport.bounded_port import log_refused
+from tenure.transport.connection_limits import ConnectionLimits
+
+access = logging.getLogger("tenure.gateway.access")
+NOBODY = ""
+
+
+class HttpGateway:
+    """One gateway, in the running event loop."""
+
+    def __init__(
+        self,
+        routes: GatewayRoutes,
+        settings: TargetSettings,
+        *,
+        drain: float,
+        limits: ConnectionLimits = LIMITS,
+    ) -> None:
+        self._settings = settings
+        self._drain = drain
+        self._limits = limits
+        self._targets: dict[str, Target] = {}
+        self.counts = GatewayCounts()
+        self._ports: list[GatewayPort] = []
+        self._loop = asyncio.get_running_loop()
+        self.reroute(routes)
+
+    def reroute(self, routes: GatewayRoutes) -> None:
+        """Take these routes for all requests from now on."""
+        for pool in sorted(routes.pools - self._targets.keys()):
+            self._targets[pool] = PoolTarget(pool, self._settings)
+        for url in sorted(routes.servers - self._targets.keys()):
+            self._targets[url] = PlainServer(url, self._settings)
+        self._routes = routes
+
+    @asynccontextmanager
+    async def listening(
+        self, listening: sockets.socket, tls: ssl.SSLContext | None
+    ) -> AsyncIterator[GatewayPort]:
+        """Take requests at a socket that is bound, until the block ends."""
+        port = GatewayPort(self.serve, self._on_refused, tls, self._limits)
+        self._ports.append(port)
+        port.open(listening)
+        try:
+            yield port
+        finally:
+            self._ports.remove(port)
+            await port.close(self._drain)
+
+    async def close(self) -> None:
+        """Pass nothing more on."""
+        for each in self._targets.values():
+            await each.close()
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The targets of routes that cannot be reached yet."""
+        wanted = self._routes.pools | self._routes.servers
+        return [name for name in sorted(wanted) if not self._targets[name].is_ready]
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return sum(map(len, self._ports))
+
+    def _on_refused(self, peer: str, why: str) -> None:
+        self.counts.refused_connections += 1
+        log_refused(peer, why)
+
+    # --- requests ---
+
+    async def serve(self, request: ClientRequest) -> None:
+        """Answer a request."""
+        began = self._loop.time()
+        self.counts.under_way += 1
+        scope = request.scope
+        found: RoutedTo | None = None
+        try:
+            found = self._routes.find(scope["raw_path"].decode("ascii"), scope["headers"])
+            if found is None:
+                await respond(request.send, NO_ROUTE)
+            else:
+                await self._pass(request, found, began)
+        finally:
+            self.counts.under_way -= 1
+            target = NOBODY if found is None else found.target
+            self.counts.answered(target, request.status, self._loop.time() - began)
+            if access.isEnabledFor(logging.INFO):
+                self._log(request, target, self._loop.time() - began)
+
+    async def _pass(self, request: ClientRequest, found: RoutedTo, began: float) -> None:
+        target, scope = self._targets[found.target], request.scope
+        seconds = patience(scope["headers"], self._settings.deadline)
+        body = await Body.of(scope, request.receive)
+        if body is None:
+            return
+        key = "" if found.key is None else found.key
+        try:
+            router = await target.routed(seconds)
+            came = await obtained(target, router, scope, key, body, seconds)
+        except TenureError as error:
+            is_late = self._loop.time() - began >= self._settings.answer_seconds
+            is_plain = found.key is None
+            answer = gateway_refusal(error, is_plain=is_plain, is_late=is_late)
+            if answer is None:
+                raise
+            await respond(request.send, answer)
+            return
+        assert came is not None, "it owns nothing"
+        try:
+            with suppress(ConnectionError):  # the client's connection is broken off, too
+                await pass_on(came, body, request.send)
+        finally:
+            came.close()
+
+    def _log(self, request: ClientRequest, target: str, seconds: float) -> None:
+        head = request.head
+        access.info(
+            '%s "%s %s HTTP/%s" %d %d %.1f ms %s',
+            request.scope["client"][0],
+            head.method,
+            head.target.decode("ascii"),
+            head.version,
+            request.status,
+            request.sent,
+            seconds * 1000,
+            target or "-",
+        )
