@@ -133,22 +133,15 @@ class TestSmallServer(OnCassandra):
             assert ([each.name for each in page], page.next) == (words, None)
 
 
-NAMED = "TENURE_CASSANDRA"
-"""A Cassandra or ScyllaDB of today, as host[:port]/keyspace; what its driver is told is named by
-TENURE_CASSANDRA_DRIVER, as for the commands. Keyspaces whose names begin with that one are made,
-and removed."""
-
-
 @pytest.mark.asyncio
 class TestServerOfToday(OnCassandra):
-    """It spreads rows by a hash, so that all tables here are hashed."""
+    """It spreads rows by a hash, so that all tables here are hashed. One server is for all of these
+    tests.
+    """
 
     @pytest.fixture
-    def open_tables(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenTables]:
-        where = os.environ.get(NAMED)
-        if not where:
-            pytest.skip(f"no Cassandra of today here: {NAMED} names none (host[:port]/keyspace)")
-        url = f"cassandra:{where}_{uuid4().hex[:12]}"
+    def open_tables(self, today: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenTables]:
+        url = f"cassandra:{today}_{uuid4().hex[:12]}"
         options = driver_named(os.environ.get("TENURE_CASSANDRA_DRIVER"))
 
         def opening(*tables: Table) -> StoreOpening:

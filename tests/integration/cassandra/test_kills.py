@@ -29,8 +29,10 @@ from tenure.columns.tables import Family, Table
 from tenure.columns.writes import RowWrite
 from tenure.errors import LeaseLost, NotEnoughReplicas, StoreError, WriteUnknown
 from tests.integration.cassandra import cql_server, server
+from tests.integration.cassandra.of_today import NAMED, START_SECONDS, cassandra_of_today
+from tests.integration.cassandra.of_today import why_not as why_not_today
 from tests.integration.cassandra.server import Commands
-from tests.integration.cassandra.test_contract import NAMED, drop_keyspace
+from tests.integration.cassandra.test_contract import drop_keyspace
 from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
@@ -76,10 +78,14 @@ def old(path: Path) -> Iterator[Killable]:
 
 
 @contextmanager
-def of_today(_: Path) -> Iterator[Killable]:
+def of_today(path: Path) -> Iterator[Killable]:
     where = os.environ.get(NAMED)
     if not where:
-        pytest.skip(f"no Cassandra of today here: {NAMED} names none (host[:port]/keyspace)")
+        if missing := why_not_today():
+            pytest.skip(f"no Cassandra of today here: {missing}")
+        with cassandra_of_today(path / "today") as (place, commands):
+            yield by_commands(f"cassandra:{place}/k{uuid4().hex}", {}, commands)
+        return
     kill, start = (os.environ.get(f"{NAMED}_{each}") for each in ("KILL", "START"))
     if not kill or not start:
         pytest.skip(f"it is not killed: {NAMED}_KILL and {NAMED}_START are not both set")
@@ -221,7 +227,7 @@ async def reached(
 
 async def answering(store: ColumnStore, table: Table = MAIL) -> None:
     """Wait until the store is answered."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(START_SECONDS):
         while True:
             try:
                 await store.get(table, "k")
