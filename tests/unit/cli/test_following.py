@@ -62,6 +62,20 @@ async def test_what_has_happened_is_told_in_order(capsys: Capture) -> None:
         assert [each["number"] for each in found] == list(range(1, len(found) + 1))
 
 
+async def test_a_recall_is_told_with_who_has_to_give_up(capsys: Capture) -> None:
+    async with serving() as manager, owner(manager) as ann:
+        await ann.ready()
+        async with owner(manager, "bob") as bob:
+            await bob.ready()
+            text = await said(capsys, "events", "-m", manager.service.url)
+    kinds = [line.split("  ", 1)[1].split(" (")[0] for line in text.splitlines()]
+    joined = kinds.index("[rooms] owner joined: bob as 2")
+    assert kinds[joined + 1 :] == [
+        "[rooms] recalled: 1 range from ann",
+        "[rooms] granted: 1 range to bob",
+    ]
+
+
 async def test_who_comes_back_is_told_what_it_missed_and_nothing_twice() -> None:
     async with serving() as manager:
         url = manager.service.url
