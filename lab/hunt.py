@@ -27,6 +27,8 @@ from lab.worlds.columns.trial import ColumnsTrial
 from lab.worlds.entity.run import run_entities
 from lab.worlds.entity.trial import EntityTrial
 from lab.worlds.lease.run import run_seed
+from lab.worlds.rivals.run import run_rivals
+from lab.worlds.rivals.strikes import RivalsTrial
 from lab.worlds.run import Outcome
 from lab.worlds.services.run import run_services
 from lab.worlds.volume.run import run_caches
@@ -37,6 +39,7 @@ from tests.simulation import (
     test_mutants_of_caches,
     test_mutants_of_leases,
     test_mutants_of_the_store,
+    test_rivals_seeds,
     test_rules_left_out,
     test_services_seeds,
     test_volume_rules_left_out,
@@ -47,7 +50,7 @@ HOURS = 300
 SHORT_FIRST = 7000
 SHOWN = 58
 BY_DEFAULT = "lease", "cache"
-"""Hunting others takes minutes more: `--tier entity`, `--tier services`, `--tier columns`."""
+"""Hunting others takes minutes more: `--tier entity`, `services`, `columns`, `rivals`."""
 
 
 class Tier(NamedTuple):
@@ -88,6 +91,11 @@ TIERS = {
         run_entities,
         lambda _, seed: EntityTrial(seed=seed),
         test_entity_seeds.trial,
+    ),
+    "rivals": Tier(
+        run_rivals,
+        lambda _, seed: RivalsTrial(seed=seed),
+        test_rivals_seeds.trial,
     ),
     "services": Tier(
         run_services,

@@ -16,13 +16,6 @@ from tests.simulation.test_schedules_of_histories import (
     a_memory_journal_starts_anew,
     an_owner_has_seen_a_later_leader,
 )
-from tests.simulation.test_schedules_of_two_masters import (
-    a_leader_was_stopped_for_a_minute,
-    a_manager_ends_after_its_answer,
-    managers_that_know_no_rivals,
-    managers_that_name_each_other,
-    one_owner_that_knows_both,
-)
 from tests.unit.protocol.lease.driven_owner import at, introduction, renewing
 from tests.unit.protocol.lease.leader.test_change_log import (
     test_what_is_forgotten_is_not_told_in_part as what_is_forgotten_is_told_in_part,
@@ -70,11 +63,6 @@ STORIES: dict[str, Callable[[], object]] = {
     "leads-whatever-journal": a_journal_is_replaced_under_its_leader,
     "other-histories-not-heard": a_first_start_beside_another_history,
     "change-log-forgets-that-it-forgot": what_is_forgotten_is_told_in_part,
-    "grants-beside-a-rival": managers_that_name_each_other,
-    "renews-beside-a-rival": one_owner_that_knows_both,
-    "looked-once-for-all": a_leader_was_stopped_for_a_minute,
-    "takes-beside-a-rival": managers_that_know_no_rivals,
-    "answer-of-an-ended-leader": a_manager_ends_after_its_answer,
 }
 
 

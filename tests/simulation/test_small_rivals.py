@@ -38,7 +38,7 @@ def test_no_story_of_two_masters_has_two_owners(masters: Masters, limits: Limits
     ],
 )
 def test_a_broken_master_has_a_short_story(broken: str, masters: Masters, limits: Limits) -> None:
-    found = run_without(mutant("lease", broken), search_masters, masters, limits)
+    found = run_without(mutant("rivals", broken), search_masters, masters, limits)
     assert found.violation is not None
     assert found.violation.startswith("S1: two owners")
 
