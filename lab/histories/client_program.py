@@ -35,8 +35,6 @@ GROUP = 2
 
 
 class Clients:
-    """See above."""
-
     def __init__(self, said: dict[str, Any]) -> None:
         self._said = said
         self._random = Random(said["seed"])

@@ -162,7 +162,6 @@ class Ring:
             await node.process.wait()
 
     async def end(self) -> None:
-        """End all."""
         for node in self.nodes:
             await self.kill(node)
         if self._manager is not None and self._manager.returncode is None:

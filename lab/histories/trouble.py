@@ -28,8 +28,6 @@ DISK_SECONDS = 2.5
 
 
 class Trouble:
-    """See above."""
-
     def __init__(self, ring: Ring, random: Random) -> None:
         self._ring = ring
         self._random = random

@@ -19,8 +19,6 @@ from lab.judges.registers import RegisterJudge
 
 
 class FencedJudge:
-    """See above."""
-
     def __init__(self) -> None:
         self._registers = RegisterJudge()
         self._doubtful: dict[tuple[str, str, str | None], int] = {}

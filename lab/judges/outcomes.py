@@ -19,8 +19,6 @@ PROMISE = "D9: a write is there of which its writer was told that it is not"
 
 
 class OutcomeJudge:
-    """See above."""
-
     def __init__(self) -> None:
         self._denied: dict[tuple[str, str, str], WriteOperation] = {}
         self._reads: list[ReadOperation] = []

@@ -77,7 +77,6 @@ class RowPages:
         self._is_even = is_one and len(names) > 1 and names == self._columns
 
     def judge(self, running_since: int = NEVER) -> Iterator[Complaint]:
-        """See `PageJudge.judge`."""
         reads = [each for each in self._reads if each.ended < running_since]
         self._reads = [each for each in self._reads if each.ended >= running_since]
         for read in reads:

@@ -65,19 +65,16 @@ class CacheLines:
         self._next_status = STATUS_SECONDS
 
     def event(self, at: float | None, text: str) -> None:
-        """See `CacheDisplay`."""
         when = " " * 8 if at is None else f"{at:6.1f} s"
         self._stream.write(f"{when}  {text}\n")
         self._stream.flush()
 
     def show(self, picture: CachePicture) -> None:
-        """See `CacheDisplay`."""
         if picture.elapsed >= self._next_status:
             self._next_status += STATUS_SECONDS
             self.event(picture.elapsed, cache_status(picture))
 
     def close(self) -> None:
-        """See `CacheDisplay`."""
         self._stream.flush()
 
 
@@ -105,11 +102,9 @@ class CacheScreen:
         self._live.start()
 
     def event(self, at: float | None, text: str) -> None:
-        """See `CacheDisplay`."""
         self._events.append(Event(at, text))
 
     def show(self, picture: CachePicture) -> None:
-        """See `CacheDisplay`."""
         self._live.update(draw_caches(picture, tuple(self._events)), refresh=True)
 
     def close(self) -> None:

@@ -105,7 +105,6 @@ class CacheService(PresenceService):
         self._reported.set()
 
     def order(self, place: OwnerPlace) -> None:
-        """See `PresenceService`."""
         assert place.child is not None
         place.child.tell(
             CacheOwnerOrders(

@@ -22,8 +22,6 @@ QUICK_REPAIR = ("--repair-every", f"{REPAIR_SECONDS:g}")
 
 
 class HomeRing(HomeCluster):
-    """See above."""
-
     def __init__(
         self,
         data: Path,

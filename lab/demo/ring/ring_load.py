@@ -27,8 +27,6 @@ RECENT = 2_000
 
 
 class RingLoad:
-    """See above."""
-
     def __init__(self, store: ColumnStore) -> None:
         self._store = store
         self._dice = Random(1)

@@ -105,7 +105,6 @@ class LeadingManager:
 
     def advance(self, now: Instant) -> Output[Any]:
         """Do nothing: nothing is due by itself."""
-        del now
         actions, self._actions = self._actions, []
         if self._written:
             actions.append(CommitRecords(tuple(self._written)))
@@ -123,7 +122,6 @@ class LeadingManager:
 
     @property
     def next_lsn(self) -> int:
-        """See `ClusterDesk`."""
         return self._count + 1
 
     def next_numbers(self, pools: Iterable[str]) -> dict[str, int]:
@@ -131,7 +129,6 @@ class LeadingManager:
         return dict.fromkeys(pools, HIGHEST)
 
     def write(self, record: AnyClusterRecord) -> int:
-        """See `ClusterDesk`."""
         self._count += 1
         self._written.append(record)
         self.clusters.apply(record)
@@ -144,17 +141,13 @@ class LeadingManager:
             self._when_committed(self._count, lambda: self._actions.append(say))
 
     def push(self, connections: tuple[int, ...], message: ToNode) -> None:
-        """See `ClusterDesk`."""
         for each in connections:
             self.send(each, message)
 
     def reply(self, ticket: int, answer: ClusterAnswer) -> None:
-        """See `TopologyDesk`."""
-        del ticket
         self.answers.append(answer)
 
-    def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None:
-        """See `ClusterDesk`."""
+    def note(self, kind: NotedKind, pool: str = "", detail: str = "") -> None: ...
 
     def _when_committed(self, lsn: int, say: Callable[[], None]) -> None:
         if lsn <= self._committed:

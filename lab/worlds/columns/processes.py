@@ -232,7 +232,6 @@ class NodeProcess(StoreProcess):
         self._on_durable(changes, promises)
 
     def _on_durable(self, changes: int, promises: int) -> None:
-        del promises
         self.post(node_events.Synced(changes))
 
     def _keep(self, topology: Any) -> None:

@@ -44,8 +44,6 @@ class Register:
 
 
 class RowHistory:
-    """The history of one row."""
-
     def __init__(self, row: str, names: list[RegisterName]) -> None:
         self.row = row
         self.registers = {name: Register(name) for name in names}

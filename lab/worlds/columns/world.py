@@ -118,7 +118,6 @@ class ColumnsWorld(World, RingSite):
         return self._slots[node]
 
     def nodes(self) -> list[NodeProcess]:
-        """See `StoreSite`."""
         return list(self._nodes.values())
 
     def members(self) -> list[NodeProcess]:
@@ -158,7 +157,6 @@ class ColumnsWorld(World, RingSite):
         self.restart_later(node.slot, self.faults.span(0.01, 2.0))
 
     def back_up(self, node: NodeProcess) -> None:
-        """See `RingSite`."""
         self.tell(node.slot, "disk copied")
         self._backups[node.slot] = node.disk.copy()
 
@@ -181,7 +179,6 @@ class ColumnsWorld(World, RingSite):
 
     @property
     def is_disk_missing(self) -> bool:
-        """See `RingSite`."""
         there = {disk.node for disk in self.disks.values()}
         return self.lost() is not None or bool(self._put_back & there)
 
@@ -259,7 +256,6 @@ class ColumnsWorld(World, RingSite):
 
     def when_well(self, left_ns: int) -> None:
         """Judge what was recorded."""
-        del left_ns
         self.workload.recording.judge()
 
     def on_started(self, process: SimProcess) -> None:

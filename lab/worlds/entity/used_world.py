@@ -44,7 +44,6 @@ class UsedEnvironment(AppEnvironment):
     """An environment in which wall clocks agree."""
 
     def wall(self) -> float:
-        """See `Environment`."""
         return wall_of(self._process)
 
 

@@ -166,11 +166,9 @@ class ClientSocket:
         """The client reads nothing for a while."""
         self._reads_at = asyncio.get_running_loop().time() + seconds
 
-    async def accept(self) -> None:
-        """See `WebSocket`."""
+    async def accept(self) -> None: ...
 
     async def receive(self) -> dict[str, Any]:
-        """See `WebSocket`."""
         return await self._said.get()
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -190,7 +188,6 @@ class ClientSocket:
         self._process.site.count("frames")
 
     async def close(self, code: int) -> None:
-        """See `WebSocket`."""
         self.code = code
         self.leave()
         if code == FAILED:

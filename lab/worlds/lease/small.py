@@ -174,12 +174,10 @@ class SmallPool(SmallWorld):
         return self.journals, self.judge
 
     def bring_back(self, kept: tuple[tuple[int, ...], SmallJudge]) -> None:
-        """See `SmallWorld.bring_back`."""
         self.journals, self.judge = kept
 
     def opened_by(self, slot: int) -> int:
         """Which of the journals a manager has opened."""
-        del slot
         return 0
 
     def put(self, slot: int, journal: int) -> None:

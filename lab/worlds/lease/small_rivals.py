@@ -88,7 +88,6 @@ class TwoMasters(SmallPool):
         return slot in (*MANAGERS, *OWNERS)
 
     def make(self, slot: int, uid: int) -> Any:
-        """See `SmallPool.make`."""
         dice = Dice(1_000 * uid)
         if slot in MANAGERS:
             config = ManagerConfig(
@@ -105,7 +104,6 @@ class TwoMasters(SmallPool):
         return OwnerMachine(owner, dice)
 
     def act(self, slot: int, action: Any) -> None:
-        """See `SmallPool.act`."""
         match action:
             case manager_events.LookAround(asked_at=asked_at):
                 seen = [self._view_of(each) for each in MANAGERS if each != slot]
@@ -126,7 +124,6 @@ class TwoMasters(SmallPool):
         """Two journals share no numbers: nothing is judged."""
 
     def publish(self, slot: int, holdings: owner_events.Holdings) -> None:
-        """See `SmallPool.publish`."""
         number = next((lease.number for lease in holdings.leases), 0)
         belief = SeenLease(holdings.incarnation, number, holdings.expires_at if number else 0)
         self.judge = self.judge.with_belief(slot - OWNERS[0], belief)

@@ -89,7 +89,6 @@ class SimQueueWriter:
             await self._enqueue(queue, event)
 
     async def rely(self, queue: str, topic: str) -> None:
-        """See `QueueWriter`."""
         await self._process.queues[queue].watch({TOPICS: [topic]})
 
 

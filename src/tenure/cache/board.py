@@ -95,7 +95,6 @@ class SampledValue(CachedValue):
 
     @property
     def was_read(self) -> bool:
-        """See `CachedValue`."""
         return self.was_hit
 
     @was_read.setter
@@ -166,7 +165,6 @@ class CacheBoard(Entries):
     # --- making entries ---
 
     def lease(self) -> ReadersLease:
-        """See `MakesEntries`."""
         return CountedLease()
 
     def entry(

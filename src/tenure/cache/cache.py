@@ -80,7 +80,6 @@ class CacheClient(Enterable[CacheEngine]):
         return self._engine.saw(self.board.keys.key(key), as_of)
 
     def stats(self) -> dict[str, int]:
-        """See `Cache.stats`."""
         return {} if self._made is None else self._made.stats()
 
     @property
@@ -115,7 +114,7 @@ class BlockingCache(Hits[V]):
         self._client.saw(key, as_of).result()
 
     def stats(self) -> dict[str, int]:
-        """See `Cache.stats`."""
+        """Counts since the cache was entered, of all its threads and coroutines together."""
         return self._client.stats()
 
     def __repr__(self) -> str:

@@ -100,7 +100,6 @@ class CacheEngine:
         self._writing: dict[int, Future[None]] = {}
 
     async def prepare(self) -> CacheMachine:
-        """See `Engine.prepare`."""
         if self._follow is not None:
             self._follow(self._on_routes)
         asyncio.get_running_loop().call_soon(self._enter)
@@ -163,7 +162,6 @@ class CacheEngine:
     # --- actions ---
 
     def perform(self, action: CacheAction) -> None:
-        """See `Engine.perform`."""
         match action:
             case TellServer(server=server, message=message):
                 self.shell.send(server, message)
@@ -286,7 +284,6 @@ class CacheEngine:
     # --- messages ---
 
     def hear(self, server: str, message: ToCache) -> None:
-        """See `Engine.hear`."""
         self._servers.note(server, "it answers")
         self.shell.driver.post(ServerSaid(server, message))
 
@@ -294,7 +291,6 @@ class CacheEngine:
         """See `Engine.on_lost`. Requests are repeated in time; leases go on."""
 
     def why_not_entered(self) -> TenureError:
-        """See `Engine.why_not_entered`."""
         return self._unreachable("this cache was not entered")
 
     # --- leaving ---
@@ -307,7 +303,6 @@ class CacheEngine:
         self.shell.driver.stop()
 
     def end(self) -> None:
-        """See `Engine.end`."""
         if not self.board.is_forked:
             self.board.close(lambda: left(WHAT))
         for future in (*self._reading.values(), *self._writing.values()):
@@ -315,7 +310,6 @@ class CacheEngine:
                 future.set_exception(left(WHAT))
 
     def give_up(self) -> None:
-        """See `Engine.give_up`."""
         self.end()
 
     def stats(self) -> dict[str, int]:

@@ -88,7 +88,6 @@ class CacheServerEngine:
         self.shell.driver.post(event)
 
     async def prepare(self) -> VolumeServer:
-        """See `Engine.prepare`."""
         server, cleanup = self._server, self.shell.cleanup
         server.volume.serve(self.volume, "alone")
         self._door.show(self._page)
@@ -131,7 +130,6 @@ class CacheServerEngine:
     # --- actions ---
 
     def perform(self, action: ServerAction) -> None:
-        """See `Engine.perform`."""
         match action:
             case TellCache() | LoadObject() | RunBody() | FailWrite():
                 self.volume.perform(action)
@@ -226,7 +224,6 @@ class CacheServerEngine:
         """See `Engine.on_lost`. It speaks to no servers."""
 
     def why_not_entered(self) -> TenureError:
-        """See `Engine.why_not_entered`."""
         return TenureError(
             f"{self.name} was not entered within {ENTER_SECONDS:g} s: its memory was not written, "
             "or `fence` did not return"
@@ -238,11 +235,9 @@ class CacheServerEngine:
         await self._closed.wait()
 
     def end(self) -> None:
-        """See `Engine.end`."""
         self.volume.stop()
 
     def give_up(self) -> None:
-        """See `Engine.give_up`."""
         self.volume.stop()
         self._closed.set()
 

@@ -51,8 +51,6 @@ from tenure.wire.volume import decode_known, encode_known
 
 
 class OwnersVolume:
-    """See `GivesReads`."""
-
     def __init__(self, volume: Any, owner: ReadsOwner) -> None:  # noqa: ANN401  # of any values
         self._volume = volume
         self._shell = owner.shell
@@ -81,7 +79,6 @@ class OwnersVolume:
         self._driver.post(event)
 
     async def open(self) -> str:
-        """See `GivesReads`."""
         self._driver = Driver(
             self._machine,
             self._clock,
@@ -100,13 +97,11 @@ class OwnersVolume:
         return self._address or url
 
     async def close(self) -> None:
-        """See `GivesReads`."""
         self.engine.stop()
         self._driver.stop()
         await self._door.close("this owner leaves")
 
     def check_term(self, answer: LeaseResponse) -> None:
-        """See `GivesReads`."""
         terms = self._volume.terms
         longest_ns = terms.told_ns(answer.term_ns)
         if terms.term_ns > longest_ns:
@@ -121,7 +116,6 @@ class OwnersVolume:
     # --- what the owner does ---
 
     def perform(self, action: OwnerAction) -> None:
-        """See `GivesReads`."""
         match action:
             case Hold(holdings=holdings):
                 self._holdings = holdings
@@ -150,8 +144,6 @@ class OwnersVolume:
                 pass  # it concerns no cache
 
     def withdraw(self, order: HandOff, then: Callable[[], None]) -> None:
-        """See `GivesReads`."""
-
         def begin() -> None:
             self._withdrawing[order.range] = then
             self._post(DrainAsked(order.range, served=True))
@@ -159,17 +151,14 @@ class OwnersVolume:
         self._shell.call(begin)
 
     def hand_over(self, order: HandOff, then: Callable[[tuple[bytes, ...]], None]) -> None:
-        """See `GivesReads`."""
         self._handing[order.range] = order, then
         self._post(DrainAsked(order.range, served=False))
 
     def take_writes(self, key_range: KeyRange, number: int, data: bytes) -> None:
-        """See `GivesReads`."""
         known = decode_known(data)
         self._shell.call(lambda: self._carried.add(key_range, number, known))
 
     def keep_serving(self, order: HandOff) -> None:
-        """See `GivesReads`."""
         self._shell.call(lambda: self._keep_serving(order))
 
     def _keep_serving(self, order: HandOff) -> None:
@@ -181,7 +170,6 @@ class OwnersVolume:
             self._post(again)
 
     def report(self) -> VolumeReport:
-        """See `GivesReads`."""
         return self.engine.report(self._clock(), self._machine.context)
 
     # --- what its server does ---

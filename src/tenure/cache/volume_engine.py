@@ -98,11 +98,9 @@ class VolumeEngine:
 
     @property
     def is_async(self) -> bool:
-        """See `RunsWrites`."""
         return self._shell.in_loop
 
     def has_ended(self) -> bool:
-        """See `RunsWrites`."""
         return self._is_ended
 
     def guard(self, name: UserKey) -> Guard | None:
@@ -110,7 +108,6 @@ class VolumeEngine:
         return None if self._guards is None else Guard(self._guards, name, finish=True)
 
     def ask(self, keys: tuple[Key, ...]) -> AskedWrite:
-        """See `RunsWrites`."""
         asked = AskedWrite(next(self._tickets))
 
         def begin() -> None:
@@ -133,7 +130,6 @@ class VolumeEngine:
         self._shell.call(end)
 
     def end(self, body: RunBody, error: BaseException | None) -> None:
-        """See `RunsWrites`."""
         detail = "" if error is None else _shown(error)
         self._shell.call(lambda: self._post(BodyEnded(body.write, ok=error is None, detail=detail)))
 
@@ -228,14 +224,12 @@ class VolumeEngine:
     # --- caches: see `Listener` ---
 
     def connected(self, connection: Connection) -> None:
-        """See `Listener`."""
         try:
             check_knows_caches(connection.version)
         except RemoteProtocolError as error:
             self._close(connection, str(error))
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """See `Listener`."""
         self._shell.counts["received"] += 1
         try:
             message = decode_to_volume_server(data, connection.version)

@@ -55,7 +55,7 @@ class RunsWrites(Protocol):
 
 
 class VolumeWrite:
-    """See `Volume.write`."""
+    """A write of some objects of a volume: no cache serves an old one while its body runs."""
 
     def __init__(self, runs: RunsWrites, keys: tuple[Key, ...], names: tuple[UserKey, ...]) -> None:
         self._runs = runs

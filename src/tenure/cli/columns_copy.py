@@ -43,7 +43,6 @@ def copy(
     json_: Json = False,
     driver: Driver = None,
 ) -> None:
-    """See `tenure columns copy --help`."""
     what = _Chosen(table, after, with_fenced=without_fences)
     asyncio.run(_copy(source, to, what, driver, as_json=json_))
 

@@ -39,7 +39,6 @@ def refence(
     ] = (),
     json_: Json = False,
 ) -> None:
-    """See `tenure columns refence --help`."""
     if url.partition(":")[0] == "columns":
         asyncio.run(_list_told(url, table, journal, as_json=json_))
     else:

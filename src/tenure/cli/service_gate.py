@@ -24,8 +24,6 @@ def service_port(app: web.Application, limits: ConnectionLimits = LIMITS) -> Htt
 
 
 class ServiceGate:
-    """See `RequestCheck`."""
-
     def __init__(self, pool: str, names: OwnNames, tokens: TokenFile | None) -> None:
         self._pool = pool
         self._names = names

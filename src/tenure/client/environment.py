@@ -101,7 +101,6 @@ class RealEnvironment:
         """See `Environment`. Nobody watches."""
 
     def timers(self) -> Timers:
-        """See `Environment`."""
         return LoopTimers(boot_clock)
 
     def random(self) -> Random:
@@ -111,15 +110,12 @@ class RealEnvironment:
         return SystemRandom()
 
     def transport(self, role: Role[M]) -> Transport[M]:
-        """See `Environment`."""
         return WebSocketTransport(role, self.credentials, self.secret)
 
     def own_process(self) -> Process | None:
-        """See `Environment`."""
         return own_process()
 
     def look(self, suspect: Process) -> Sight:
-        """See `Environment`."""
         return look(suspect)
 
     def channels(self) -> Channels:

@@ -76,13 +76,11 @@ class LookupEngine:
         """Watches to call when the step is over, and whether their keys were lost."""
 
     async def prepare(self) -> LookupMachine:
-        """See `Engine.prepare`."""
         return self.machine
 
     # --- actions ---
 
     def perform(self, action: LookupAction) -> None:
-        """See `Engine.perform`."""
         match action:
             case TellManager(manager, message):
                 self.shell.send(manager, message)
@@ -215,7 +213,6 @@ class LookupEngine:
     # --- messages ---
 
     def hear(self, server: str, message: ToLookup) -> None:
-        """See `Engine.hear`."""
         match message:
             case Standby(leader=leader):
                 self._managers.stands_by(server, leader)
@@ -230,7 +227,6 @@ class LookupEngine:
         self.shell.driver.post(ManagerSaid(server, message))
 
     def on_lost(self, server: str) -> None:
-        """See `Engine.on_lost`."""
         self.shell.driver.post(ManagerLost(server))
 
     def why_not_entered(self) -> TenureError:
@@ -246,14 +242,12 @@ class LookupEngine:
         self.shell.driver.stop()
 
     def end(self) -> None:
-        """See `Engine.end`."""
         self.board.close()
         for move in self._moves.within((WHOLE,)):
             if not move.over.done():
                 move.over.set_exception(left(WHAT))
 
     def give_up(self) -> None:
-        """See `Engine.give_up`."""
         self.board.find_nothing()
         self._signal_loss((WHOLE,), "nothing is known any longer")
 

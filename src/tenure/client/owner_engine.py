@@ -165,7 +165,6 @@ class OwnerEngine:
     # --- actions ---
 
     def perform(self, action: OwnerAction) -> None:
-        """See `Engine.perform`."""
         match action:
             case TellManager(manager, message):
                 if isinstance(message, RenewalRequest):
@@ -339,7 +338,6 @@ class OwnerEngine:
     # --- messages ---
 
     def hear(self, server: str, message: ToOwner) -> None:
-        """See `Engine.hear`."""
         match message:
             case Standby(leader=leader):
                 self._managers.stands_by(server, leader)
@@ -375,7 +373,6 @@ class OwnerEngine:
                 pass  # the machine joins again automatically
 
     def why_not_entered(self) -> TenureError:
-        """See `Engine.why_not_entered`."""
         if self._held_up is None:
             return self._managers.none_helped(self._enter_timeout)
         until = self._held_up_at + self._held_up.retry_after_ns
@@ -388,7 +385,6 @@ class OwnerEngine:
         )
 
     def on_lost(self, server: str) -> None:
-        """See `Engine.on_lost`."""
         self.shell.driver.post(ManagerLost(server))
 
     # --- leaving ---
@@ -433,13 +429,11 @@ class OwnerEngine:
             self.shell.driver.stop()
 
     def end(self) -> None:
-        """See `Engine.end`."""
         self.board.close()
         if not self.ready.done():
             self.ready.set_exception(left(WHAT))
 
     def give_up(self) -> None:
-        """See `Engine.give_up`."""
         self.board.close()
         self.guards.overtake()
         self.guards.tell_losers()

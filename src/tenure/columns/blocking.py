@@ -92,7 +92,6 @@ class BlockingStore(Blocking[ColumnStore]):
         within: int = FIRST,
         consistency: Consistency = "quorum",
     ) -> Iterator[Row]:
-        """See `ColumnStore.scan`."""
         self.store.check()
         rows = self.store.scan(
             table, start=start, end=end, reverse=reverse, within=within, consistency=consistency
@@ -135,7 +134,7 @@ class BlockingOwnedRows(Blocking[OwnedRows]):
         super().__init__(store.store, store.thread, OwnedRows(store.store, table, limit=limit))
 
     def load(self, lease: HeldLease, key: str | bytes | int) -> BlockingOwnedRow:
-        """See `OwnedRows.load`."""
+        """The row of `key` as its owner has it, once it is adopted. Waits for that."""
         self.store.check()
         row = self.wait(self.form.load(lease, key))
         return BlockingOwnedRow(self.store, self.thread, row)

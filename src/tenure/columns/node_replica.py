@@ -427,7 +427,6 @@ class NodeReplica(Replica):
         return TaskDone()
 
     def _build(self, step: BuildSums) -> TaskDone:
-        del step
         return TaskDone(self.range_sums.build())
 
     def _read_sums(self, step: ReadSums) -> SumsRead:
@@ -450,7 +449,6 @@ class NodeReplica(Replica):
 
     def _weigh(self, step: WeighRows) -> RowsWeighed:
         """Weigh some rows; see `_sweep`."""
-        del step
         if not self._weighings:
             self._sizes = {}
             self._weighings = [
@@ -461,7 +459,6 @@ class NodeReplica(Replica):
 
     def _sweep(self, step: SweepSome) -> TaskDone:
         """Sweep some; the next step continues where this one ends."""
-        del step
         if not self._sweeps:
             self.horizon = max(time for _, time in self.sealed)
             self._sweeps = [Sweep(self, table).steps() for table in self.tables.values()]

@@ -86,8 +86,6 @@ class _Piece:
 
 
 class RangeSums:
-    """See above."""
-
     def __init__(self, engine: StorageEngine) -> None:
         self._engine = engine
         self._pieces: dict[str, list[_Piece]] = {}

@@ -48,8 +48,6 @@ logger = logging.getLogger("tenure.entities")
 
 
 class IndexEntry(NamedTuple):
-    """An entry of the index."""
-
     key: Key
     number: int
     """The number of the lease under which it was made."""

@@ -42,7 +42,6 @@ class Envelopes(KeyedState[Envelope]):
         return self._guards
 
     def guard_with(self, guards: Guards) -> None:
-        """See `OwnersState`."""
         self._guards = guards
 
     def _check(self, user_key: UserKey, value: Envelope) -> None:

@@ -35,13 +35,9 @@ class BlockingDriver(Protocol):
 class AwaitedDriver(Protocol):
     """A driver that is awaited."""
 
-    def transaction(self) -> AbstractAsyncContextManager[object]:
-        """See `BlockingDriver`."""
-        ...
+    def transaction(self) -> AbstractAsyncContextManager[object]: ...
 
-    async def first(self, statement: str, values: tuple[object, ...]) -> Row:
-        """See `BlockingDriver`."""
-        ...
+    async def first(self, statement: str, values: tuple[object, ...]) -> Row: ...
 
 
 class DatabaseFence:

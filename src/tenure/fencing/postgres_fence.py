@@ -27,18 +27,15 @@ class PsycopgDriver:
         self._connection = connection
 
     def transaction(self) -> AbstractContextManager[object]:
-        """See `BlockingDriver`."""
         open_one: AbstractContextManager[object] = self._connection.transaction()
         return open_one
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
-        """See `BlockingDriver`."""
         cursor = self._connection.cursor(row_factory=_tuples)
         cursor.execute(statement.replace("?", "%s"), values)
         return cursor.fetchone() if cursor.description else None
 
     def answers(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """See `BlockingDriver`."""
         with self._connection.pipeline() if len(statements) > 1 else nullcontext():
             cursors = [
                 self._connection.execute(statement.replace("?", "%s"), values)

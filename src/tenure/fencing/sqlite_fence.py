@@ -21,7 +21,6 @@ class Sqlite3Driver:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """See `BlockingDriver`."""
         connection = self._connection
         if connection.in_transaction:
             yield
@@ -37,13 +36,11 @@ class Sqlite3Driver:
             raise
 
     def first(self, statement: str, values: tuple[object, ...]) -> Row:
-        """See `BlockingDriver`."""
         cursor = self._connection.execute(statement, values)
         cursor.row_factory = None  # rows are tuples, whatever the application prefers
         return cursor.fetchone()
 
     def answers(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """See `BlockingDriver`."""
         execute = self._connection.execute
         return [execute(statement, values).fetchall() for statement, values in statements]
 

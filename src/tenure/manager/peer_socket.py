@@ -87,7 +87,6 @@ class PeerSocket(PatientSocket):
         self._kind = kind
 
     def on_message(self, data: bytes) -> None:
-        """See `AcceptedSocket.on_message`."""
         if self.must_wait(data):
             return
         engine, permit = self._among.engine, self.permit
@@ -107,7 +106,6 @@ class PeerSocket(PatientSocket):
             self._hang_up(WSCloseCode.POLICY_VIOLATION, why)
 
     def on_refused(self, error: FrameError) -> None:
-        """See `AcceptedSocket.on_refused`."""
         is_large = error.code == WSCloseCode.MESSAGE_TOO_BIG
         self._note(ServiceKind.OVERSIZED if is_large else ServiceKind.MALFORMED, str(error))
 
@@ -133,11 +131,9 @@ class PeerSocket(PatientSocket):
         self._among.gate.notes.note(what, self.peer)
 
     def on_ending(self) -> None:
-        """See `AcceptedSocket.on_ending`."""
         self._among.peers.remove(self.connection)
 
     def on_lost(self) -> None:
-        """See `AcceptedSocket.on_lost`."""
         self._among.forget(self)
 
 

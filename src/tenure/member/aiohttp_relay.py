@@ -84,7 +84,6 @@ class _RelayOfSegments(Relay):
     """aiohttp's router divides a path into segments before it decodes them."""
 
     def key_in(self, scope: Scope) -> UserKey | None:
-        """See `Relay`."""
         return self.templates.find_raw(raw_path(scope))
 
 

@@ -56,19 +56,16 @@ class NetworkOfMembers:
     def listener(
         self, app: App, listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
-        """See `MemberEnvironment`."""
         return OwnListener(app, listen, credentials, guard=guard)
 
     def aiohttp_listener(
         self, door: "AiohttpDoor", listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
-        """See `MemberEnvironment`."""
         from tenure.member.aiohttp_listener import AiohttpListener  # noqa: PLC0415  # loads servers
 
         return AiohttpListener(door, listen, credentials, guard=guard)
 
     def session(self) -> ClientSession:
-        """See `MemberEnvironment`."""
         return ClientSession(
             connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
             cookie_jar=DummyCookieJar(),
@@ -79,7 +76,6 @@ class NetworkOfMembers:
         )
 
     def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
-        """See `MemberEnvironment`."""
         return KeptConnections(credentials, secret)
 
 

@@ -112,7 +112,6 @@ class KeptConnections:
         headers: RawHeaders,
         body: bytes | AsyncIterable[bytes],
     ) -> "ForwardedAnswer":
-        """See `Forwarding`."""
         length = None if isinstance(body, bytes) else content_length(headers)
         head = head_of(origin, method, target, headers, body, length)
         connection = self._kept(origin)
@@ -137,7 +136,6 @@ class KeptConnections:
         return answer
 
     async def proof(self, address: str, session: ClientSession) -> dict[str, str]:
-        """See `Forwarding`."""
         return await proof_for(address, self._secret, session, self._credentials)
 
     async def _proven(self, connection: "KeptConnection", origin: Origin, head: bytes) -> bytes:
@@ -200,7 +198,6 @@ class KeptConnections:
             connection.transport.abort()
 
     def close(self) -> None:
-        """See `Forwarding`."""
         for each in [*self._busy, *(each for idle in self._idle.values() for each in idle)]:
             each.transport.abort()
         self._idle.clear()

@@ -19,7 +19,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter`."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         said = {
             "at": at,

@@ -25,7 +25,6 @@ class FamiliesCollector(Collector):
         self._families = families
 
     def collect(self) -> Iterator[Metric]:
-        """See `prometheus_client.registry.Collector`."""
         return map(_converted, self._families())
 
     def describe(self) -> list[Metric]:

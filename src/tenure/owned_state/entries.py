@@ -76,7 +76,6 @@ class StoredEntries(KeyedState[Stored]):
             self._ends.clear()
 
     def guard_with(self, guards: Guards) -> None:
-        """See `OwnersState`."""
         self._clock = guards.clock
 
     # --- for turns ---
@@ -178,7 +177,6 @@ class StoredEntries(KeyedState[Stored]):
     # --- the handler ---
 
     def export_range(self, key_range: KeyRange, since: object) -> Exported:
-        """See `HandOffHandler`."""
         mark, chunks = super().export_range(key_range, since)  # type: ignore[arg-type]
         return mark, map(self._stamped, chunks)  # type: ignore[arg-type]
 

@@ -141,21 +141,17 @@ class OwnedState(OwnersState, Generic[V]):
         self._guards = None
 
     def guard_with(self, guards: Guards) -> None:
-        """See `OwnersState`."""
         watch_forks(self)
         self.entries.guard_with(guards)
         self._guards = guards
 
     def export_range(self, key_range: KeyRange, since: Mark | None) -> Exported:
-        """See `HandOffHandler`."""
         return self.entries.export_range(key_range, since)
 
     def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
-        """See `HandOffHandler`."""
         self.entries.import_chunk(key_range, chunk)
 
     def discard_range(self, key_range: KeyRange) -> None:
-        """See `HandOffHandler`."""
         self.entries.discard_range(key_range)
 
 

@@ -61,7 +61,6 @@ class LoopTimers:
         self.clock = clock
 
     def __call__(self, at: Instant, callback: Callable[[], None]) -> Timer:
-        """See `Timers`."""
         return _LoopAlarm(self.clock, at, callback)
 
 

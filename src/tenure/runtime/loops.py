@@ -29,7 +29,6 @@ class OwnThread:
     """
 
     def run(self, main: Main, name: str) -> "Future[None]":
-        """See `Runner.run`."""
         done: Future[None] = Future()
 
         def body() -> None:
@@ -51,7 +50,6 @@ class SharedLoop:
         self.loop = loop
 
     def run(self, main: Main, name: str) -> "Future[None]":
-        """See `Runner.run`."""
         return asyncio.run_coroutine_threadsafe(main, self.loop)
 
 

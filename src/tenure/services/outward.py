@@ -60,7 +60,6 @@ class OutwardResolver(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        """See `AbstractResolver`."""
         await self._resolver.close()
 
 

@@ -176,7 +176,6 @@ class Service(Generic[E]):
         """Own keys of the pool until the block ends, and then hand them over. `make_port` is for a
         service that listens for its other processes itself.
         """
-        del make_port
         async with self.entities:
             yield
 
@@ -209,13 +208,11 @@ class Service(Generic[E]):
     @operation("GET", "/limits", "List the limits", {200: list[LimitShown]})
     async def list_limits(self, asked: ServiceRequest) -> ServiceAnswer:
         """Every limit, with its reason."""
-        del asked
         return ServiceAnswer(200, [LimitShown(*each) for each in (*OF_ALL, *self.limits)])
 
     @operation("GET", "/openapi.json", "This document", {200: dict[str, Any]})
     async def describe(self, asked: ServiceRequest) -> ServiceAnswer:
         """The OpenAPI document."""
-        del asked
         return ServiceAnswer(200, self.document())
 
     def document(self) -> dict[str, Any]:

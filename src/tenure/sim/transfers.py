@@ -247,7 +247,6 @@ class GivingEnd(End[giving.Giving]):
         self._to_send: list[Key] = []
 
     def act(self, action: giving.GivingAction) -> None:
-        """See `End.act`."""
         match action:
             case giving.Reach(address=address):
                 self.world.at(self.world.now + self.a_moment(), self._reach, address)
@@ -292,13 +291,11 @@ class GivingEnd(End[giving.Giving]):
             self.post(giving.PeerReached())
 
     def end(self) -> None:
-        """See `End.end`."""
         giving_now = self._ends_of(self.process).giving
         if giving_now.get(self.order) is self:
             del giving_now[self.order]
 
     def decode(self, data: bytes) -> PeerMessage:
-        """See `End.decode`."""
         return decode_to_source(data)
 
 
@@ -322,7 +319,6 @@ class TakingEnd(End[taking.Taking]):
         return self.offer.number == number and self.offer.range.overlaps(key_range)
 
     def act(self, action: taking.TakingAction) -> None:
-        """See `End.act`."""
         store = self.process.store
         match action:
             case taking.AskToAdmit(offer=offer):
@@ -343,9 +339,7 @@ class TakingEnd(End[taking.Taking]):
                 self.process.post(owner_events.ArrivalEnded(self.channel))
 
     def end(self) -> None:
-        """See `End.end`."""
         self._among.pop(self.channel, None)
 
     def decode(self, data: bytes) -> PeerMessage:
-        """See `End.decode`."""
         return decode_to_taker(data)

@@ -376,7 +376,6 @@ class ClusterEnvironment:
         """See `Environment`. Its machine is not watched."""
 
     def timers(self) -> Timers:
-        """See `Environment`."""
         return self._cluster.timers()
 
     def wall(self) -> float:
@@ -384,11 +383,9 @@ class ClusterEnvironment:
         return FIRST_WALL + in_seconds(self.clock())
 
     def random(self) -> Random:
-        """See `Environment`."""
         return self._random
 
     def transport(self, role: Role[M]) -> Transport[M]:
-        """See `Environment`."""
         return self._cluster.transport(role)
 
     def own_process(self) -> Process | None:
@@ -396,13 +393,10 @@ class ClusterEnvironment:
         return None
 
     def look(self, suspect: Process) -> Sight:
-        """See `Environment`."""
         return Sight(seen_from=None)
 
     def channels(self) -> Channels:
-        """See `Environment`."""
         return self._cluster.channels.channels()
 
     def door(self, path: str) -> Door:
-        """See `Environment`."""
         return MemoryDoor(self._cluster.network)

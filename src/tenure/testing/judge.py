@@ -94,12 +94,10 @@ class JudgedExchange:
         self._is_relayed = True
 
     def failed(self, error: Exception) -> None:
-        """See `LeavingWatch`."""
         self._process.site.tell(self._process.slot, "a handler failed", repr(error))
         self._process.site.count_note("handlers failed")
 
     def leaves(self, message: Message) -> None:
-        """See `LeavingWatch`."""
         match message["type"]:
             case "http.response.start":
                 self._status = message["status"]

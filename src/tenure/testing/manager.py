@@ -90,13 +90,11 @@ class MemoryManager:
     # --- the network ---
 
     def connected(self, connection: Connection) -> None:
-        """See `Listener.connected`."""
         self._last_number += 1
         self._numbers[connection] = self._last_number
         self._connections[self._last_number] = connection
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """See `Listener.received`."""
         try:
             message = decode_to_manager(data, connection.version)
         except RemoteProtocolError as error:
@@ -106,7 +104,6 @@ class MemoryManager:
             self.engine.post(ClientSaid(self._numbers[connection], message))
 
     def disconnected(self, connection: Connection) -> None:
-        """See `Listener.disconnected`."""
         number = self._numbers.pop(connection, None)
         if number is not None:
             del self._connections[number]

@@ -54,11 +54,9 @@ class MemoryListener:
         self._server = MemoryServer(app, watch)
 
     async def start(self) -> None:
-        """See `MemberListener`."""
         self._listen(self._server.serve, self.url)
 
     async def stop(self) -> None:
-        """See `MemberListener`."""
         self._fall_silent(self.url)
         await self._server.shut(STOP_SECONDS)
 
@@ -81,17 +79,14 @@ class MemoryMembers:
     def aiohttp_listener(
         self, door: "AiohttpDoor", listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
-        """See `MemberEnvironment`."""
         from tenure.testing.aiohttp_app import serve_request  # noqa: PLC0415  # loads a server
 
         return self.listener(partial(serve_request, door.server()), listen, credentials, guard)
 
     def session(self) -> ClientSession:
-        """See `MemberEnvironment`."""
         return cast("ClientSession", MemorySession(self._connect))
 
     def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
-        """See `MemberEnvironment`."""
         return MemoryForwarding(self._connect)
 
 
@@ -134,7 +129,6 @@ class MemoryForwarding:
         headers: RawHeaders,
         body: bytes | AsyncIterable[bytes],
     ) -> "MemoryAnswer":
-        """See `Forwarding`."""
         url = URL(f"{origin.scheme}://{origin.authority}{target}", encoded=True)
         scope = scope_of("http", method, url, ()) | {"headers": list(headers)}
         try:
@@ -162,8 +156,6 @@ class MemoryForwarding:
 
 
 class MemoryAnswer:
-    """See `Forwarded`."""
-
     def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
         self._channel = channel
         self.status: int = start["status"]
@@ -171,7 +163,6 @@ class MemoryAnswer:
         self._closing: asyncio.Future[None] | None = None
 
     def whole(self) -> bytes | None:
-        """See `Forwarded`."""
         return None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -183,7 +174,6 @@ class MemoryAnswer:
                 return
 
     def close(self) -> None:
-        """See `Forwarded`."""
         self._closing = self._closing or asyncio.ensure_future(self._channel.close())
 
 

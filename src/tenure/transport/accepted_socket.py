@@ -346,7 +346,6 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         await asyncio.shield(self._gone)
 
     def cut_off(self) -> None:
-        """See `Receives`."""
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

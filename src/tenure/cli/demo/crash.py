@@ -22,7 +22,6 @@ class Crashes(Scenario):
     measures = "dark"
 
     async def play(self, end: Instant) -> None:
-        """See `Scenario`."""
         hold_ns = self._service.settings.timing.hold_ns
         latest = end - HOLDS_FOR_A_CRASH * hold_ns
         assert self._service.lookup is not None

@@ -32,7 +32,6 @@ class OwnerFaults(Scenario):
     """Kills and stops owners, in turns."""
 
     async def play(self, end: Instant) -> None:
-        """See `Scenario`."""
         hold = in_seconds(self._service.settings.timing.hold_ns)
         turns, pause = self._turns(end), min(hold, LONGEST_PAUSE_SECONDS)
         await asyncio.sleep(pause)

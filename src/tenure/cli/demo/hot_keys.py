@@ -90,12 +90,10 @@ class HotKeys(Scenario):
         self._last: OwnerPlace | None = None
 
     def figures(self) -> dict[str, float]:
-        """See `Scenario`."""
         worst = round(max(self.uneven, default=0.0), 3)
         return {**super().figures(), "crowds": len(self.times), "uneven": worst}
 
     async def play(self, end: Instant) -> None:
-        """See `Scenario`."""
         while boot_clock() <= end - seconds(CROWD_SECONDS):
             await self._gather_one()
             await asyncio.sleep(WATCH_SECONDS)

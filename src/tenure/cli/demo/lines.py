@@ -15,20 +15,17 @@ class Lines:
         self._next_status = STATUS_SECONDS
 
     def event(self, at: float | None, text: str) -> None:
-        """See `Display`."""
         when = " " * 8 if at is None else f"{at:6.1f} s"
         self._stream.write(f"{when}  {text}\n")
         self._stream.flush()
 
     def show(self, picture: DemoState) -> None:
-        """See `Display`."""
         if picture.elapsed >= self._next_status:
             while self._next_status <= picture.elapsed:
                 self._next_status += STATUS_SECONDS
             self.event(picture.elapsed, status(picture))
 
     def close(self) -> None:
-        """See `Display`."""
         self._stream.flush()
 
 

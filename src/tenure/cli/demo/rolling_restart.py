@@ -24,7 +24,6 @@ class RollingRestart(Scenario):
     _granted_before = 0.0
 
     def figures(self) -> dict[str, float]:
-        """See `Scenario`."""
         return {
             **super().figures(),
             "drains": len(self.times),
@@ -37,7 +36,6 @@ class RollingRestart(Scenario):
         return self._granted() - self._granted_before if self.times else 0.0
 
     async def play(self, end: Instant) -> None:  # it ends when it is done
-        """See `Scenario`."""
         self._granted_before = self._granted()
         owners = self._service.owners
         for first in range(0, len(owners), AT_ONCE):

@@ -51,11 +51,9 @@ class Screen:
         self._live.start()
 
     def event(self, at: float | None, text: str) -> None:
-        """See `Display`."""
         self._events.append(Event(at, text))
 
     def show(self, picture: DemoState) -> None:
-        """See `Display`."""
         room = self._live.console.height - OTHER_LINES - len(picture.owners)
         shown = list(self._events)[-max(room, FEWEST_EVENTS) :]
         self._live.update(draw(picture, shown), refresh=True)

@@ -99,7 +99,6 @@ class Application:
     async def export(
         self, key_range: KeyRange, since: Mark | None
     ) -> tuple[Mark, AsyncIterator[bytes]]:
-        """See `HandOffHandler.export_range`."""
         call = self._callbacks.run(lambda: exported_by(self._handler, key_range, since))
         return await asyncio.wrap_future(call)
 
@@ -171,8 +170,6 @@ class Application:
         await asyncio.wrap_future(self._callbacks.run(begin))
 
     async def take(self, arrival: Arrival, chunk: bytes, *, is_urgent: bool = False) -> None:
-        """See `HandOffHandler.import_chunk`."""
-
         async def take() -> None:
             if len(chunk) > SMALL_BYTES and not is_urgent:
                 await self._wait_for_turn()

@@ -53,7 +53,6 @@ class GivingLine(Line):
         self._chunks: AsyncIterator[bytes] | None = None
 
     def act(self, action: GivingAction) -> None:
-        """See `Line.act`."""
         match action:
             case Reach(address=address):
                 self.begin(partial(self._reach, address), PeerLost)
@@ -80,7 +79,6 @@ class GivingLine(Line):
                 assert_never(action)
 
     def give_up(self, why: str) -> None:
-        """See `Line.give_up`."""
         self._report(self, FailGiving(why))
 
     async def _reach(self, address: str) -> None:

@@ -77,7 +77,6 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
         self._decoder = msgspec.msgpack.Decoder(_Batch[value_type])
 
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
-        """See `OwnersState`."""
         with self._lock:
             place = self._place
             if place is not None and not place.has_ended():
@@ -188,7 +187,6 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
     # --- the handler ---
 
     def export_range(self, key_range: KeyRange, since: "_Mark | None") -> Exported:
-        """See `HandOffHandler`."""
         self._placed()
         mark = _Mark(key_range)
         with self._lock:
@@ -283,7 +281,6 @@ class KeyedState(MutableMapping[UserKey, V], OwnersState, Generic[V]):
                 place.keys.remove(to_key(user_key), user_key)
 
     def discard_range(self, key_range: KeyRange) -> None:
-        """See `HandOffHandler`."""
         place = self._placed()
         start: Key | None = key_range.start
         while start is not None and (key_range.end is None or start < key_range.end):

@@ -37,7 +37,6 @@ class SeveralStates(OwnersState):
     async def export_range(
         self, key_range: KeyRange, since: Mark | None
     ) -> tuple[Mark, AsyncIterator[bytes]]:
-        """See `HandOffHandler`."""
         marks: dict[str, Mark] = {}
         parts: list[tuple[bytes, AsyncIterator[bytes]]] = []
         for name, state in self._states.items():
@@ -48,7 +47,6 @@ class SeveralStates(OwnersState):
         return marks, _one_after_another(parts)
 
     async def import_chunk(self, key_range: KeyRange, chunk: bytes) -> None:
-        """See `HandOffHandler`."""
         end = 1 + chunk[0]
         name = chunk[1:end].decode(errors="replace")
         if name not in self._states:
@@ -59,29 +57,24 @@ class SeveralStates(OwnersState):
         await result_of(self._states[name].import_chunk(key_range, chunk[end:]))
 
     async def discard_range(self, key_range: KeyRange) -> None:
-        """See `HandOffHandler`."""
         for state in self._states.values():
             await result_of(state.discard_range(key_range))
 
     async def settle_range(self, key_range: KeyRange, deadline: float) -> None:
-        """See `SettlingHandler`."""
         settles = [each for each in map(settling, self._states.values()) if each is not None]
         results = [each.settle_range(key_range, deadline) for each in settles]
         await asyncio.gather(*map(result_of, results))
 
     async def resume_range(self, key_range: KeyRange) -> None:
-        """See `SettlingHandler`."""
         for state in map(settling, self._states.values()):
             if state is not None:
                 await result_of(state.resume_range(key_range))
 
     def belong_to(self, owner: str, kind: PoolKind, has_ended: Callable[[], bool]) -> None:
-        """See `OwnersState`."""
         for state in self._of_owner():
             state.belong_to(owner, kind, has_ended)
 
     def guard_with(self, guards: Guards) -> None:
-        """See `OwnersState`."""
         for state in self._of_owner():
             state.guard_with(guards)
 

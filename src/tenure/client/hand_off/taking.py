@@ -51,7 +51,6 @@ class TakingLine(Line):
         self._report = report
 
     def act(self, action: TakingAction) -> None:
-        """See `Line.act`."""
         match action:
             case AskToAdmit(offer=offer):
                 self.arrival = Arrival(offer.range, offer.number)
@@ -82,7 +81,6 @@ class TakingLine(Line):
         self.post(TurnedAway("others have come, and nothing was offered here"))
 
     def give_up(self, why: str) -> None:
-        """See `Line.give_up`."""
         self._report(self, EndTaking(why))
 
     def clean_up(self) -> None:

@@ -166,7 +166,6 @@ class Transfers:
     # --- giving ---
 
     def begin(self, order: HandOff) -> None:
-        """See `HandOver`."""
         offer = Offer(
             pool=self._owner.pool,
             journal=self._journal,
@@ -253,7 +252,6 @@ class Transfers:
                     self._owner.reads.keep_serving(order)
 
     def send_last(self, order: HandOff) -> None:
-        """See `SendLast`."""
         self._handed.assign(order.range, order.number)
         if self._owner.reads is None:
             self._send_last(order, ())
@@ -268,7 +266,6 @@ class Transfers:
             self._post_to(line, ServingEnded(writes))
 
     def stop_giving(self, order: HandOff) -> None:
-        """See `StopHandOver`."""
         line = self._givings.pop(order, None)
         if line is not None:
             self._post_to(line, GivingStopped())

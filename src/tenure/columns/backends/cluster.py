@@ -71,7 +71,6 @@ class ClusterBackend:
     # --- opening ---
 
     async def open(self) -> None:
-        """See `Backend.open`."""
         self._calls.start()
         try:
             await self._open({table.name: table.record() for table in self._tables})
@@ -88,17 +87,14 @@ class ClusterBackend:
         return answer
 
     async def records(self) -> Mapping[str, TableRecord]:
-        """See `Backend.records`."""
         return (await self._open({})).tables
 
     async def close(self) -> None:
-        """See `Backend.close`."""
         await self._calls.close()
 
     # --- writing ---
 
     async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
-        """See `Backend.draw`."""
         answer = await self._calls.ask(
             DrawVersion(
                 table=mutation.table.name,
@@ -112,7 +108,6 @@ class ClusterBackend:
         raise _failure(answer)
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        """See `Backend.write`."""
         answer = await self._calls.ask(
             WriteRow(
                 table=mutation.table.name,
@@ -156,35 +151,30 @@ class ClusterBackend:
     # --- reading ---
 
     async def column(self, asked: ReadColumn) -> FoundCell | None:
-        """See `Backend.column`."""
         answer = await self._calls.ask(asked)
         if isinstance(answer, PageFound):
             return answer.page.cells[0] if answer.page.cells else None
         raise _failure(answer)
 
     async def page(self, asked: ReadPage) -> CellPage:
-        """See `Backend.page`."""
         answer = await self._calls.ask(asked)
         if isinstance(answer, PageFound):
             return answer.page
         raise _failure(answer)
 
     async def supers(self, asked: ReadSupers) -> SuperPage:
-        """See `Backend.supers`."""
         answer = await self._calls.ask(asked)
         if isinstance(answer, SupersFound):
             return answer.page
         raise _failure(answer)
 
     async def row(self, asked: ReadRow) -> WholeRow:
-        """See `Backend.row`."""
         answer = await self._calls.ask(asked)
         if isinstance(answer, RowFound):
             return answer.row
         raise _failure(answer)
 
     async def rows(self, asked: ReadRows) -> RowsFound:
-        """See `Backend.rows`."""
         answer = await self._calls.ask(asked)
         if isinstance(answer, RowsFound):
             return answer

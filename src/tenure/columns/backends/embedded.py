@@ -86,7 +86,6 @@ class EmbeddedBackend:
         self.commits: GroupCommit
 
     async def open(self) -> None:
-        """See `Backend.open`."""
         engine = await asyncio.to_thread(self._make_engine)
         self.replica = Replica(engine)
         try:
@@ -102,7 +101,6 @@ class EmbeddedBackend:
             self._tasks.append(asyncio.create_task(self._sync_now_and_then()))
 
     async def close(self) -> None:
-        """See `Backend.close`."""
         self._is_open = False
         for task in self._tasks:
             task.cancel()
@@ -115,16 +113,13 @@ class EmbeddedBackend:
             self.replica.engine.close()
 
     async def records(self) -> Mapping[str, TableRecord]:
-        """See `Backend.records`."""
         return self.replica.records
 
     async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
-        """See `Backend.draw`."""
         self._check_open()
         return Attempt(Version(0, self.replica.draw(mutation.table, mutation.key, floor)))
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        """See `Backend.write`."""
         self._check_open()
         try:
             try:
@@ -168,7 +163,6 @@ class EmbeddedBackend:
     async def adopt(
         self, table: Table, key: bytes, number: int, journal: int
     ) -> Version | Outranked:
-        """See `Backend.adopt`."""
         newest = await self._kept_up(lambda: self.replica.adopt(table, key, number, journal))
         if isinstance(newest, Version):
             await self.commits.durable()
@@ -222,28 +216,22 @@ class EmbeddedBackend:
         return await in_steps(read(asked), self._check_open)
 
     async def column(self, asked: ReadColumn) -> FoundCell | None:
-        """See `Backend.column`."""
         self._check_open()
         return self.replica.column(asked)
 
     async def page(self, asked: ReadPage) -> CellPage:
-        """See `Backend.page`."""
         return await self._read(self.replica.page, asked)
 
     async def supers(self, asked: ReadSupers) -> SuperPage:
-        """See `Backend.supers`."""
         return await self._read(self.replica.supers, asked)
 
     async def row(self, asked: ReadRow) -> WholeRow:
-        """See `Backend.row`."""
         return await self._read(self.replica.row, asked)
 
     async def rows(self, asked: ReadRows) -> RowsFound:
-        """See `Backend.rows`."""
         return await self._read(self.replica.rows, asked)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """See `Backend.warm`."""
         for family in families:
             asked = warming_of(table, key, family)
             if isinstance(asked, ReadSupers):

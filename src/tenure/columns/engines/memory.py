@@ -37,20 +37,16 @@ class _Space:
 
 
 class MemoryCursor:
-    """See `Cursor`."""
-
     def __init__(self, keys: list[bytes], values: dict[bytes, bytes]) -> None:
         self._keys = keys
         self._values = values
 
     def get(self, key: bytes) -> bytes | None:
-        """See `Cursor.get`."""
         return self._values.get(key)
 
     def walk(
         self, lower: bytes, upper: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """See `Cursor.walk`."""
         end = len(self._keys) if upper is None else bisect_left(self._keys, upper)
         places = range(bisect_left(self._keys, lower), end)
         for place in reversed(places) if reverse else places:
@@ -66,30 +62,24 @@ class MemoryEngine:
         self._undo: list[Entry] = []
 
     def make_spaces(self, names: Iterable[str]) -> None:
-        """See `StorageEngine.make_spaces`."""
         for name in names:
             self._spaces.setdefault(name, _Space())
 
     def drop_spaces(self, names: Iterable[str]) -> None:
-        """See `StorageEngine.drop_spaces`."""
         for name in names:
             del self._spaces[name]
 
     def spaces(self) -> set[str]:
-        """See `StorageEngine.spaces`."""
         return set(self._spaces)
 
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `StorageEngine.get`."""
         return list(map(self._spaces[space].values.get, keys))
 
     def apply(self, batch: Sequence[Entry]) -> None:
-        """See `StorageEngine.apply`."""
         for space, key, value in batch:
             self._undo.append((space, key, self._spaces[space].put(key, value)))
 
     def cursor(self, space: str) -> MemoryCursor:
-        """See `StorageEngine.cursor`."""
         return self._spaces[space].cursor()
 
     def sync(self) -> None:
@@ -107,7 +97,6 @@ class MemoryEngine:
         raise Unsupported("a store in memory has no files to back up; keep it in rocksdb:PATH")
 
     def figures(self) -> dict[str, dict[str, int]]:
-        """See `StorageEngine.figures`."""
         return {
             name: {
                 "entries": len(space.keys),
@@ -116,8 +105,7 @@ class MemoryEngine:
             for name, space in self._spaces.items()
         }
 
-    def close(self) -> None:
-        """See `StorageEngine.close`."""
+    def close(self) -> None: ...
 
     def crash(self) -> None:
         """Lose what was applied after the last sync: what a power failure does."""

@@ -91,7 +91,6 @@ class RocksCursor:
         self._translated = translated
 
     def get(self, key: bytes) -> bytes | None:
-        """See `Cursor.get`."""
         iterator = self.iterator
         iterator.seek(key)
         if iterator.valid() and iterator.key() == key:
@@ -103,7 +102,6 @@ class RocksCursor:
     def walk(
         self, lower: bytes, upper: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """See `Cursor.walk`."""
         walk = self._backward(lower, upper) if reverse else self._forward(lower, upper)
         self._walk = ref(walk)
         return walk
@@ -156,8 +154,6 @@ class RocksCursor:
 
 
 class RocksEngine:
-    """See `StorageEngine`."""
-
     def __init__(self, path: Path, log: Path | None, options: EngineOptions) -> None:
         self.path = path
         self._log = log
@@ -254,7 +250,6 @@ class RocksEngine:
         return options
 
     def make_spaces(self, names: Iterable[str]) -> None:
-        """See `StorageEngine.make_spaces`."""
         for name in names:
             if name not in self._spaces:
                 with self._translated:
@@ -262,18 +257,15 @@ class RocksEngine:
                     self._adopt(self._db, name)
 
     def drop_spaces(self, names: Iterable[str]) -> None:
-        """See `StorageEngine.drop_spaces`."""
         for name in names:
             del self._spaces[name], self._handles[name]
             with self._translated:
                 self._db.drop_column_family(name)
 
     def spaces(self) -> set[str]:
-        """See `StorageEngine.spaces`."""
         return set(self._spaces)
 
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `StorageEngine.get`."""
         try:
             found = self._spaces[space].get(keys if type(keys) is list else list(keys))
         except Exception as error:
@@ -283,7 +275,6 @@ class RocksEngine:
         return list(found)
 
     def apply(self, batch: Sequence[Entry]) -> None:
-        """See `StorageEngine.apply`."""
         writing = self._binding.WriteBatch(raw_mode=True)
         handles, put = self._handles, writing.put
         for space, key, value in batch:
@@ -311,13 +302,11 @@ class RocksEngine:
                 space.flush(wait=False)
 
     def cursor(self, space: str) -> RocksCursor:
-        """See `StorageEngine.cursor`."""
         cursor = RocksCursor(self._spaces[space], self._translated)
         self._cursors.add(cursor)
         return cursor
 
     def sync(self) -> None:
-        """See `StorageEngine.sync`."""
         logs = self._log_watch.look()
         with self._translated:
             self._db.flush_wal(True)  # noqa: FBT003
@@ -326,13 +315,11 @@ class RocksEngine:
         self._manifest.note()
 
     def flush(self) -> None:
-        """See `StorageEngine.flush`."""
         with self._translated:
             for space in list(self._spaces.values()):
                 space.flush()
 
     def compact(self) -> None:
-        """See `StorageEngine.compact`."""
         of = rocksdict()
         how = of.CompactOptions()
         how.set_bottommost_level_compaction(of.BottommostLevelCompaction.force())
@@ -349,7 +336,6 @@ class RocksEngine:
             mark_backup(target)
 
     def figures(self) -> dict[str, dict[str, int]]:
-        """See `StorageEngine.figures`."""
         asked = {
             "entries": "estimate-num-keys",
             "bytes": "total-sst-files-size",

@@ -43,8 +43,6 @@ class StorePutBack(StoreDamaged):
 
 
 class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """The identity of a node."""
-
     format: int = 1
     cluster: str
     node: NodeId

@@ -8,13 +8,10 @@ _log = logging.getLogger("tenure.columns")
 
 
 class NodeGate:
-    """See `DoorGate`."""
-
     def __init__(self, tokens: TokenFile) -> None:
         self._tokens = tokens
 
     def admits(self, shown: str) -> bool:
-        """See `DoorGate`."""
         permit = self._tokens.shown(shown)
         if permit is None or not permit.may_keep_rows:
             _log.info("a client was not let in: %s", permit or "it shows no token that counts")

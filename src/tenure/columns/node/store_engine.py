@@ -373,18 +373,15 @@ class StoreEngine:
     # --- what comes in ---
 
     def connected(self, connection: Connection) -> None:
-        """See `Listener`."""
         number = next(self._drawn)
         self._connections[number], self._numbers[connection] = connection, number
 
     def disconnected(self, connection: Connection) -> None:
-        """See `Listener`."""
         number = self._numbers.pop(connection)
         self._connections.pop(number, None)
         self._clients.discard(number)
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """See `Listener`."""
         if self._driver is None:
             connection.close("this node is not part of its cluster yet; ask another one")
             return

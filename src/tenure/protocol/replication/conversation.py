@@ -169,7 +169,6 @@ class Conversation:
 
     def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what was asked
         """A node has answered."""
-        del now
         answers, asked = self._tickets.pop(body.ticket, (None, node))
         self.context.forget(body.ticket)
         if answers is not None and asked == node:
@@ -190,7 +189,6 @@ class Conversation:
 
     def on_topology(self, now: Instant) -> None:
         """This node has another topology."""
-        del now
         if self._waits_for_topology and self.context.topology.version != self._version:
             self._wait_no_more()
             self._throw(TopologyReplaced())

@@ -64,8 +64,6 @@ class WriteRow(FromClient, frozen=True, kw_only=True):
 
 
 class ReadColumn(FromClient, frozen=True, kw_only=True):
-    """One column."""
-
     key: RowKey
     family: FamilyName
     super: ColumnName | None = None
@@ -191,8 +189,6 @@ class WholeRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class RowFound(ToClient, frozen=True, kw_only=True):
-    """A row."""
-
     row: WholeRow
 
 

@@ -252,7 +252,6 @@ class NodeContext:
         self.actions.append(RunStep(ticket, step))
 
     def on_step_done(self, ticket: int, result: object, changes: int) -> None:
-        """Go on."""
         self._changes = changes
         then, _ = self._steps.pop(ticket)
         then(result)

@@ -158,8 +158,6 @@ class TellNode(msgspec.Struct, frozen=True):
 
 
 class AnswerClient(msgspec.Struct, frozen=True):
-    """Answer a client."""
-
     client: int
     answer: ClientAnswer
 

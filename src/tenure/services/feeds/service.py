@@ -95,7 +95,6 @@ class Feeds(Service[Any]):
 
     @asynccontextmanager
     async def running(self, make_port: MakePort) -> AsyncIterator[None]:
-        """See `Service`."""
         settings, credentials = self.settings, self._credentials
         async with AsyncExitStack() as stack:
             self.outward = Outward(inward=settings.inward)

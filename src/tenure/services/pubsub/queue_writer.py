@@ -43,7 +43,6 @@ class HttpQueueWriter(QueuesClient):
         return self.url
 
     async def put(self, queue: str, event: TopicEvent) -> None:
-        """See `QueueWriter`."""
         put = EntryPut(queue, msgspec.Raw(_encode(event)), place_of(event, self._pool))
         loop = asyncio.get_running_loop()
         if not self._waiting:
@@ -79,5 +78,4 @@ class HttpQueueWriter(QueuesClient):
                 come.set_result(None)
 
     async def rely(self, queue: str, topic: str) -> None:
-        """See `QueueWriter`."""
         await self.watch(queue, {self._pool: [topic]})

@@ -46,7 +46,6 @@ class FanOut:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def kick(self, topic: str) -> None:
-        """See `Sender`."""
         self._pump(topic)
 
     def _pump(self, topic: str) -> "Pump":
@@ -72,7 +71,6 @@ class FanOut:
             pump.end()
 
     async def settle(self, topic: str, number: int, seconds: float) -> None:
-        """See `Sender`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._pump(topic).reached(number)

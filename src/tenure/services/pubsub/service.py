@@ -94,7 +94,6 @@ class PubSub(Service[Topic]):
         self.fan_out.topics = self.entities
 
     def entity_type(self) -> type[Topic]:
-        """See `Service`."""
         return bound_topic(self.fan_out, RememberedTopics())
 
     def _queue_writer(self) -> HttpQueueWriter:
@@ -107,8 +106,6 @@ class PubSub(Service[Topic]):
 
     @asynccontextmanager
     async def running(self, make_port: MakePort) -> AsyncIterator[None]:
-        """See `Service`."""
-        del make_port
         async with AsyncExitStack() as stack:
             outward = Outward(inward=self.settings.inward)
             stack.push_async_callback(outward.close)

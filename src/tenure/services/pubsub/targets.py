@@ -54,8 +54,6 @@ class QueueWriter(Protocol):
 
 
 class MessageTargets:
-    """See `Targets`."""
-
     def __init__(self, queues: QueueWriter | None, outward: Outward | None) -> None:
         self._queues = queues
         self._outward = outward

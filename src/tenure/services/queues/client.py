@@ -145,7 +145,6 @@ class BlockingQueues(BlockingService[QueuesClient]):
     enqueue_some = blocking(QueuesClient.enqueue_some)
 
     def reader(self, key: str) -> "BlockingReader":
-        """See `QueuesClient`."""
         return BlockingReader(self, self._client.reader(key))
 
 
@@ -157,11 +156,9 @@ class BlockingReader:
         self._reader = reader
 
     def next(self, *, wait: float = WAIT_SECONDS, most: int = 100) -> list[ReceivedEntry]:
-        """See `QueueReader`."""
         return self._queues.wait(self._reader.next(wait=wait, most=most))
 
     def acknowledge(self, number: int) -> None:
-        """See `QueueReader`."""
         self._queues.wait(self._reader.acknowledge(number))
 
 

@@ -128,17 +128,14 @@ class Queues(Service[Queue]):
 
     @asynccontextmanager
     async def running(self, make_port: MakePort) -> AsyncIterator[None]:
-        """See `Service`."""
         async with self.pools.entered(), super().running(make_port):
             yield
 
     def end_waiting(self) -> None:
-        """See `Service`."""
         self._ending.set()
         self.entities.close_sockets()
 
     def sockets(self) -> dict[str, SocketHandler]:
-        """See `Service`."""
         return {QUEUE + "/socket": self._attach}
 
     async def _attach(

@@ -25,8 +25,7 @@ process can find it by name.
 """
 
 
-def no_progress(simulated_ns: int) -> None:
-    """Do nothing."""
+def no_progress(simulated_ns: int) -> None: ...
 
 
 def run_all(

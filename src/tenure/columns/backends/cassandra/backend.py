@@ -68,8 +68,6 @@ MARK = b""
 
 
 class CassandraBackend:
-    """See `Backend`."""
-
     def __init__(
         self,
         address: CassandraAddress,
@@ -89,7 +87,6 @@ class CassandraBackend:
         self._sizes = Sizes()
 
     async def open(self) -> None:
-        """See `Backend.open`."""
         await self._driver.connect()
         try:
             await prepare_schema(
@@ -102,11 +99,9 @@ class CassandraBackend:
         self._tables = {**kept, **self._tables}
 
     async def close(self) -> None:
-        """See `Backend.close`."""
         await self._driver.close()
 
     async def records(self) -> Mapping[str, TableRecord]:
-        """See `Backend.records`."""
         return await kept_records(self._driver) or {}
 
     # --- writing ---
@@ -116,7 +111,6 @@ class CassandraBackend:
         raise Unsupported(f"Cassandra does not order the writes of {mutation.table.name!r}")
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        """See `Backend.write`."""
         for edit in mutation.edits:
             if edit.family is not None:
                 check_names(mutation.table, edit.family, edit.super, edit.name)
@@ -214,21 +208,17 @@ class CassandraBackend:
         return self._tables[asked.table].shapes[asked.family]
 
     async def column(self, asked: ReadColumn) -> FoundCell | None:
-        """See `Backend.column`."""
         check_names(self._tables[asked.table], asked.family, asked.super, asked.name)
         return await self._reading(asked).column(self._family(asked), asked.super, asked.name)
 
     async def page(self, asked: ReadPage) -> CellPage:
-        """See `Backend.page`."""
         check_names(self._tables[asked.table], asked.family, asked.super, None)
         return await self._reading(asked).page(self._family(asked), asked.super, asked.part)
 
     async def supers(self, asked: ReadSupers) -> SuperPage:
-        """See `Backend.supers`."""
         return await self._reading(asked).supers(self._family(asked), asked.part, asked.within)
 
     async def row(self, asked: ReadRow) -> WholeRow:
-        """See `Backend.row`."""
         reading = self._reading(asked)
         shapes = self._tables[asked.table].shapes
         pages = await asyncio.gather(
@@ -244,7 +234,6 @@ class CassandraBackend:
         )
 
     async def rows(self, asked: ReadRows) -> RowsFound:
-        """See `Backend.rows`."""
         part = asked.part
         if part.reverse:
             raise Unsupported("Cassandra scans rows forwards only: scan without reverse")
@@ -264,7 +253,6 @@ class CassandraBackend:
         )
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """See `Backend.warm`."""
         reading = RowReading(self._driver, self._sizes, table, key, "one")
         await asyncio.gather(*(reading.family(family, PAGE_COLUMNS) for family in families))
 

@@ -73,18 +73,15 @@ class ColumnTable:
 
     @cached_property
     def starts(self) -> tuple[Key, ...]:
-        """See `RoutingTable`."""
         return tuple(self._columns.all_starts())
 
     @cached_property
     def addresses(self) -> tuple[str | None, ...]:
-        """See `RoutingTable`."""
         addresses = {number: owner.address for number, owner in self._owners.items()}
         return tuple(map(addresses.get, self._columns.all_owners()))
 
     @cached_property
     def caches(self) -> tuple[str | None, ...]:
-        """See `RoutingTable`."""
         taken = {number: owner.cache for number, owner in self._owners.items() if owner.cache}
         return tuple(map(taken.get, self._columns.all_owners())) if taken else ()
 

@@ -40,8 +40,6 @@ class CopyMark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CopiedRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One row."""
-
     table: TableName
     at: RowPosition
     record: Annotated[bytes, msgspec.Meta(max_length=RECORD_BYTES)]
