@@ -215,7 +215,8 @@ class Round:
     def set_aside(self, accounts: list[Account]) -> None:
         """Let these owners keep what they have; the others share the rest."""
         if accounts:
-            self.weight -= sum(account.weight for account in accounts)
+            # If these owners have everything, rounding may leave less than nothing for the rest.
+            self.weight = max(0.0, self.weight - sum(account.weight for account in accounts))
             self.capacity -= sum(account.capacity for account in accounts)
             self.share = self.weight / (self.capacity or 1.0)
 
@@ -224,7 +225,9 @@ class Round:
         share.
         """
         mean = self.share * capacity
-        return chance(mean) / mean if self.situation.loads is not None else 0.0
+        if self.situation.loads is None or mean <= 0:
+            return 0.0  # of no load nothing is chance
+        return chance(mean) / mean
 
     def room(self, account: Account) -> float:
         """The load that the account has room for, up to an even share."""
@@ -232,7 +235,7 @@ class Round:
 
     def of_share(self, account: Account) -> str:
         """The account's load as a part of its even share, for people to read."""
-        return f"{account.use / self.share:.2f} of its share"
+        return f"{account.use / (self.share or 1.0):.2f} of its share"
 
     def may_move(self, piece: Piece, giver: Account) -> bool:
         """Whether cooldown and budget allow the move. A move that they forbid is noted as held

@@ -115,3 +115,21 @@ def test_what_is_left_of_the_budget_is_not_spent_on_slivers() -> None:
     plan = policy(Situation(members, present, NOW, loads, memory=spent))
     assert plan.owners == before.owners
     assert [each.why for each in plan.held_back] == ["over the churn budget"]
+
+
+@pytest.mark.parametrize("rate", [0.3, 1_000.0])
+def test_owners_that_are_cordoned_may_have_all_the_load(rate: float) -> None:
+    """As when every old owner is cordoned before a new one comes: that one has no load to even out,
+    and what is left for it, of sums that are rounded, may be nothing, or less.
+    """
+    starts = [b"", *(at(i / 7) for i in range(1, 7))]
+    present = table(RangeMap.at_starts(starts, [1, 2, 1, 2, 1, 2, 1]))
+    old = [Candidate(i, f"owner-{i}", cordoned=True) for i in (1, 2)]
+    loads = Loads(NOW, starts, [rate / 3 * i for i in range(1, 8)])
+    policy = Weighted()
+    plan = policy(Situation([*old, *candidates(3)], present, NOW, loads))
+    for i in range(1, 5):
+        then = Instant(NOW + seconds(10 * i))
+        there = Situation([*old, *candidates(3)], present, then, loads, memory=plan.memory)
+        plan = policy(there)
+        assert set(plan.owners.values()) == {1, 2}
