@@ -171,7 +171,12 @@ class Leader:
             self._introduce(connection, message)
             return
         pool = self.pools.get(message.pool)
-        if isinstance(message, LeaseRequest) and message.rival and pool and pool.knows(message):
+        if (
+            isinstance(message, LeaseRequest)
+            and message.rival
+            and pool
+            and pool.sessions.of(message)
+        ):
             self.rivals.on_told(now, message.pool, message.rival)
         if self.rivals.stops(message.pool):
             return  # what its owner holds may have been granted twice, and has to run out (P25)

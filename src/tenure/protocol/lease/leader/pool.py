@@ -10,19 +10,17 @@ of its owner's incarnation has run out (P4), its owner left, or is proven dead (
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.base.instants import Instant
 from tenure.base.names import shown
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange, in_words
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import NOBODY, Policy
 from tenure.protocol.lease.answers import Connection
-from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.claims import NEVER, claims_too_much
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.incarnations import Incarnations
 from tenure.protocol.lease.leader.move_log import MoveLog
 from tenure.protocol.lease.leader.moving import Moving
 from tenure.protocol.lease.leader.noted import LeaderKind
@@ -33,6 +31,7 @@ from tenure.protocol.lease.leader.renumbering import Renumbering
 from tenure.protocol.lease.leader.responses import Responses
 from tenure.protocol.lease.leader.room import TOO_FINE, cuts_too_much, wrong_with_join
 from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.leader.sessions import Sessions
 from tenure.protocol.lease.leader.tier_watch import take_report
 from tenure.protocol.lease.messages import (
     Copy,
@@ -46,7 +45,7 @@ from tenure.protocol.lease.messages import (
     Refusal,
     ShortRequest,
 )
-from tenure.protocol.lease.records import Changed, Left, MemberRecord
+from tenure.protocol.lease.records import Changed, Left
 from tenure.protocol.lease.table import LeaseTable
 
 MayHold: TypeAlias = tuple[tuple[Leased, ...], tuple[HandOff, ...], tuple[Expected, ...]]
@@ -54,6 +53,26 @@ MAX_RETRY_NS = 1_000_000_000
 """The longest time that a refused owner is told to wait: the name may become free earlier, when its
 owner leaves.
 """
+
+
+class _Listed(NamedTuple):
+    """What a request says that its owner has."""
+
+    held: tuple[Held, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    letting_go: tuple[Held, ...] = ()
+    leaving: bool = False
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the owner leaves, and has nothing any more."""
+        return self.leaving and not self.held and not self.copies
+
+
+def _listed(message: Join | LeaseRequest | ShortRequest, given: tuple[Held, ...]) -> _Listed:
+    if isinstance(message, LeaseRequest):
+        return _Listed(message.held, message.copies, message.letting_go, message.leaving)
+    return _Listed(given if isinstance(message, ShortRequest) else ())
 
 
 class Pool:
@@ -64,38 +83,19 @@ class Pool:
         self.table = table
         self.publisher = Publisher(context, table)
         self.proofs = self.publisher.proofs
-        self.sessions: dict[int, Session] = {}
-        self.addresses = Addresses(context, table, self.sessions)
+        self.sessions = Sessions(context, table)
         self.move_log = MoveLog(table)
         self.quiets = Quiets(context, table)
         self.moving = Moving(
             context, table, self.publisher, self.sessions, self.move_log, self.quiets
         )
-        self.incarnations = Incarnations(
-            context, table, self.sessions, self.addresses, self.move_log
+        self.responses = Responses(
+            context, table, self.sessions.addresses, self.moving, self.proofs
         )
-        self.responses = Responses(context, table, self.addresses, self.moving, self.proofs)
         self.planner = Planner(context, table, policy, self.sessions, self.move_log)
         self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
-        self._next_expiry = FAR_FUTURE
-        for member in table.members.values():
-            self._inherit(member)
-
-    def _inherit(self, member: MemberRecord) -> None:
-        """Take over a predecessor's owner: it keeps its ranges as long as it may believe anything
-        (P19).
-
-        It is planned for although it has not spoken. Otherwise a new leader would begin by
-        recalling half the pool from the first owners that find it.
-        """
-        until = self.context.inherited_until
-        session = Session(member.incarnation, member.name, member.nonce, until)
-        session.proven = True
-        session.leaving = member.incarnation in self.table.steering.evicted
-        self.sessions[member.incarnation] = session
-        self.addresses.add(member.incarnation, Instant(0))
-        self._next_expiry = min(self._next_expiry, until)
-        self.planner.by(Instant(0))
+        if self.sessions:
+            self.planner.by(Instant(0))
 
     # --- requests ---
 
@@ -104,7 +104,7 @@ class Pool:
         incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
         session = self.sessions.get(incarnation)
         if nonce == message.owner_nonce and incarnation != NOBODY:
-            if session is None or self._is_evicted(session):
+            if session is None or self.sessions.is_evicted(session):
                 self.context.refuse(
                     connection, message, "past", "this incarnation is gone or evicted"
                 )
@@ -116,29 +116,24 @@ class Pool:
             self.context.refuse(connection, message, "no_pool", why_not, MAX_RETRY_NS)
             return
         else:
-            session = self.incarnations.number(now, message)
-            self._next_expiry = Instant(0)
+            session = self.sessions.number(now, message)
+            self.move_log.on_joined(now, session.incarnation)
         self.proofs.heard(session, proves=message.proves)
         given = self.table.held_by(session.incarnation)
         self._answer(now, connection, session, message, given)
-
-    def knows(self, message: LeaseRequest) -> bool:
-        """Whether the request is of an owner that was numbered, and not of a stranger."""
-        session = self.sessions.get(message.incarnation)
-        return session is not None and session.owner_nonce == message.owner_nonce
 
     def on_short_request(self, now: Instant, connection: Connection, message: ShortRequest) -> bool:
         """Take a short request as one that lists what the table gives, if its fingerprint says so.
         Otherwise do nothing and return False: the owner is asked for the full list, and that is
         answered or refused.
         """
-        session = self.sessions.get(message.incarnation)
-        if session is None or session.owner_nonce != message.owner_nonce:
+        session = self.sessions.of(message)
+        if session is None:
             return False
         given = self.table.held_by(message.incarnation)
         if not self.lists(session, message, given):
             return False
-        if self._is_evicted(session) or message.leadership > self.context.seal.leadership:
+        if self.sessions.is_evicted(session) or message.leadership > self.context.seal.leadership:
             return False
         self._answer(now, connection, session, message, given)
         return True
@@ -157,7 +152,7 @@ class Pool:
             self.context.refuse(connection, message, "past", NEVER, MAX_RETRY_NS)
             return
         session = self.sessions.get(message.incarnation)
-        if session is None or self._is_evicted(session):
+        if session is None or self.sessions.is_evicted(session):
             why = "evicted, or a later incarnation or nobody has the name"
             self.context.refuse(connection, message, "past", why)
             return
@@ -167,9 +162,6 @@ class Pool:
             self.context.refuse(connection, message, "past", TOO_FINE)
             return
         self._answer(now, connection, session, message, given)
-
-    def _is_evicted(self, session: Session) -> bool:
-        return session.incarnation in self.table.steering.evicted
 
     def _answer(
         self,
@@ -181,37 +173,25 @@ class Pool:
     ) -> None:
         """Answer a request. `given` lists what the table gives the incarnation; a range of it that
         the request does not list is returned. A short request lists exactly `given`.
+
+        The cases follow each other in the order of the rules: a request that came late, the last
+        one of an owner that leaves, what is returned, and what may be held from here on.
         """
-        if not session.is_in_order(message.sequence):
+        if not session.is_in_order(message.sequence):  # it lists the past (P2)
             self.context.note(LeaderKind.LATE_REQUEST, self.table.pool, session.name)
             return
-        held = given if isinstance(message, ShortRequest) else ()
-        letting_go: tuple[Held, ...] = ()
-        copies: tuple[Copy, ...] = ()
-        leaving = False
-        if isinstance(message, LeaseRequest):
-            held, copies, leaving = message.held, message.copies, message.leaving
-            letting_go, session.knows_former = message.letting_go, message.knows_former
-        begins_to_leave = leaving and not session.leaving
-        timing = self.context.timing
-        session.take(message.sequence, connection, Instant(now + timing.hold_ns), leaving=leaving)
-        session.heard_at = now
-        self.context.cause = session.cause
+        listed = _listed(message, given)
+        held = listed.held
+        begins_to_leave = listed.leaving and not session.leaving
+        self._hold(now, connection, session, message.sequence, leaving=listed.leaving)
         if begins_to_leave:
             session.cause = self.context.begin()
         # What the owner does not list it does not believe in and never will, by P2, whatever was
         # answered before.
         missing = [] if held == given else self.table.not_listed(session.incarnation, held)
         if not isinstance(message, Join):
-            if session.let_go(now, letting_go, timing.recall_ns):
-                self.planner.soon(now)
-                if session.stuck:
-                    self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
-            if message.report is not session.report:
-                take_report(self.context, self.table.pool, session, message.report)
-            if message.load is not None and self.planner.load_watch.take(now, message.load, given):
-                self.planner.set_alarm()
-        if leaving and not held and not copies:
+            self._hear(now, session, message, listed, given)
+        if listed.is_last:
             self._remove(now, session, missing, LeaderKind.LEFT)
             self.responses.respond(session, ())
             return
@@ -222,17 +202,68 @@ class Pool:
             self.planner.soon(now)
         giving: RangeMap[bool] | None = None
         if missing:
-            returned, giving = self.moving.settle(now, session, missing, copies, self.planner.plan)
+            returned, giving = self.moving.settle(
+                now, session, missing, listed.copies, self.planner.plan
+            )
             if returned:
                 self._free(now, returned)
             given = self.table.held_by(session.incarnation)
+        self._tell(now, session, message, listed, given, giving)
+
+    def _hold(
+        self,
+        now: Instant,
+        connection: Connection,
+        session: Session,
+        sequence: int,
+        *,
+        leaving: bool,
+    ) -> None:
+        """Hold what the owner has for longer than it may believe in the answer (P3, P4)."""
+        hold_until = Instant(now + self.context.timing.hold_ns)
+        session.take(sequence, connection, hold_until, leaving=leaving)
+        session.heard_at = now
+        self.context.cause = session.cause
+
+    def _hear(
+        self,
+        now: Instant,
+        session: Session,
+        message: LeaseRequest | ShortRequest,
+        listed: _Listed,
+        given: tuple[Held, ...],
+    ) -> None:
+        """Take what a request tells beside its list, on which no lease depends."""
+        if isinstance(message, LeaseRequest):
+            session.knows_former = message.knows_former
+        if session.let_go(now, listed.letting_go, self.context.timing.recall_ns):
+            self.planner.soon(now)
+            if session.stuck:
+                self.context.note(LeaderKind.STUCK, self.table.pool, session.name)
+        if message.report is not session.report:
+            take_report(self.context, self.table.pool, session, message.report)
+        if message.load is not None and self.planner.load_watch.take(now, message.load, given):
+            self.planner.set_alarm()
+
+    def _tell(
+        self,
+        now: Instant,
+        session: Session,
+        message: Join | LeaseRequest | ShortRequest,
+        listed: _Listed,
+        given: tuple[Held, ...],
+        giving: RangeMap[bool] | None,
+    ) -> None:
+        """Tell the owner all that it may hold (P4), or that nothing has changed."""
         may_hold: MayHold = (session.renewal, (), ())
         if not (session.settled and session.renewed is given):
-            may_hold = self._may_hold(now, session, given, giving, is_told=held == given)
+            is_told = listed.held == given
+            may_hold = self._may_hold(now, session, given, giving, is_told=is_told)
         if session.settled and session.renewed is given and not isinstance(message, Join):
-            self.responses.renew(session, given, copies, is_short=isinstance(message, ShortRequest))
+            is_short = isinstance(message, ShortRequest)
+            self.responses.renew(session, given, listed.copies, is_short=is_short)
         else:
-            self.responses.respond(session, *may_hold, copies)
+            self.responses.respond(session, *may_hold, listed.copies)
         if session.settled and session.proven:
             session.cause = ""
 
@@ -249,11 +280,6 @@ class Pool:
             "closes. Choose another name, or none: one is drawn for each process by default"
         )
         self.context.refuse(connection, message, "name_held", detail, wait_ns)
-
-    def holder_of(self, message: Join) -> Session | None:
-        """The session of another incarnation that has the name which `message` asks for (P8)."""
-        incarnation, nonce = self.table.numbered.get(message.name, (NOBODY, 0))
-        return None if nonce == message.owner_nonce else self.sessions.get(incarnation)
 
     # --- what is returned ---
 
@@ -285,12 +311,7 @@ class Pool:
         """Poke the owners that should have ranges that have become free."""
         takers = {taker for piece in pieces for _, taker in self.planner.plan.within(piece)}
         for taker in sorted(takers):
-            self._unsettle(taker)
-
-    def _unsettle(self, incarnation: int) -> None:
-        session = self.sessions.get(incarnation)
-        if session is not None:
-            session.unsettle(self.context)
+            self.sessions.unsettle(taker)
 
     # --- what may be held ---
 
@@ -368,21 +389,18 @@ class Pool:
     def on_disconnected(self, connection: Connection) -> None:
         """Stop pushing and poking there."""
         self.publisher.on_disconnected(connection)
-        for session in self.sessions.values():
-            if session.connection == connection:
-                session.connection = None
+        self.sessions.on_disconnected(connection)
 
     # --- planning and time ---
 
     def offer_all(self) -> None:
         """Poke all owners to ask, now that granting has become possible."""
-        for incarnation in sorted(self.sessions):
-            self._unsettle(incarnation)
+        self.sessions.unsettle_all()
 
     def advance(self, now: Instant) -> None:
         """Do what is due."""
-        if now >= self._next_expiry:
-            self._expire(now)
+        for session in self.sessions.expired(now):
+            self.on_death(now, session, LeaderKind.EXPIRED)
         if self.quiets.is_over(now):
             self.offer_all()
         self.planner.advance(now)
@@ -392,16 +410,8 @@ class Pool:
     @property
     def wake_at(self) -> Instant:
         """When the next thing is due."""
-        return min(
-            self._next_expiry, self.planner.wake_at, self.publisher.push_at, self.quiets.wake_at
-        )
-
-    def _expire(self, now: Instant) -> None:
-        for session in list(self.sessions.values()):
-            if now >= session.hold_until:
-                self.on_death(now, session, LeaderKind.EXPIRED)
-        holds = (session.hold_until for session in self.sessions.values())
-        self._next_expiry = min(holds, default=FAR_FUTURE)
+        next_expiry = self.sessions.next_expiry
+        return min(next_expiry, self.planner.wake_at, self.publisher.push_at, self.quiets.wake_at)
 
     def on_death(self, now: Instant, session: Session, why: LeaderKind) -> None:
         """Free at once everything that this incarnation held, since it no longer believes anything.
@@ -422,13 +432,11 @@ class Pool:
     ) -> None:
         entries = self._freed(free)
         self.context.story()
-        del self.sessions[session.incarnation]
-        self.addresses.remove(session.incarnation)
+        self.sessions.remove(now, session)
         self.proofs.gone(session)
         self.moving.on_gone(session.incarnation)
         self.move_log.add(now, entries, why.phrase)
         self.move_log.on_gone(session.incarnation)
-        self.incarnations.on_gone(now, session)
         lsn = self.context.write(
             Left(pool=self.table.pool, incarnation=session.incarnation, entries=entries)
         )
@@ -468,9 +476,6 @@ class Pool:
         self.context.send(session.connection, refusal)
 
     def invariants(self) -> None:
-        """Sessions and members are the same incarnations; a hold is known for each."""
+        """The parts say what must hold of them."""
         self.planner.invariants()
-        assert self.sessions.keys() == self.table.members.keys()
-        for session in self.sessions.values():
-            assert session.name == self.table.members[session.incarnation].name
-            assert self._next_expiry <= session.hold_until, (self._next_expiry, session.hold_until)
+        self.sessions.invariants()

@@ -100,7 +100,7 @@ def _owner_summary(
         labels=member.labels,
         steering=_steering(pool, session),
         load=carried.get(session.incarnation, 0.0),
-        same_address=pool.addresses.beside(session),
+        same_address=pool.sessions.addresses.beside(session),
         volume=session.report.volume if session.report else None,
         entities=session.report.entities if session.report else None,
     )

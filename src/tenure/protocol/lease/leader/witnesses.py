@@ -117,7 +117,7 @@ class Witnesses:
         if self._look_at == FAR_FUTURE:
             self._look_at = Instant(now + self.overdue_ns)
             self.wake_at = min(self.wake_at, self._look_at)
-        holder = pool.holder_of(message)
+        holder = pool.sessions.holder_of(message)
         if holder is None:
             return
         suspect = self._suspect(now, pool, holder)

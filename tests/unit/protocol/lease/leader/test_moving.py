@@ -401,7 +401,7 @@ def test_the_source_gets_back_what_its_taker_died_with() -> None:
     desk = ordered()
     desk.pool.sessions[TAKER].hold_until = at(1.5)
     desk.pool.sessions[THIRD].hold_until = at(99)
-    desk.pool._next_expiry = at(1.5)
+    desk.pool.sessions.next_expiry = at(1.5)
     desk.advance(at(2))
     assert TAKER not in desk.pool.sessions
     [lease] = ask(desk, 3, (), *HANDED).leases
