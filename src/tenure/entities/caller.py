@@ -71,7 +71,7 @@ class Caller:
         if here is not None:
             here.is_first = not id
         call = EntityCall(key, id or self.new_id(), method, data)
-        if turn is None or turn.is_over:
+        if turn is None or turn.phase == "over":
             return self._anywhere(call, here)
         call.chain = (*turn.call.chain, turn.place)
         closed = cycle(call.chain, (self._owner.pool, key))
@@ -87,7 +87,7 @@ class Caller:
         self, turn: EntityTurn, call: EntityCall, here: CallHere | None
     ) -> bytes:
         """Keep what the turn has changed before others can learn of it."""
-        if turn.is_reading:
+        if turn.phase == "reading":
             return await self._anywhere(call, here)
         await turn.commit()
         turn.live.line.waits_for = self._owner.pool, call.key

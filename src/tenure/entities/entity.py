@@ -81,7 +81,7 @@ class Entity(Generic[S]):
     @property
     def is_repeat(self) -> bool:
         """Whether this very call was made before, committed a part, and was then interrupted."""
-        return self._turn.is_repeat
+        return self._turn.record == "repeat"
 
     def now(self) -> float:
         """Wall time in seconds, which never goes back for this key, whoever owns it."""

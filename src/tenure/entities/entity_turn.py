@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from tenure.base.names import shown
 from tenure.client.entering import Done
@@ -30,6 +30,17 @@ AFTER_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The seconds that a datetime in any time zone can say."""
 NO_NAMES: set[str] = set()
 """The changes of most turns. Nothing is ever added to it."""
+
+
+Phase: TypeAlias = Literal["alone", "reading", "over"]
+"""Whether the turn has the entity alone, reads beside others, or is over."""
+Record: TypeAlias = Literal["none", "new", "unsure", "begun", "repeat"]
+"""What is kept of a turn's call, so that it is not carried out twice.
+
+`none`: it has no id, or says by itself which one it is. `new`: nothing yet, and nobody but its
+caller in this process, which gets the answer, knows its id. `unsure`: nothing yet, and others may
+repeat it. `begun`: this turn has kept that it began. `repeat`: a turn before has.
+"""
 
 
 class TurnsGate(Protocol):
@@ -58,23 +69,19 @@ class EntityTurn:
         "_copy",
         "_saving",
         "_seen",
+        "at_end",
         "call",
         "gate",
         "guard",
-        "is_begun",
-        "is_first",
-        "is_forgetting",
-        "is_over",
-        "is_reading",
-        "is_repeat",
         "is_touched",
-        "keeps_answer",
         "latest",
         "lease",
         "live",
         "loop",
         "named_alarms",
         "pending",
+        "phase",
+        "record",
     )
 
     def __init__(
@@ -84,32 +91,24 @@ class EntityTurn:
         lease: Lease,
         guard: GuardedBody,
         call: EntityCall,
-        is_repeat: bool = False,  # noqa: FBT001, FBT002  # by position, which costs less
-        is_first: bool = False,  # noqa: FBT001, FBT002
-        *,
-        is_reading: bool = False,
+        record: Record = "unsure",
+        phase: Phase = "alone",
     ) -> None:
         self.gate = gate
         self.live = live
         self.lease = lease
         self.guard = guard
         self.call = call
-        self.is_repeat = is_repeat
-        self.is_reading = is_reading
-        self.keeps_answer = bool(call.id)
-        self.is_begun = is_repeat
-        """Whether the envelope knows of the call already."""
-        self.is_first = is_first
-        """Whether nobody but its caller in this process, which gets the answer, knows its id."""
-        self.is_over = False
+        self.record: Record = record if call.id else "none"
+        self.phase = phase
         self._copy: Any = UNREAD
         """The copy of the state, for a reading."""
         self._seen = live.envelope
         """The bytes from which the copy was made."""
         self.is_touched = False
         """Whether the state was read, and may have been changed."""
-        self.is_forgetting = False
-        """Whether to keep nothing of the key when the turn ends."""
+        self.at_end: Literal["keep", "forget"] = "keep"
+        """What becomes of the key when the turn ends."""
         self.pending: TurnChanges | None = None
         """The changes to keep besides the state."""
         self.named_alarms = NO_NAMES
@@ -145,7 +144,7 @@ class EntityTurn:
 
     def check(self) -> None:
         """Raise UsageError if the turn is over."""
-        if self.is_over:
+        if self.phase == "over":
             raise UsageError(
                 f"the turn of {self.call.method} with {self.call.key!r:.100} is over: a method's "
                 "`self` must not be used after the method has returned"
@@ -153,7 +152,7 @@ class EntityTurn:
 
     def _check_exclusive(self, what: str) -> None:
         self.check()
-        if self.is_reading:
+        if self.phase == "reading":
             raise UsageError(
                 f"{self.call.method} is marked @reading, and cannot {what}: leave out @reading, "
                 "and it has a turn of its own"
@@ -164,9 +163,9 @@ class EntityTurn:
     @property
     def state(self) -> Any:  # noqa: ANN401  # the user's
         """See `Entity.state`."""
-        if self.is_over:
+        if self.phase == "over":
             self.check()
-        if self.is_reading:
+        if self.phase == "reading":
             if self._copy is UNREAD:
                 self._seen = self.live.envelope
                 self._copy = self.live.decoded()
@@ -210,7 +209,7 @@ class EntityTurn:
         """Forget what was changed since the last commit."""
         self.pending = None
         self.live.state = UNREAD
-        self.is_touched = self.is_forgetting = False
+        self.is_touched, self.at_end = False, "keep"
 
     def forget(self) -> None:
         """See `Entity.forget`."""
@@ -220,12 +219,12 @@ class EntityTurn:
                 f"{self.call.key!r:.100} has open sockets, and cannot be forgotten: close them "
                 "first, in a call before"
             )
-        self.is_forgetting = True
+        self.at_end = "forget"
 
     async def changed(self) -> None:
         """See `Entity.changed`."""
         self.check()
-        if not self.is_reading:
+        if self.phase != "reading":
             raise UsageError(
                 f"{self.call.method} has a turn of its own, in which nobody else changes anything: "
                 "mark it @reading to wait for others"

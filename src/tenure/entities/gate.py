@@ -79,7 +79,7 @@ class EntityGate:
 
     async def _keep(self, turn: EntityTurn, answer: bytes | None) -> None:
         live, before, changes = turn.live, turn.live.envelope, turn.pending
-        if turn.is_forgetting and answer is not None:
+        if turn.at_end == "forget" and answer is not None:
             await self._forget(turn)
             return
         state = before.state
@@ -87,9 +87,11 @@ class EntityGate:
             state = self._codec.encode(live.key, turn.live.state)
         is_changed = bool(changes) or state != before.state
         kept = None
-        if turn.keeps_answer and (is_changed if answer is None else self._may_be_asked(turn)):
-            kept = turn.call.id, KeptAnswer(self.wall(), answer), turn.is_begun
-            turn.is_begun = True
+        if turn.record != "none" and (is_changed if answer is None else self._may_be_asked(turn)):
+            is_known = turn.record in {"begun", "repeat"}
+            kept = turn.call.id, KeptAnswer(self.wall(), answer), is_known
+            if not is_known:
+                turn.record = "begun"
         if is_changed or kept is not None:
             lease = turn.lease.number, turn.lease.journal
             new, pushes = before.after(changes, state, lease, turn.latest, kept)
@@ -112,7 +114,7 @@ class EntityGate:
         the answer in the same step, and nobody else knows the id; only a store may have kept it,
         and the caller heard nothing.
         """
-        return not turn.is_first or turn.is_begun or self.store is not None
+        return turn.record != "new" or self.store is not None
 
     async def _save(self, store: EntityStore, turn: EntityTurn, new: Envelope) -> Envelope:
         live = turn.live

@@ -34,7 +34,7 @@ async def _message(turn: EntityTurn) -> bytes:
     if said.number == entry.received + 1:
         await seen_by(turn).on_message(Socket(turn, said.id), said.frame)
         turn.changes.received = said.id, said.number
-        turn.keeps_answer = False  # its number says as much
+        turn.record = "none"  # its number says as much
         turn.live.heard[said.id] = turn.loop.time()
     return DONE
 

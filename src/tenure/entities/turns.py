@@ -17,7 +17,7 @@ from tenure.client.guard import Found, Guard, GuardedBody, Guards
 from tenure.client.lease import Lease
 from tenure.entities.entity import seen_by
 from tenure.entities.entity_kind import EntityKind
-from tenure.entities.entity_turn import CURRENT, EntityTurn
+from tenure.entities.entity_turn import CURRENT, EntityTurn, Record
 from tenure.entities.gate import EntityGate
 from tenure.entities.live_entity import LiveEntity
 from tenure.entities.methods import NOTHING, CallHere, EntityMethod
@@ -147,8 +147,10 @@ class EntityHost:
                 if kept is not None and kept.data is not None:
                     answer = kept.data
                 else:
-                    is_repeat = kept is not None
-                    turn = EntityTurn(self.gate, live, lease, guard, call, is_repeat, is_first)
+                    record: Record = "new" if is_first else "unsure"
+                    if kept is not None:
+                        record = "repeat"
+                    turn = EntityTurn(self.gate, live, lease, guard, call, record)
                     answer = await self._in_turn(turn, body)
             except BaseException as error:
                 guard.leave(error, has_lasted=True)
@@ -162,22 +164,22 @@ class EntityHost:
     async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
         before = CURRENT.get()
         CURRENT.set(turn)
-        limits = self._readings if turn.is_reading else self._turns
+        limits = self._readings if turn.phase == "reading" else self._turns
         limit = limits.begin(turn.call)
         try:
             with limit:
                 answer = await body(turn)
-            if not turn.is_reading:
+            if turn.phase == "alone":
                 await self.gate.keep(turn, answer)
         except BaseException as error:
-            if not turn.is_reading:
+            if turn.phase == "alone":
                 turn.roll_back()
             told = self._told(turn.call, limit, error)
             if told is None:
                 raise
             raise told from error
         finally:
-            turn.is_over = True
+            turn.phase = "over"
             CURRENT.set(before)
             limits.end(limit)
         return answer
@@ -234,7 +236,7 @@ class EntityHost:
                 await self.take_turn(EntityCall(call.key, b"", ACTIVATION, b""), _nothing)
                 live = self._live[call.key]
             live.readings += 1
-            turn = EntityTurn(self.gate, live, lease, guard, call, is_reading=True)
+            turn = EntityTurn(self.gate, live, lease, guard, call, phase="reading")
             try:
                 return await self._in_turn(turn, body)
             finally:
