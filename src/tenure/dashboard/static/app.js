@@ -235,7 +235,8 @@ function showStatus(status) {
     "Realm": status.realm,
     "Two journals": status.is_over ? "this one is over: the manager answers nobody"
       : status.rivals.map((rival) => `${rival.manager} leads another, ${rival.journal}: nothing is `
-        + "granted here until you decide with tenure resolve --keep URL").join("; "),
+        + (rival.pool ? `granted in the pool ${rival.pool}, as an owner of it says, ` : "granted here ")
+        + "until you decide with tenure resolve --keep URL").join("; "),
     "Trouble": Object.entries(status.troubles).map(([pool, why]) => `${pool}: ${why}`).join("; "),
   };
   const lines = Object.entries(shown).filter(([, value]) => value !== "");
