@@ -53,6 +53,8 @@ from tenure.protocol.replication.row.limits import PAGE_COLUMNS
 
 ABOUT = b"pool"
 """The row of the index that says whose entities these are."""
+LOOK = b"look"
+"""A column there that is written to see whether anything can be."""
 SHOWN_OF_POOL = 15
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -136,9 +138,12 @@ class ColumnEntityStore:
     # --- rows ---
 
     async def look(self, key: Key, /) -> None:
-        """Read one column of the key's row: other rows are on other nodes. Raises StoreAway."""
+        """Read one column of the key's row, as other rows are on other nodes, and write one of the
+        pool's: disks that are full are read as ever. Raises StoreAway.
+        """
         try:
             await self._store.get(self._rows, _encode(key), STATE, HEAD)
+            await self._store.insert(self.index.table, ABOUT, {FAMILY: {LOOK: b""}})
         except TenureError as error:
             raise self._health.away(error) from error
         self._health.answered()

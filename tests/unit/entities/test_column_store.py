@@ -185,6 +185,17 @@ async def test_what_was_not_sent_is_told_apart_from_what_is_unknown(
     assert len(said) == 2, said
 
 
+async def test_a_store_that_only_reads_is_away(store: ColumnEntityStore) -> None:
+    """As nodes are whose disks are full: a call that could not be kept is not begun."""
+    trouble = troubled(store)
+    await put(store, "a", lease(3), OLD)
+    trouble.fails = lambda name, _: NotEnoughReplicas("full") if name == "write" else None
+    with pytest.raises(StoreAway, match="full"):
+        await store.look("a")
+    trouble.fails = lambda *_: None
+    await store.look("a")
+
+
 async def test_an_alarm_that_cannot_be_listed_is_not_committed(store: ColumnEntityStore) -> None:
     trouble = troubled(store)
     stored = await put(store, "a", lease(3), OLD)
