@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from lab.contracts.entity_store import EntityStoreContract, OpenEntities
 from tenure.base.keys import PoolKind
 from tenure.entities.stores import EntityStore
-from tenure.testing.contracts.entity_store import EntityStoreContract, OpenEntities
 from tests.integration.cassandra.cql_server import small_server
 from tests.unit.entities.store_urls import (
     cassandra_url,

@@ -21,9 +21,7 @@ KINDS = (
 
 
 class EntityStore(Protocol):
-    """The store of one pool's entities. `tenure.testing.contracts.entity_store` says what every
-    store must do.
-    """
+    """The store of one pool's entities."""
 
     @property
     def is_away(self) -> bool:

@@ -11,10 +11,10 @@ from subprocess import run
 import msgspec
 import pytest
 
+from lab.contracts.entity_store import lease, put
 from tenure import StoreAway, StoreFailed
 from tenure.entities.stores import EntityStore, store_for
 from tenure.protocol.entity.envelope import Envelope
-from tenure.testing.contracts.entity_store import lease, put
 from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio

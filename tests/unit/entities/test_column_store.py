@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from lab.contracts.entity_store import alarmed, lease, put, same
 from tenure import ConfigurationError, StoreAway, StoreFailed, refusal
 from tenure.base.ranges import WHOLE
 from tenure.columns.backends.contract import Backend
@@ -22,7 +23,6 @@ from tenure.protocol.entity.envelope import Envelope, SetAlarm
 from tenure.protocol.entity.envelope_columns import HEAD, STATE
 from tenure.protocol.replication.row.admission import Attempt, Refused
 from tenure.protocol.replication.row.edits import Edit
-from tenure.testing.contracts.entity_store import alarmed, lease, put, same
 from tests.unit.entities.stage import on_stage
 
 pytestmark = pytest.mark.asyncio
