@@ -13,6 +13,7 @@ from tenure.cli.columns_stores import (
     Driver,
     Json,
     StoreUrl,
+    looked_at,
     opened,
     path_of_url,
     reached,
@@ -284,11 +285,11 @@ def check(url: Directory, /, *, json_: Json = False) -> None:
 
 
 async def _check(url: str, *, as_json: bool) -> None:
-    async with opened(url) as (store, backend):
+    async with looked_at(url) as replica:
         wrong: list[str] = []
-        for table in store.tables.values():
+        for table in replica.tables.values():
             with WaitingLine(lambda name=table.name: f"checking {name}"):  # type: ignore[misc]
-                wrong += await in_steps(check_table(backend.replica, table))
+                wrong += await in_steps(check_table(replica, table))
     if wrong:
         tell_done("\n".join(wrong), as_json=as_json, wrong=wrong)
         raise StoreDamaged(

@@ -1,6 +1,7 @@
 """The stores that `tenure columns` opens, with their tables, and how users name them."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.directory import MARK, read_mark
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.opening import StoreOpening, driver_named, open_store
+from tenure.columns.replica import Replica
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ConfigurationError
@@ -57,12 +59,7 @@ def path_of_url(url: str) -> Path:
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[tuple[ColumnStore, EmbeddedBackend]]:
     """A store that is there, with the tables that it has."""
-    path = path_of_url(url)
-    if not path.is_dir():
-        raise ConfigurationError(f"there is no store {path}")
-    said = read_mark(path)
-    log = Path(said.log) if said.log else None
-    backend = EmbeddedBackend(partial(RocksEngine.open, path, log), ())
+    backend = EmbeddedBackend(_engine_at(url), ())
     store = ColumnStore(backend, {})
     await store.open()
     try:
@@ -71,6 +68,26 @@ async def opened(url: str) -> AsyncIterator[tuple[ColumnStore, EmbeddedBackend]]
         yield store, backend
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def looked_at(url: str) -> AsyncIterator[Replica]:
+    """The rows in a directory, also those of a node that does not run: nothing is swept there."""
+    engine = await asyncio.to_thread(_engine_at(url))
+    try:
+        replica = Replica(engine)
+        replica.open(())
+        yield replica
+    finally:
+        engine.close()
+
+
+def _engine_at(url: str) -> Callable[[], RocksEngine]:
+    path = path_of_url(url)
+    if not path.is_dir():
+        raise ConfigurationError(f"there is no store {path}")
+    said = read_mark(path)
+    return partial(RocksEngine.open, path, Path(said.log) if said.log else None)
 
 
 def log_of(path: Path) -> Path | None:

@@ -67,6 +67,8 @@ class NodeOptions:
     "How many megabytes a second the node copies at most, when it gains a part of the ring."
     repair_rate: float = 16.0
     "How many megabytes a second comparing replicas takes at most."
+    scrub_rate: float = 1.0
+    "How many megabytes a second the node reads of its own files, to find damage."
     repair_every: float = 60.0
     "Seconds between two comparisons of replicas; with each the node also weighs its load."
     insecure: Flag = False
@@ -134,6 +136,7 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
         datacentre=options.datacentre,
         copy_bytes_a_second=_bytes_of("--copy-rate", options.copy_rate),
         repair_bytes_a_second=_bytes_of("--repair-rate", options.repair_rate),
+        scrub_bytes_a_second=_bytes_of("--scrub-rate", options.scrub_rate),
         repair_seconds=_repair_seconds(options.repair_every),
     )
 
@@ -142,7 +145,7 @@ def _bytes_of(option: str, megabytes: float) -> int:
     lowest, highest = RATES
     if not lowest <= megabytes <= highest:
         raise ConfigurationError(
-            f"{option} {megabytes}: a node sends {lowest} to {highest} megabytes a second"
+            f"{option} {megabytes}: it is {lowest} to {highest} megabytes a second"
         )
     return round(megabytes * 1_000_000)
 

@@ -46,6 +46,10 @@ class StorageEngine(Protocol):
         """A view of the space as it is now."""
         ...
 
+    def passing_cursor(self, space: str) -> Cursor:
+        """The same for what is read once: it is not kept in memory."""
+        ...
+
     def sync(self) -> None:
         """Wait until everything that was applied before this call will survive a crash. From any
         thread.

@@ -82,6 +82,8 @@ class MemoryEngine:
     def cursor(self, space: str) -> MemoryCursor:
         return self._spaces[space].cursor()
 
+    passing_cursor = cursor
+
     def sync(self) -> None:
         """See `StorageEngine.sync`. A crash may or may not lose a batch that comes meanwhile."""
         del self._undo[: len(self._undo)]

@@ -84,8 +84,8 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
 class RocksCursor:
     """See `Cursor`. An iterator of RocksDB, which holds the instant at which it was made."""
 
-    def __init__(self, space: "Rdict", translated: Translated) -> None:
-        self._iterator: RdictIter | None = space.iter()
+    def __init__(self, iterator: "RdictIter", translated: Translated) -> None:
+        self._iterator: RdictIter | None = iterator
         self._walk: Callable[[], Walk | None] = lambda: None
         """The last walk, held weakly because a walk refers to its cursor."""
         self._translated = translated
@@ -302,7 +302,15 @@ class RocksEngine:
                 space.flush(wait=False)
 
     def cursor(self, space: str) -> RocksCursor:
-        cursor = RocksCursor(self._spaces[space], self._translated)
+        return self._cursor(self._spaces[space].iter())
+
+    def passing_cursor(self, space: str) -> RocksCursor:
+        passing = self._binding.ReadOptions()
+        passing.fill_cache(False)  # noqa: FBT003
+        return self._cursor(self._spaces[space].iter(passing))
+
+    def _cursor(self, iterator: "RdictIter") -> RocksCursor:
+        cursor = RocksCursor(iterator, self._translated)
         self._cursors.add(cursor)
         return cursor
 

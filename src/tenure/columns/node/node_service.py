@@ -32,6 +32,7 @@ from tenure.columns.node.gossip_engine import GossipEngine
 from tenure.columns.node.manager_link import NODE_ROLE, ManagerLink
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
 from tenure.columns.node.node_gate import NodeGate
+from tenure.columns.node.scrub import Scrub
 from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.tables import check_same
 from tenure.errors import ConfigurationError, SchemaError, TenureError
@@ -97,6 +98,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two rounds in which replicas are compared, and their load is weighed."""
     repair_bytes_a_second: int = 16 << 20
     """The highest rate of comparing."""
+    scrub_bytes_a_second: int = 1_000_000
+    """The rate at which all that is kept is read, so that damage is found."""
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError for what no manager and no other node would take."""
@@ -171,6 +174,7 @@ class NodeService:
         self._newer: tuple[NodeId, int] | None = None
         """The node that has meanwhile announced a newer topology, and its version."""
         self._disk = DiskTrouble(settings.data, self.on_failed)
+        self._scrub: Scrub | None = None
         self._weights_told = 0
         """The weighings that the managers have been told of."""
 
@@ -274,6 +278,8 @@ class NodeService:
         for task in self._tasks:
             task.cancel()
         await self._disk.stop()
+        if self._scrub is not None:
+            await self._scrub.stop()
         if self._link is not None:
             await self._link.stop()
         if self.url:
@@ -327,6 +333,9 @@ class NodeService:
             has_managers=bool(settings.managers),
         )
         self.store.start(self._random, config)
+        assert self._storage is not None
+        self._scrub = Scrub(self._storage, settings.scrub_bytes_a_second, self._disk.refused)
+        self._scrub.start()
         self.store.tell_convicted(self.gossip.down)
         if self._newer is not None:
             self._on_newer(*self._newer)
