@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from tenure.fencing.fence import Fence
     from tenure.fencing.postgres_fence import PostgresFence
     from tenure.fencing.sqlite_fence import SqliteFence
-    from tenure.member.aiohttp_relay import AiohttpRelay
+    from tenure.member.aiohttp.relay import AiohttpRelay
     from tenure.member.dependency import owned
     from tenure.member.member import Member
     from tenure.member.relay import Relay
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "AiohttpRelay": "tenure.member.aiohttp_relay",
+    "AiohttpRelay": "tenure.member.aiohttp.relay",
     "Alarm": "tenure.entities.entity",
     "BlockingCache": "tenure.cache.cache",
     "BlockingOwnedRows": "tenure.columns.blocking",

@@ -221,3 +221,26 @@ def test_an_import_that_goes_up_or_sideways_is_found(name: str, text: str) -> No
 )
 def test_an_import_that_goes_down_is_not_found(name: str, text: str) -> None:
     assert complaints(sample(name, text), {"tenure.errors"}) == []
+
+
+ADAPTER = "tenure.member.aiohttp."
+NAMES_THE_SESSION = "tenure.member.forwarding"
+"""It proves itself over the member's session, and has the type for that."""
+
+
+def at_home(module: Module) -> bool:
+    """Whether what a member's module imports of aiohttp is in the adapter."""
+    is_member = module.name.startswith("tenure.member.") and module.name != NAMES_THE_SESSION
+    if not is_member or module.name.startswith(ADAPTER):
+        return True
+    return all(each.module.split(".")[0] != "aiohttp" for each in imports(module))
+
+
+def test_a_member_has_all_of_aiohttp_in_one_adapter() -> None:
+    found = [module.path for module in modules() if not at_home(module)]
+    assert found == []
+
+
+def test_what_a_member_takes_from_aiohttp_elsewhere_is_found() -> None:
+    assert not at_home(sample("tenure.member.listener", "from aiohttp import web"))
+    assert at_home(sample("tenure.member.aiohttp.listener", "from aiohttp import web"))

@@ -360,7 +360,7 @@ class EntityStub:
                 "attach takes a WebSocket of Starlette or FastAPI, or the web.Request of aiohttp "
                 f"that opens one, not {websocket!r:.100}"
             )
-        from tenure.member.aiohttp_socket import AiohttpSocket  # noqa: PLC0415  # loads a server
+        from tenure.member.aiohttp.socket import AiohttpSocket  # noqa: PLC0415  # loads a server
 
         socket = AiohttpSocket(websocket)
         await edge.attach(self._key, socket, attachment, until)

@@ -7,21 +7,16 @@ its relay and the application are the same as in production.
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
-from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
-
+from tenure.member.aiohttp.session import MemberSession, member_session
 from tenure.member.asgi import App
 from tenure.member.forwarding import KEEP_ALIVE_SECONDS, Forwarding, KeptConnections
 from tenure.member.listener import MemberListener, OwnListener
 from tenure.transport.credentials import Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
-from tenure.transport.read_size import SmallBlocksSocket
 
 if TYPE_CHECKING:
-    from tenure.member.aiohttp_listener import AiohttpDoor
-
-ADDED_BY_AIOHTTP = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-"""Headers that aiohttp would add to requests without them, and must not add to relayed requests."""
+    from tenure.member.aiohttp.listener import AiohttpDoor
 
 
 class MemberEnvironment(Protocol):
@@ -41,7 +36,7 @@ class MemberEnvironment(Protocol):
         """The same for an application of aiohttp."""
         ...
 
-    def session(self) -> ClientSession:
+    def session(self) -> MemberSession:
         """The session with which the member relays WebSockets, and asks its own listener."""
         ...
 
@@ -61,19 +56,12 @@ class NetworkOfMembers:
     def aiohttp_listener(
         self, door: "AiohttpDoor", listen: str, credentials: Credentials, guard: PortGuard
     ) -> MemberListener:
-        from tenure.member.aiohttp_listener import AiohttpListener  # noqa: PLC0415  # loads servers
+        from tenure.member.aiohttp.listener import AiohttpListener  # noqa: PLC0415  # loads servers
 
         return AiohttpListener(door, listen, credentials, guard=guard)
 
-    def session(self) -> ClientSession:
-        return ClientSession(
-            connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
-            cookie_jar=DummyCookieJar(),
-            auto_decompress=False,
-            skip_auto_headers=ADDED_BY_AIOHTTP,
-            timeout=ClientTimeout(total=None),
-            ws_response_class=SmallBlocksSocket,
-        )
+    def session(self) -> MemberSession:
+        return member_session(KEEP_ALIVE_SECONDS)
 
     def forwarding(self, credentials: Credentials, secret: PoolSecret) -> Forwarding:
         return KeptConnections(credentials, secret)

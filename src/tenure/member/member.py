@@ -12,9 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
-
-from aiohttp import ClientSession
+from typing import Any, TypedDict, Unpack
 
 from tenure.base.keys import PoolKind, UserKey
 from tenure.client.arguments import checked_drain, checked_flag, checked_name
@@ -28,6 +26,7 @@ from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
 from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
+from tenure.member.aiohttp.session import Application, MemberSession
 from tenure.member.asgi import (
     PRIVATE,
     PROBE,
@@ -46,9 +45,6 @@ from tenure.member.listener import MemberListener, checked_listen, checked_membe
 from tenure.transport.credentials import Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 HOW_TO_ENTER = (
     "pass its lifespan to the application, as in FastAPI(lifespan=member.lifespan), or its "
@@ -124,7 +120,7 @@ class Member:
         options.setdefault("watchdog", WATCHDOG_SECONDS)
         self._owner: Owner | None = None
         self._lookup: Lookup | None = None
-        self._session: ClientSession | None = None
+        self._session: MemberSession | None = None
         self._forwarding: Forwarding | None = None
         self._listener: MemberListener
         self._is_entered = False
@@ -150,7 +146,7 @@ class Member:
         return self._lookup
 
     @property
-    def session(self) -> ClientSession:
+    def session(self) -> MemberSession:
         """The session with which it relays WebSockets, and asks itself."""
         if self._session is None:
             raise _not_entered()
@@ -232,10 +228,10 @@ class Member:
         async with self._entered(partial(listener, door)):
             yield self
 
-    async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
+    async def cleanup_ctx(self, app: Application) -> AsyncIterator[None]:
         """The same for aiohttp's servers: `app.cleanup_ctx.append(member.cleanup_ctx)`."""
-        from tenure.member.aiohttp_listener import AiohttpDoor  # noqa: PLC0415  # loads servers
-        from tenure.member.exchange import watch_answers  # noqa: PLC0415
+        from tenure.member.aiohttp.exchange import watch_answers  # noqa: PLC0415
+        from tenure.member.aiohttp.listener import AiohttpDoor  # noqa: PLC0415  # loads servers
 
         watch_answers(app)
         listener = member_environment().aiohttp_listener

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from tenure.base.keys import UserKey
 from tenure.client.refusals import NOT_BEGUN, OUTCOME_HEADER, RETRY_HEADER, HttpAnswer, refusal
 from tenure.errors import KeyTypeError, LeaseLost, NotOwner, TenureError
+from tenure.member.aiohttp.websocket_relay import relay_websocket
 from tenure.member.asgi import (
     KEY,
     MEMBER,
@@ -37,7 +38,6 @@ from tenure.member.asgi import (
 from tenure.member.http_relay import relay_http
 from tenure.member.member import HOW_TO_ENTER, Member
 from tenure.member.next_message import NextMessage
-from tenure.member.websocket_relay import relay_websocket
 from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey, Templates

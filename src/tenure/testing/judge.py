@@ -181,6 +181,6 @@ def _relay_key(app: object) -> PathKey | None:
     of_aiohttp: Sequence[object] = getattr(app, "middlewares", ())
     if not of_aiohttp:
         return None
-    from tenure.member.aiohttp_relay import AiohttpRelay  # noqa: PLC0415  # loads a server
+    from tenure.member.aiohttp.relay import AiohttpRelay  # noqa: PLC0415  # loads a server
 
     return next((each.key for each in of_aiohttp if isinstance(each, AiohttpRelay)), None)

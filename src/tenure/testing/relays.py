@@ -28,7 +28,7 @@ from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 
 if TYPE_CHECKING:
-    from tenure.member.aiohttp_listener import AiohttpDoor
+    from tenure.member.aiohttp.listener import AiohttpDoor
 
 Connect = Callable[[str], Awaitable[Channel]]
 Listen = Callable[[Serve, str], None]

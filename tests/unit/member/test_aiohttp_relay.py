@@ -18,8 +18,8 @@ from aiohttp import (
 from yarl import URL
 
 from tenure import AiohttpRelay, Busy, LeaseLost, Member, NotOwner, UsageError, owned
-from tenure.member import exchange, websocket_relay
 from tenure.member import relay as relay_module
+from tenure.member.aiohttp import exchange, websocket_relay
 from tenure.routing.template import PathKey, Templates
 from tests.patience import DEADLINE_SECONDS
 from tests.sessions import client_session
@@ -274,7 +274,7 @@ async def test_headers_in_utf_8_arrive_as_they_were_sent() -> None:
 
 
 async def test_a_relayed_stream_ends_when_its_client_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.member.exchange.LOOKS_EVERY_SECONDS", 0.02)
+    monkeypatch.setattr("tenure.member.aiohttp.exchange.LOOKS_EVERY_SECONDS", 0.02)
     async with street() as it:
         first, second = await it.shop("first"), await it.shop("second")
         key = await key_of(first, second)
@@ -416,7 +416,7 @@ async def test_a_client_that_never_reads_keeps_no_handler_when_the_lease_is_lost
 async def test_a_client_that_never_reads_does_not_keep_the_server_from_ending(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tenure.member.exchange.CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr("tenure.member.aiohttp.exchange.CLOSE_SECONDS", 0.05)
     async with street() as it:
         shop = await it.shop("only")
         writer = await never_reading(shop, "ann", shop)

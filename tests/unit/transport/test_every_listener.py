@@ -24,7 +24,7 @@ from tenure.manager.access.pages import OwnNames
 from tenure.manager.config import ManagerSettings
 from tenure.manager.limits import ManagerLimits
 from tenure.manager.service import ManagerService
-from tenure.member.aiohttp_listener import AiohttpDoor, AiohttpListener
+from tenure.member.aiohttp.listener import AiohttpDoor, AiohttpListener
 from tenure.member.asgi import Receive, Scope, Send
 from tenure.member.listener import OwnListener
 from tenure.services.documents.service import Documents

@@ -13,8 +13,8 @@ from contextlib import suppress
 from aiohttp import web
 
 from tenure.base.keys import UserKey
+from tenure.member.aiohttp.exchange import CURRENT, EXCHANGE, Exchange, Handler
 from tenure.member.asgi import SERVICE_RESTART, Receive, Scope, Send, raw_path
-from tenure.member.exchange import CURRENT, EXCHANGE, Exchange, Handler
 from tenure.member.member import Member
 from tenure.member.relay import Relay
 from tenure.routing.outstanding import MOST_OUTSTANDING

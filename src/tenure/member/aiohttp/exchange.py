@@ -17,7 +17,7 @@ from aiohttp import ClientError, WSMsgType, web
 
 from tenure.client.refusals import refusal
 from tenure.errors import LeaseLost
-from tenure.member.aiohttp_socket import AnySocket, receive_frame, send_frame
+from tenure.member.aiohttp.socket import AnySocket, receive_frame, send_frame
 from tenure.member.asgi import (
     KEY,
     MEMBER,

@@ -16,8 +16,8 @@ from aiohttp.http import RawRequestMessage
 
 from tenure.client.refusals import refusal
 from tenure.errors import NotOwner
+from tenure.member.aiohttp.exchange import IS_PRIVATE, stripped
 from tenure.member.asgi import PROBE, RELAYED, Relayed
-from tenure.member.exchange import IS_PRIVATE, stripped
 from tenure.member.guarded_asgi import REFUSED
 from tenure.member.listener import CLOSE_SECONDS, LIMITS, bound, url_of
 from tenure.transport.bounded_port import BACKLOG, log_refused
