@@ -23,9 +23,10 @@ from tenure.protocol.entity.envelope import (
     Envelope,
     KeptAnswer,
     SetAlarm,
-    SocketEntry,
     with_answer,
 )
+from tenure.protocol.entity.socket_entry import SocketEntry
+from tenure.protocol.entity.socket_table import PART_SOCKETS, SocketTable
 
 OpenEntities: TypeAlias = Callable[[str, PoolKind], Awaitable[EntityStore]]
 KEYS = [f"key-{i}" for i in range(64)]
@@ -114,10 +115,13 @@ class EntityStoreContract:
     async def test_what_a_commit_leaves_out_is_gone(self, open_entities: OpenEntities) -> None:
         store = await open_entities("counters", "hashed")
         many, size = answers(30)
-        sockets = {b"%d" % i: SocketEntry("http://edge", b"") for i in range(3)}
+        entries = {b"%d" % i: SocketEntry("http://edge", b"") for i in range(2 * PART_SOCKETS)}
+        sockets = SocketTable.of(entries)
         alarms = {"one": SetAlarm(1.0, 1.0), "two": SetAlarm(2.0, 2.0)}
         full = Envelope(3, 7, _encode({"a": 1, "b": 2}), 1.0, many, alarms, sockets, size)
-        stored = await put(store, "a", lease(3), full)
+        await put(store, "a", lease(3), full)
+        stored = await store.load("a", lease(3))
+        assert same(stored, full)
         few, size = answers(2)
         less = Envelope(3, 7, _encode({"b": 3}), 2.0, few, {"two": alarms["two"]}, {}, size)
         stored = await store.save("a", lease(3), stored, less)

@@ -19,7 +19,6 @@ from tenure.entities.caller import Caller
 from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
-from tenure.protocol.entity.envelope import AROUND_BYTES, SLOW_CLIENT, Frame
 from tenure.protocol.entity.key_line import ARGUMENT_BYTES
 from tenure.protocol.entity.messages import (
     CONNECT,
@@ -33,6 +32,7 @@ from tenure.protocol.entity.messages import (
     SocketResume,
 )
 from tenure.protocol.entity.socket_end import SocketEnd
+from tenure.protocol.entity.socket_entry import AROUND_BYTES, SLOW_CLIENT, Frame
 from tenure.wire.entity import packed, read_resumed
 
 ATTACHMENT_BYTES = 4096

@@ -15,7 +15,8 @@ import msgspec
 from tenure.client.lease import Lease
 from tenure.entities.entity_turn import EntityTurn
 from tenure.errors import UsageError
-from tenure.protocol.entity.envelope import Frame, SetAlarm
+from tenure.protocol.entity.envelope import SetAlarm
+from tenure.protocol.entity.socket_entry import Frame
 
 S = TypeVar("S")
 A = TypeVar("A")

@@ -16,8 +16,9 @@ from tenure.client.lease import Lease
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import UNREAD, LiveEntity
 from tenure.errors import UsageError
-from tenure.protocol.entity.envelope import Frame, SetAlarm, TurnChanges
+from tenure.protocol.entity.envelope import SetAlarm, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall, Place
+from tenure.protocol.entity.socket_entry import Frame
 
 MOST_ALARMS = 1000
 MOST_NAME = 200

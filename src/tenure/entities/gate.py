@@ -170,5 +170,5 @@ class EntityGate:
         with self.envelopes.lock:
             before, live.envelope = live.envelope, live.envelope.confirmed(received)
             # An edge may answer late, when the key has gone and come back with a newer envelope.
-            if self.envelopes.get(live.key) is before:
+            if live.envelope is not before and self.envelopes.get(live.key) is before:
                 self.envelopes[live.key] = live.envelope

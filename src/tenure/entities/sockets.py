@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from tenure.entities.entity import Socket, seen_by
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
-from tenure.protocol.entity.envelope import SocketEntry
 from tenure.protocol.entity.messages import CONNECT, DISCONNECT, MESSAGE, Resumed
+from tenure.protocol.entity.socket_entry import SocketEntry
 from tenure.wire.entity import packed, read_frame, read_gone, read_opened, read_resume
 
 UNKNOWN = NOTHING

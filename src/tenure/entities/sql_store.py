@@ -26,5 +26,5 @@ class SqlEntityStore(FencedRows):
     async def save(self, key: Key, lease: Lease, stored: Envelope, new: Envelope) -> Envelope:
         """Save the row, if it still has the step of `stored`. Raises as `EntityStore.save` does."""
         kept = msgspec.structs.replace(new, step=stored.step + 1)
-        await self.save_row(key, lease, kept.step, _encode(kept), kept.next_alarm())
+        await self.save_row(key, lease, kept.step, _encode(kept.plain()), kept.next_alarm())
         return kept

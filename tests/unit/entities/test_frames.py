@@ -8,7 +8,8 @@ import pytest
 from tenure import Alarm, Entity, Socket, UsageError
 from tenure.entities import edge
 from tenure.entities.entity_turn import FRAME_BYTES
-from tenure.protocol.entity.envelope import Push, SocketEntry
+from tenure.protocol.entity.envelope import Push
+from tenure.protocol.entity.socket_entry import SocketEntry
 from tests.unit.entities.stage import Count, attached, on_stage
 
 pytestmark = pytest.mark.asyncio

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tenure import Entities, Entity, Socket
-from tenure.protocol.entity.envelope import Envelope, SocketEntry, TurnChanges
+from tenure.protocol.entity.envelope import Envelope, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import FRAMES
+from tenure.protocol.entity.socket_entry import SocketEntry
 from tenure.transport.link import GatedAnswer
 from tests.unit.entities.stage import Count, Stage, attached, on_stage
 

@@ -6,14 +6,14 @@ or not at all. A process that fails in between has changed nothing.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-_encode = msgspec.msgpack.Encoder().encode
-Frame: TypeAlias = str | bytes
-"""The content that a socket sends or gets at a time."""
+from tenure.protocol.entity.socket_entry import Frame, SocketEntry
+from tenure.protocol.entity.socket_table import SocketTable
 
+_encode = msgspec.msgpack.Encoder().encode
 MOST_ANSWERS = 64
 ANSWER_SECONDS = 600.0
 """How many answers of a key are kept at least, and for how long: callers give up repeating a call
@@ -21,18 +21,12 @@ sooner.
 """
 ANSWERS_BYTES = 1 << 20
 """The most bytes of all answers of a key. The newest answer is kept in any case."""
-UNREAD_BYTES = 1 << 18
-"""The most bytes on their way to one socket. A client that does not read them is closed."""
-AROUND_BYTES = 16
-"""The bytes that each further frame counts for beside its content, as even empty ones take room."""
 SOCKETS_BYTES = 3 << 19
 """The most bytes of all sockets of a key when it moves: beside a state and answers of a mebibyte
 each, and alarms of half of one, they fit in a chunk.
 """
 ENTRY_BYTES, CHARACTER_BYTES = 256, 4
 """The most bytes of a socket, or a frame, around its content, and of a character."""
-SLOW_CLIENT = 1013
-"""The code with which a socket is closed whose client is too slow: try again later."""
 
 
 class KeptAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -62,43 +56,6 @@ class SetAlarm(msgspec.Struct, frozen=True, array_like=True, gc=False):
     next_at: float
     """When the alarm rings; later than it was due if its handler has failed."""
     attempts: int = 0
-
-
-class SocketEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A socket, as its entity knows it."""
-
-    edge: str
-    """The address of the process that has the socket."""
-    attachment: bytes
-    received: int = 0
-    """The number of the last frame from the client that was handled."""
-    sent: int = 0
-    unread: tuple[Any, ...] = ()
-    """The last frames to the client, up to `sent`, that the edge has not confirmed. Each is a
-    Frame, which msgspec has no word for."""
-    closing: int = 0
-    """The code with which it is to be closed after these; 0 while it is open."""
-
-    def after(self, received: int) -> tuple[Frame, ...] | None:
-        """The frames after the one with this number; None if they are no longer kept."""
-        missing = self.sent - received
-        if not 0 <= missing <= len(self.unread):
-            return None
-        return self.unread[len(self.unread) - missing :]
-
-    def confirmed(self, received: int) -> "SocketEntry":
-        """The socket, if its edge has everything up to `received`."""
-        rest = self.after(received)
-        return self if rest is None else msgspec.structs.replace(self, unread=rest)
-
-    def sending(self, frames: tuple[Frame, ...]) -> "SocketEntry":
-        """The socket with more frames on their way; it is closed if they are too many."""
-        unread = (*self.unread, *frames)
-        closing = self.closing
-        if sum(map(len, unread)) + AROUND_BYTES * (len(unread) - 1) > UNREAD_BYTES:
-            unread, frames, closing = self.unread, (), SLOW_CLIENT
-        sent = self.sent + len(frames)
-        return msgspec.structs.replace(self, sent=sent, unread=unread, closing=closing)
 
 
 class Push(NamedTuple):
@@ -203,26 +160,34 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         new = Envelope(*lease, state, latest, answers, alarms, sockets, size, self.step)
         return new, pushes
 
-    def _sockets_after(self, changes: TurnChanges) -> "tuple[dict[bytes, SocketEntry], list[Push]]":
-        sockets = {**self.sockets, **changes.opened}
-        if changes.received is not None and changes.received[0] in sockets:
+    def _sockets_after(self, changes: TurnChanges) -> "tuple[SocketTable, list[Push]]":
+        there = SocketTable.of(self.sockets)
+        changed: dict[bytes, SocketEntry | None] = {**changes.opened}
+        if changes.received is not None:
             socket, number = changes.received
-            sockets[socket] = msgspec.structs.replace(sockets[socket], received=number)
+            entry = changed.get(socket) or there.get(socket)
+            if entry is not None:
+                changed[socket] = msgspec.structs.replace(entry, received=number)
         groups: dict[tuple[str, tuple[Frame, ...]], list[tuple[bytes, int, int]]] = {}
         for socket in {**changes.frames, **changes.closed}:
-            before = sockets.get(socket)
+            before = changed.get(socket) or there.get(socket)
             if before is None or before.closing:
                 continue
             frames = changes.frames.get(socket, ())
-            new = before.sending(frames)
-            closing = changes.closed.get(socket, 0) or new.closing
-            sockets[socket] = msgspec.structs.replace(new, closing=closing)
+            changed[socket] = new = before.sending(frames, changes.closed.get(socket, 0))
             sent = frames if new.sent > before.sent else ()
             where = groups.setdefault((before.edge, sent), [])
-            where.append((socket, before.sent + 1, closing))
+            where.append((socket, before.sent + 1, new.closing))
         if changes.gone is not None:
-            sockets.pop(changes.gone, None)
-        return sockets, [Push(*to, tuple(those)) for to, those in groups.items()]
+            changed[changes.gone] = None
+        return there.after(changed), [Push(*to, tuple(those)) for to, those in groups.items()]
+
+    def plain(self) -> "Envelope":
+        """The envelope as encoders take it."""
+        sockets = self.sockets
+        if isinstance(sockets, SocketTable):
+            return msgspec.structs.replace(self, sockets=sockets.plain())
+        return self
 
     def light(self) -> "Envelope":
         """The envelope, so that it fits in a message to the next owner.
@@ -230,26 +195,32 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         An edge that has not confirmed what is left out is told that it is unknown, and so are all
         if there are too many: their clients are asked to connect again.
         """
-        sockets = self.sockets
+        plain = self.plain()
+        sockets = plain.sockets
         if _may_exceed(sockets) and len(_encode(sockets)) > SOCKETS_BYTES:
             replace = msgspec.structs.replace
             sockets = {id_: replace(each, unread=()) for id_, each in sockets.items()}
             if len(_encode(sockets)) > SOCKETS_BYTES:
                 sockets = {}
-            return replace(self, sockets=sockets)
-        return self
+            return replace(plain, sockets=sockets)
+        return plain
 
     def confirmed(self, received: Mapping[bytes, int]) -> "Envelope":
         """The envelope, if the edges have all frames up to these numbers; sockets that were closed
         and read are forgotten.
         """
-        sockets = dict(self.sockets)
+        changed: dict[bytes, SocketEntry | None] = {}
         for socket, number in received.items():
-            entry = sockets.get(socket)
+            entry = self.sockets.get(socket)
             if entry is not None:
-                sockets[socket] = new = entry.confirmed(number)
+                new = entry.confirmed(number)
                 if new.closing and not new.unread:
-                    del sockets[socket]
+                    changed[socket] = None
+                elif new is not entry:
+                    changed[socket] = new
+        if not changed:  # as for most questions of an edge
+            return self
+        sockets = SocketTable.of(self.sockets).after(changed)
         return msgspec.structs.replace(self, sockets=sockets)
 
 

@@ -17,8 +17,8 @@ from tenure.protocol.entity.envelope import (
     Envelope,
     KeptAnswer,
     SetAlarm,
-    SocketEntry,
 )
+from tenure.protocol.entity.socket_entry import SocketEntry
 
 VERSION = 1
 """The layout of what follows. A row of a higher one is not read."""
@@ -105,7 +105,7 @@ def _families(envelope: Envelope) -> Iterator[dict[bytes, Any]]:
     yield _fields_of(envelope.state)
     yield {id_: each for some in envelope.answers for id_, each in some.items()}
     yield {name.encode(): each for name, each in envelope.alarms.items()}
-    yield {**envelope.sockets}
+    yield dict(envelope.sockets.items())
 
 
 def _fields_of(state: bytes) -> dict[bytes, bytes]:

@@ -8,7 +8,7 @@ silently.
 
 from typing import Literal
 
-from tenure.protocol.entity.envelope import Frame
+from tenure.protocol.entity.socket_entry import Frame
 
 Missing = Literal["missing"]
 
