@@ -2,15 +2,18 @@
 read is logged.
 """
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from tenure.cache.memory_file import MemoryFile
+from tenure.columns.engines.directory import LOCK
 from tenure.columns.engines.rocksdb import RocksEngine
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
 from tenure.errors import ConfigurationError
@@ -20,6 +23,7 @@ from tenure.protocol.volume.server.events import VolumeMemory
 from tenure.runtime import private_files
 from tenure.transport.credentials import Credentials
 from tenure.wire.lease_records import LEASE_RECORDS
+from tests.patience import DEADLINE_SECONDS
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct, autouse=True)
@@ -96,6 +100,21 @@ def test_nobody_else_can_take_the_lock_of_a_volume(tmp_path: Path, before: int |
     memory.open()
     memory.close()
     assert mode_of(lock) == "0o600"
+
+
+def test_whoever_may_look_into_a_directory_stops_no_store_from_being_made(
+    tmp_path: Path, umask: int
+) -> None:
+    if umask & 0o700:
+        pytest.skip("RocksDB itself cannot write there")
+    directory = os.open(tmp_path, os.O_RDONLY)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            pool.submit(RocksEngine.open, tmp_path).result(DEADLINE_SECONDS).close()
+        finally:
+            os.close(directory)
+    assert mode_of(tmp_path / LOCK) == "0o600"
 
 
 def test_a_lock_that_leads_elsewhere_is_not_taken(tmp_path: Path) -> None:

@@ -27,10 +27,13 @@ from tenure.errors import (
     StoreTooNew,
     StoreUnwritable,
 )
+from tenure.runtime import private_files
 
 FORMAT = 1
 MARK = "tenure-store.json"
 LOG_MARK = "tenure-log.json"
+LOCK = f".{MARK}.lock"
+"""Whoever makes the store holds it: the directory could be locked by all who may look into it."""
 
 
 class StoreMark(msgspec.Struct, frozen=True):
@@ -140,7 +143,7 @@ def _read(file: Path) -> StoreMark | None:
 
 
 def _is_blank(path: Path) -> bool:
-    return not path.exists() or all(each.name == f".{MARK}" for each in path.iterdir())
+    return not path.exists() or all(each.name in (f".{MARK}", LOCK) for each in path.iterdir())
 
 
 def _make(path: Path, log: Path | None) -> bool:
@@ -149,15 +152,13 @@ def _make(path: Path, log: Path | None) -> bool:
 
     The mark of the directory comes last, so that an incomplete store is made again.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    private_files.make_directory(path)
+    private_files.warn_of_writers(path, "the store")
+    with private_files.open_lock(path / LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not _is_blank(path):
             return False
         _mark(path, log)
-    finally:
-        os.close(descriptor)
     return True
 
 
