@@ -53,6 +53,7 @@ class EntryBelief:
         self, now: Instant, contact: Contact, asking: Question, term_ns: int, items: Items
     ) -> None:
         """Take the items first, then the volume lease (V4)."""
+        # Dead before the lease goes on: a reader may look between the two (V1).
         contact.has_answered()
         self.apply_items(contact, items)
         self.believe(now, contact, asking, term_ns)
@@ -60,11 +61,13 @@ class EntryBelief:
     def apply_items(self, contact: Contact, items: Items) -> None:
         """Make written entries dead, and withdrawn ones suspect."""
         for item in items:
+            # First: an answer from before the item may come after it (V7).
             self.context.raise_marks(contact, item)
             if item.withdrawn:
                 self._doubt_withdrawn(contact, item)
                 continue
             entry = self.entries.get(item.key)
+            # A late item says nothing of what was read after its write.
             if entry is not None and not self._is_newer(entry.as_of, item):
                 self.drop(item.key)
 
@@ -84,6 +87,7 @@ class EntryBelief:
 
     def believe(self, now: Instant, contact: Contact, asking: Question, term_ns: int) -> None:
         until = Instant(asking.sent_at + term_ns)  # not from now, when the answer came (V3)
+        # Answers overtake each other, and the server counts on the longest.
         contact.until = max(contact.until, until)
         contact.term_ns = term_ns or contact.term_ns
         # Fetches do not put this off: object leases that end soon are renewed then, too.
@@ -139,6 +143,7 @@ class EntryBelief:
         """Make entries that the server has found current live again, as new ones."""
         for listed in live:
             entry = self.entries.get(listed.key)
+            # Dropped, or filled anew, since it was listed.
             if entry is None or entry.as_of.version > listed.version:
                 continue
             if asking.marks.admits(listed.key, listed.version):
@@ -172,6 +177,7 @@ class EntryBelief:
             return
         live = (each for each in self.entries.items() if each[1].is_live)
         self.doubt(tuple(key for key, entry in live if entry.reader == contact.reader))
+        # Entries are dead before the end moves: readers look in the opposite order (V1).
         self.context.act(Believe(contact.server, contact.reader, Instant(0)))
         contact.reader, contact.until = NOBODY, Instant(0)
         contact.ask_use_at = FAR_FUTURE

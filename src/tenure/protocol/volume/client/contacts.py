@@ -64,6 +64,7 @@ class Contact:
 
     def is_addressed_by(self, message: Invalidate | Renewed | Fetched | WriteDone) -> bool:
         """Whether the message is meant for the client's present place on record (V2)."""
+        # What was said to an earlier place on record does not hold for this one.
         return (
             self.reader != NOBODY and message.epoch == self.epoch and message.reader == self.reader
         )

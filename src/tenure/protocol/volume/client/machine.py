@@ -128,6 +128,9 @@ class CacheMachine:
     def _output(self, now: Instant) -> Output[CacheAction]:
         wake_at = self.context.fetches.next_at
         for contact in self.contacts.values():
+            if contact.reader == NOBODY:  # who is not on record has no lease, and renews none (V8)
+                assert not contact.until, contact.server
+                assert contact.renewing is None, contact.server
             wake_at = min(wake_at, contact.ask_use_at, contact.again_at)
         return Output(self.context.take_actions(), max(wake_at, now))
 
@@ -179,6 +182,7 @@ class CacheMachine:
             return
         self.belief.meet_history(message.history)
         contact.reconnecting = contact.renewing = None
+        # No lease of an earlier place counts under this one (V8).
         contact.epoch, contact.reader, contact.until = message.epoch, message.reader, Instant(0)
         contact.count_place(now, self.context.config.retry_ns)
         self.belief.believe(now, contact, asking, message.term_ns)
@@ -291,6 +295,7 @@ class CacheMachine:
     def _leave_servers(self, serving: frozenset[str]) -> None:
         """Leave servers that serve nothing any longer: no entry of theirs is live."""
         for server in [each for each in self.contacts if each not in serving]:
+            # An owner that lies withdraws nothing, so nothing of a past one is believed (V12).
             self._say_bye(self.contacts.pop(server))
 
     def _say_bye(self, contact: Contact) -> None:

@@ -53,6 +53,7 @@ class OwnWrites:
         dead (V9).
         """
         self._forget(write)
+        # Before it is sent: to the server the write itself is the acknowledgement (V9).
         self.context.void_answers(write.key)
         self.belief.drop(write.key)
         self.questions.write(now, contact, write)

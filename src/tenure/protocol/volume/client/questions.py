@@ -54,11 +54,13 @@ class CacheQuestions:
         if server is None:
             return
         contact = self.context.contact(server)
+        # Only who is on record is told of writes, and may keep what it reads (V8).
         if contact.reader == NOBODY:
             self.get_lease(now, contact)
             return
         entry = self.belief.entries.get(flight.key)
         is_audit = flight.audited is not None
+        # An audit wants the value, whatever the server knows of the entry (V21).
         flight.as_of = entry.as_of if entry is not None and not is_audit else None
         asking = flight.asking = Question(self.next_sequence(), now, (flight.key,))
         fetch = Fetch(
@@ -131,6 +133,7 @@ class CacheQuestions:
 
     def _listing(self, now: Instant, contact: Contact, listed: tuple[Listed, ...]) -> Question:
         contact.again_at = Instant(now + self.context.config.retry_ns)
+        # Each key leaves a mark: an item may overtake the answer that revives it (V7).
         return Question(self.next_sequence(), now, tuple(each.key for each in listed))
 
     def _listed(self, keys: tuple[Key, ...]) -> tuple[Listed, ...]:
@@ -151,6 +154,7 @@ class CacheQuestions:
         """Ask again, since no answer came, as long as a reader or writer waits for it."""
         contact.again_at = FAR_FUTURE
         if contact.reader == NOBODY:
+            # Nobody else needs a place: then forgetting the client costs nothing.
             if self.context.is_waited_for(contact):
                 self.reconnect(now, contact)
             else:

@@ -95,6 +95,7 @@ class CacheReads:
             return
         self.belief.take(now, contact, asking, message.term_ns, message.items)
         before = self.belief.entries.get(flight.key)
+        # Meanwhile the entry has gone, or become another: there is no value to tell.
         if message.kind == "unchanged" and (before is None or before.as_of != flight.as_of):
             self.context.note(CacheKind.GONE_VALUE)
             self.belief.acknowledge(contact, message.items)
@@ -126,6 +127,7 @@ class CacheReads:
         as_of = self.belief.as_of(message.number, message.count)
         joiners, flight.joiners = flight.joiners, []
         self._answer(flight, tuple(flight.starters), message.kind, message.value, as_of)
+        # They came after it was sent: a write may have come between (V10).
         if joiners and self.belief.is_hit(now, flight.key):
             self._tell_hit(tuple(joiners), flight.key)
             return

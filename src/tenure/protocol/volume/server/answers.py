@@ -48,6 +48,7 @@ class Answers:
         """The reader to which a message belongs, under the present epoch and its present number
         (V2).
         """
+        # Who asks under an earlier number may have missed items of that time (V2, V8).
         if message.epoch != self.context.epoch or self.context.epoch == 0:
             return None
         return self.context.readers.find(message.client, message.reader)
@@ -115,6 +116,7 @@ class Answers:
         if not self.is_here(message):
             return
         key = message.key
+        # Readers of a dead owner may still hit what this one has lost (V13).
         if now < self.context.served.reads_from(key):
             self.context.refuse(
                 message, "quiet", again_ns=self.context.served.reads_from(key) - now
@@ -164,6 +166,7 @@ class Answers:
                     detail=event.failed[:2000],
                 )
                 self.context.tell(asked.client, refused)
+            # Others may have written there meanwhile, even if the range is back (V10).
             elif loading.has_moved or self.context.served[loading.key] is None:
                 self.context.tell(
                     asked.client, Elsewhere(client=asked.client, sequence=asked.sequence)
@@ -188,6 +191,7 @@ class Answers:
         term_ns = self.leases.give_volume(now, reader, asked.received_at)
         number, count = self.context.version_of(key)
         lease_ns = 0
+        # A body may have written since it was read: told once, it is not kept (V10).
         if not overtaken:
             lease_ns = self.leases.give_object(
                 now, reader, key, asked.sequence, asked.received_at, (number, count)
@@ -217,6 +221,7 @@ class Answers:
         term_ns = self.leases.give_volume(now, reader, writer.received_at)
         number, count = self.context.version_of(writer.key)
         lease_ns = 0
+        # Nobody knows what a body has stored that raised.
         if ended.ok:
             lease_ns = self.leases.give_object(
                 now, reader, writer.key, writer.sequence, writer.received_at, (number, count)

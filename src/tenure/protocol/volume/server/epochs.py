@@ -38,6 +38,7 @@ class Opening:
         self.ends_by = FAR_FUTURE
         """No volume lease may end later than this, unless a later instant is written down first."""
         found = config.memory
+        # Higher: the store refuses what a body of the server before still writes (V14).
         self.number = found.number + 1 if found is not None else 1
         self.longest_ns = max(config.terms.term_ns, config.longest_ns)
         if found is not None:
@@ -51,6 +52,7 @@ class Opening:
     def quiet_ns(self, now: Instant) -> int:
         """How long readers of the predecessor may still hit."""
         config, found = self.config, self.config.memory
+        # It closed with no lease left, and nobody has given any since (V16).
         if found is not None and found.drained:
             return 0
         whole = config.terms.held_ns(self.longest_ns)
@@ -76,12 +78,14 @@ class Opening:
     def persisted(self, memory: VolumeMemory) -> None:
         """Take note that this memory is durable."""
         if memory.until:
+            # Not before it is durable: the next server waits by what it reads (V16).
             self.ends_by = memory.until
 
     def went_back(self, now: Instant, seen: int) -> VolumeMemory:
         """Take note that the store has seen a higher number: the memory is an old copy, and does
         not count.
         """
+        # Lengths and ends in an old copy are as old as its number: none of them counts.
         self.number = seen + 1
         self.longest_ns = max(self.longest_ns, self.config.longest_ns)
         self.quiet_until = Instant(now + self.config.terms.held_ns(self.longest_ns))

@@ -42,16 +42,21 @@ class Invalidations:
         still hit.
         """
         readers, terms = self.context.readers, self.context.config.terms
+        # One item stands for all these leases, so the last of them counts.
         lease_until = max(reader.leases[key].until for key in keys)
         for key in keys:
             readers.drop_lease(reader, key)
+        # Nobody can hit what has ended: there is nothing to tell, or to wait for (V5).
         if now >= lease_until:
             return
+        # Fixed here: renewals carry the item along, so they need not prolong the wait (V6).
         deadline = self.deadline(reader, lease_until)
+        # With best effort the item travels all the same, and V4 bounds the age of hits (V18).
         is_waited_for = terms.is_strong and now < deadline
         readers.add_item(reader, item, [wait] if is_waited_for else [])
         if is_waited_for:
             to_come.wait_for(reader.number, item.item, deadline)
+        # One that cannot hit is told with its next volume lease, and not before (V4, V17).
         if reader.is_active(now) or terms.invalidate == "at once":
             self._told.setdefault(reader.number, []).append(item)
         elif readers.is_overloaded(now, reader):
@@ -66,6 +71,7 @@ class Invalidations:
         """Wait for the same readers as another that took leases on the same keys."""
         for (number, item), deadline in other.missing.items():
             reader = self.context.readers.get(number)
+            # Its lease is off the record, but until it acknowledges it may hit all the same (V5).
             if reader is not None and item in reader.items:
                 reader.items[item].waits.append(wait)
                 to_come.wait_for(number, item, deadline)
@@ -88,6 +94,7 @@ class Invalidations:
     def forget(self, reader: ReaderRecord, why: VolumeServerKind) -> None:
         """Forget a reader: it no longer has any entry for which a write could wait."""
         self.context.note(why, label_of(reader.client))
+        # It has suspects only, or cannot hit: that is as good as acknowledging (V8, V17).
         self._came(reader, self.context.readers.forget(reader))
 
     def _came(self, reader: ReaderRecord, waited: list[tuple[int, int]]) -> None:
@@ -106,6 +113,7 @@ class Invalidations:
         while not readers.has_room():
             reader = readers.longest_inactive(now, asks)
             if reader is None:
+                # All others may still hit, and none that may is ever forgotten (V17).
                 self.context.note(VolumeServerKind.NO_ROOM)
                 return
             self.forget(reader, VolumeServerKind.DISPLACED)
@@ -124,4 +132,5 @@ class Invalidations:
             self.context.note(VolumeServerKind.NOT_ACKNOWLEDGED, label_of(reader.client))
             if readers.missed(now, reader, MISSED_DEADLINES):
                 self.context.note(VolumeServerKind.MUTE, label_of(reader.client))
+        # The server counts longer than they do, so none of them can hit any more (V3).
         to_come.missing.clear()

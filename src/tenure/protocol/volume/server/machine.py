@@ -118,6 +118,7 @@ class VolumeServer:
         if not self._has_begun:
             self._has_begun = True
             self.context.act(PersistMemory(self.context.opening.begin(now)))
+        # First: nothing is decided under a term that is over (P6, V11).
         self.end_term(now)
         for reader in self.context.readers.forgettable(now):
             self.invalidations.forget(reader, VolumeServerKind.FORGOTTEN)
@@ -151,6 +152,9 @@ class VolumeServer:
             self._stop(now)
 
     def _output(self, now: Instant) -> Output[ServerAction]:
+        # Nothing outlives the term: no epoch, and so nobody on record (V11).
+        assert not self.context.epoch or now < self.context.term_until, self.context.term_until
+        assert self.context.epoch or not len(self.context.readers), len(self.context.readers)
         wake_at = min(
             self.context.readers.next_at, self.context.writes.next_at, self.context.drains.next_at
         )
@@ -170,6 +174,7 @@ class VolumeServer:
             opening.persisted(memory)
             if opening.phase == "persisting":
                 opening.phase = "fencing"
+                # Not before it is written down: a number that is lost would be drawn twice (V16).
                 self.context.act(RaiseFence(opening.number))
 
     def _on_fenced(self, now: Instant, event: FenceRaised) -> None:
@@ -183,6 +188,7 @@ class VolumeServer:
             return
         opening.phase = "open"
         self.context.epoch = self.context.history = opening.epoch
+        # Reads begin at once, as the state is in the store; writes wait for the quiet (V16).
         self.context.served.begin(WHOLE, Serving(opening.number, opening.quiet_until))
         self.context.versions.begin(WHOLE, opening.number, None)
         self.context.note(VolumeServerKind.OPENED, f"under {opening.number}")
@@ -209,6 +215,7 @@ class VolumeServer:
             return
         self.context.note(VolumeServerKind.TERM_ENDED)
         self.context.act(TermEnded())
+        # From here on every message is of a past epoch (V2).
         self.context.epoch = 0
         self.context.served.clear()
         self.context.versions.clear()
@@ -237,6 +244,7 @@ class VolumeServer:
         # read as lost, and to readers that may still hit it that is a write (V13).
         is_lost = event.known is None and not self.config.durable
         reads_from = quiet_until if is_lost else Instant(0)
+        # What is being read may be from before the grant (V10).
         self.context.loads.move(event.range)
         self.context.served.begin(event.range, Serving(event.number, quiet_until, reads_from))
         self.context.versions.begin(event.range, event.number, event.known)
@@ -284,6 +292,7 @@ class VolumeServer:
             return
         reader = self.context.readers.add(now, message.client, message.sequence)
         if before is not None:
+            # Coming anew is no way out of being mute (V20).
             reader.muted_until, reader.missed = before.muted_until, before.missed
         self.answers.answer_reconnect(now, reader, message)
 

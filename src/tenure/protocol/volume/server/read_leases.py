@@ -25,6 +25,7 @@ class ReadLeases:
 
     def term_for(self, now: Instant, reader: ReaderRecord, received_at: Instant) -> int:
         """The length of a volume lease that the reader is told, for a request that came then."""
+        # A mute reader reads without leases, so that no write waits for it again (V20).
         if now < reader.muted_until or self.context.is_closed:
             return 0
         return min(self.context.config.terms.term_ns, self.bound_ns(received_at))
@@ -34,6 +35,7 @@ class ReadLeases:
         the time that is written down (V16), and before the next owner may write (V13).
         """
         ends_by = min(self.context.term_until, self.context.opening.ends_by)
+        # Less than is left, by the worst of clocks: the reader stops before the term does.
         left_ns = self.context.config.terms.told_ns(ends_by - received_at)
         return min(left_ns, self.context.longest_ns)
 
@@ -50,9 +52,12 @@ class ReadLeases:
         """Whether an object lease on a key may be given now."""
         return (
             self.context.served[key] is not None
+            # Who got it now would not be told of the write that is under way (V5).
             and not self.context.writes.is_written(key)
+            # The same of a range that is about to go (V12).
             and not self.context.drains.is_draining(key)
             and not self.context.is_stopping
+            # Until then, others may hit what the dead owner had, and this has lost (V13).
             and now >= self.context.served.reads_from(key)
         )
 
@@ -76,6 +81,7 @@ class ReadLeases:
             self.invalidations.make_room(now, reader)
             if not self.context.readers.has_room():
                 return 0
+        # The answer with the earlier lease may be on its way yet, so its entry counts (V15).
         since = min(as_of, right.since) if right is not None and now < right.until else as_of
         self.context.readers.give_object(reader, key, received_at, sequence, since)
         return self.context.config.terms.lease_ns
@@ -84,8 +90,10 @@ class ReadLeases:
         self, now: Instant, reader: ReaderRecord, message: Reconnect | Renew
     ) -> tuple[Listed, ...]:
         """Give an object lease on each listed entry that is current, and return these (V8, V15)."""
+        # Versions of two histories cannot be compared (V15).
         if message.history != self.context.history:
             return ()
+        # Before any lease is given: giving one changes what is held.
         held = {each.key for each in message.listed if self.is_held(now, reader, each)}
         live = []
         for listed in message.listed[:LISTED]:

@@ -151,6 +151,7 @@ class Readers:
     def add(self, now: Instant, client: int, sequence: int) -> ReaderRecord:
         """Add a reader; the earlier reader of its client must be forgotten first."""
         assert client not in self._by_client
+        # Drawn: a message to an earlier reader must not look like one to this (V2).
         number = self.random.randrange(1, NONCE_LIMIT)
         reader = self._by_number[number] = ReaderRecord(number, client, sequence, now)
         self._by_client[client] = number
@@ -176,6 +177,7 @@ class Readers:
         (V3).
         """
         until = Instant(received_at + self.terms.held_ns(told_ns))
+        # Never earlier: it may believe in an answer that was told before (V3).
         reader.volume_until = max(reader.volume_until, until)
 
     def give_object(
@@ -246,6 +248,7 @@ class Readers:
                 target = (pending.item.key, pending.item.end, pending.item.withdrawn)
                 if reader.by_target.get(target) == number:
                     del reader.by_target[target]
+                # It is there after all: only misses in a row make it mute (V20).
                 reader.missed = 0
                 waited.extend((wait, number) for wait in pending.waits)
         return waited
@@ -269,6 +272,7 @@ class Readers:
         """The readers that were silent for so long that the server must forget them (C6)."""
         found = []
         for reader in self:
+            # They are in the order in which they were heard.
             if now < reader.heard_at + self.terms.known_ns:
                 break
             if self.may_forget(now, reader):

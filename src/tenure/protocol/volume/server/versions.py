@@ -48,6 +48,7 @@ class Versions:
         """
         self.count += 1
         for key, number in numbers:
+            # To the end: the oldest is forgotten first.
             self._writes.pop(key, None)
             self._writes[key] = (number, self.count)
         while len(self._writes) > self.most:
@@ -57,6 +58,7 @@ class Versions:
         """Forget this write: the floor of its range stands for it."""
         version = self._writes.pop(key)
         for piece, floor in list(self._floors.within(self._floors.range_at(key))):
+            # The floor stands for it from here on, so it must not lie below (V15).
             if floor < version:
                 self._floors.assign(piece, version)
 
@@ -75,6 +77,7 @@ class Versions:
         number and the present count: it may have been served here under that number before.
         """
         self.end(key_range)
+        # Nothing is known of writes elsewhere: what was read before is not current (V15).
         self._floors.assign(key_range, (number, self.count))
         if known is None:
             return

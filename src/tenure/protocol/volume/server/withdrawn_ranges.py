@@ -33,6 +33,7 @@ class Withdrawals:
         is_lost = any(now < serving.reads_from for _, serving in pieces)
         drain = Draining(self.context.next_wait(), key_range, served=served, is_lost=is_lost)
         self.context.drains.add(drain)
+        # Answers from before are below the mark of its items, and not kept (V7).
         self.context.versions.count += 1
         for piece, serving in pieces:
             self._withdraw(now, drain, piece, serving)
@@ -107,10 +108,12 @@ class Withdrawals:
         if drain.is_over:
             return
         self.invalidations.count_missed(now, drain.number, drain.to_come)
+        # Granted anew under its number: nothing moves, and its writes stay known.
         if drain.taken_back:
             self.context.drains.end(drain)
             return
         drain.is_over = True
+        # Told nothing, the next owner takes the loss for a write, and lets reads wait (V13).
         known = None if drain.is_lost else self.context.versions.known(drain.range)
         if not drain.served:
             self.context.drains.end(drain)

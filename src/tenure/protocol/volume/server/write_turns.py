@@ -80,6 +80,7 @@ class WriteTurns:
             holders = self.context.readers.holders(key)
             if holders:
                 self._invalidate(now, writing, key, serving.number, holders)
+            # A drain took leases off the record whose holders may still hit this key (V5).
             for drain in self.context.drains.all():
                 if key in drain.range:
                     self.invalidations.wait_with(drain.to_come, writing.number, writing.to_come)
@@ -98,9 +99,11 @@ class WriteTurns:
             item=self.context.next_item(),
             key=key,
             number=number,
+            # As the write will count: answers from before it are below the mark (V7).
             count=self.context.versions.count + 1,
         )
         for reader in holders:
+            # It made its own entry dead before it sent the write (V9).
             if self.acknowledges_by_writing(reader, key, writing):
                 self.context.readers.drop_lease(reader, key)
                 continue
@@ -114,6 +117,7 @@ class WriteTurns:
         return (
             writer is not None
             and writer.reader == reader.number
+            # What was asked for after the write, the write did not kill.
             and reader.leases[key].highest < writer.sequence
         )
 
@@ -141,12 +145,14 @@ class WriteTurns:
             self.invalidations.count_missed(now, writing.number, writing.to_come)
             self._end_write(now, writing)
             return
+        # Readers of an earlier server are on no record here: the quiet stands for them (V13).
         if not writing.to_come.are_over(now) or now < self.context.served.quiet_until(writing.keys):
             self.context.writes.next_at = min(self.context.writes.next_at, self.due_at(writing))
             return
         self.invalidations.count_missed(now, writing.number, writing.to_come)
         writing.stage = "running"
         for key in writing.keys:
+            # What is being read may be older than what the body writes: nobody keeps it (V10).
             self.context.loads.overtake(key)
         writer = writing.writer
         value = b"" if writer is None else writer.value
@@ -174,6 +180,7 @@ class WriteTurns:
             return
         if not event.ok:
             self.context.note(VolumeServerKind.BODY_RAISED, event.detail)
+        # Also if it raised: nobody knows what it had stored by then (V5).
         self.context.versions.written(self.context.served.numbers_of(writing.keys))
         self._end_write(now, writing, event)
 
@@ -181,6 +188,7 @@ class WriteTurns:
         following = self.context.writes.following(writing)
         for each in following:
             self._begin_write(now, each)
+        # After the next writes have begun: it must give no lease on what they write (V5).
         if ended is not None and writing.writer is not None:
             self.answers.answer_write(now, writing.writer, ended)
 
