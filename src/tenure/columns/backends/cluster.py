@@ -1,12 +1,13 @@
 """The backend on a cluster of our nodes: what a handle asks them, and what it makes of answers."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from tenure.columns.backends.contract import warming_of
 from tenure.columns.backends.known_nodes import KnownNodes
-from tenure.columns.backends.node_calls import PATIENCE_SECONDS, NodeCalls
+from tenure.columns.backends.node_calls import PATIENCE_SECONDS, Asked, NodeCalls
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import (
@@ -47,6 +48,7 @@ from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.contract import Role, Transport
 from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_store
 
+A = TypeVar("A")
 STORE_PATH = "/v1/store"
 WAITING = 4_096
 """The most messages that wait for one connection: a slow node has many requests at once."""
@@ -82,9 +84,10 @@ class ClusterBackend:
         answer = await self._calls.ask(OpenStore(request=0, tables=dict(tables)))
         if isinstance(answer, TableMissing):
             raise SchemaError(f"the table {answer.table!r} cannot be used: {answer.detail}")
-        if not isinstance(answer, StoreOpened):
-            raise _failure(answer)
-        return answer
+        return _wanted(answer, StoreOpened)
+
+    async def _ask(self, asked: Asked, wanted: type[A]) -> A:
+        return _wanted(await self._calls.ask(asked), wanted)
 
     async def records(self) -> Mapping[str, TableRecord]:
         return (await self._open({})).tables
@@ -95,17 +98,10 @@ class ClusterBackend:
     # --- writing ---
 
     async def draw(self, mutation: RowMutation, floor: int) -> Attempt:
-        answer = await self._calls.ask(
-            DrawVersion(
-                table=mutation.table.name,
-                level=mutation.level,
-                key=mutation.key,
-                floor=floor,
-            )
-        )
-        if isinstance(answer, VersionDrawn):
-            return Attempt(answer.version, above=answer.newest)
-        raise _failure(answer)
+        table, level, key = mutation.table.name, mutation.level, mutation.key
+        asked = DrawVersion(table=table, level=level, key=key, floor=floor)
+        drawn = await self._ask(asked, VersionDrawn)
+        return Attempt(drawn.version, above=drawn.newest)
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
         answer = await self._calls.ask(
@@ -117,13 +113,10 @@ class ClusterBackend:
                 attempt=attempt,
             )
         )
-        match answer:
-            case RowWritten():
-                return None
-            case NotWritten(refused=refused):
-                return refused
-            case _:
-                raise _failure(answer)
+        if isinstance(answer, NotWritten):
+            return answer.refused
+        _wanted(answer, RowWritten)
+        return None
 
     async def adopt(
         self, table: Table, key: bytes, number: int, journal: int
@@ -144,41 +137,26 @@ class ClusterBackend:
         answer = await self._calls.ask(asked)
         if isinstance(answer, Failed) and answer.why == "unavailable":
             answer = await self._calls.ask(self._calls.again(asked))
-        if isinstance(answer, Adopted):
-            return answer.refused or answer.newest
-        raise _failure(answer)
+        adopted = _wanted(answer, Adopted)
+        return adopted.refused or adopted.newest
 
     # --- reading ---
 
     async def column(self, asked: ReadColumn) -> FoundCell | None:
-        answer = await self._calls.ask(asked)
-        if isinstance(answer, PageFound):
-            return answer.page.cells[0] if answer.page.cells else None
-        raise _failure(answer)
+        cells = (await self._ask(asked, PageFound)).page.cells
+        return cells[0] if cells else None
 
     async def page(self, asked: ReadPage) -> CellPage:
-        answer = await self._calls.ask(asked)
-        if isinstance(answer, PageFound):
-            return answer.page
-        raise _failure(answer)
+        return (await self._ask(asked, PageFound)).page
 
     async def supers(self, asked: ReadSupers) -> SuperPage:
-        answer = await self._calls.ask(asked)
-        if isinstance(answer, SupersFound):
-            return answer.page
-        raise _failure(answer)
+        return (await self._ask(asked, SupersFound)).page
 
     async def row(self, asked: ReadRow) -> WholeRow:
-        answer = await self._calls.ask(asked)
-        if isinstance(answer, RowFound):
-            return answer.row
-        raise _failure(answer)
+        return (await self._ask(asked, RowFound)).row
 
     async def rows(self, asked: ReadRows) -> RowsFound:
-        answer = await self._calls.ask(asked)
-        if isinstance(answer, RowsFound):
-            return answer
-        raise _failure(answer)
+        return await self._ask(asked, RowsFound)
 
     async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
         """See `Backend.warm`. The replicas read the row, and report nothing."""
@@ -187,6 +165,12 @@ class ClusterBackend:
             answer = await self._calls.ask(msgspec.structs.replace(asked, level="one", warms=True))
             if isinstance(answer, Failed):
                 raise _failure(answer)
+
+
+def _wanted(answer: ToStoreClient, wanted: type[A]) -> A:
+    if not isinstance(answer, wanted):
+        raise _failure(answer)
+    return answer
 
 
 def _detail(failed: Failed) -> str:
