@@ -114,6 +114,7 @@ class Conversation:
     def needs(self, replicas: Replicas, level: Level) -> list[Need]:
         """What the level needs of these. A round begins: what was asked in the last one is over."""
         context = self.context
+        # Answers by another topology are of other lists of replicas (R16).
         self._forget()
         self._version = context.topology.version
         here = context.datacentre_of(context.node)
@@ -171,6 +172,7 @@ class Conversation:
         """A node has answered."""
         answers, asked = self._tickets.pop(body.ticket, (None, node))
         self.context.forget(body.ticket)
+        # Nobody answers for another: a majority must be of so many nodes.
         if answers is not None and asked == node:
             answers[node] = body
             self._look()

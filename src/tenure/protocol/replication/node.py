@@ -104,7 +104,6 @@ class StoreNode:
         """Assert what must always hold."""
         context = self.context
         assert not context.to_itself
-        assert context.places.taken >= 0
 
     def report(self, now: Instant) -> NodeReport:
         """The report of the node's upkeep, as managers are told it."""
@@ -125,6 +124,9 @@ class StoreNode:
         self.filler.look()
         while context.to_itself:
             self._on_message(now, context.to_itself.popleft())
+        # It acts by what is durable, and only something later is on its way there (R16).
+        assert self._keeps is None or self._keeps.version > context.topology.version
+        assert context.places.taken >= 0, context.places.taken
         actions, context.actions = context.actions, []
         return Output(actions, context.wake_at)
 
@@ -133,8 +135,10 @@ class StoreNode:
     def _on_message(self, now: Instant, message: NodeMessage, *, is_proven: bool = True) -> None:
         context, body = self.context, message.body
         topology = context.topology
+        # Two clusters may number their nodes alike, and their rows must not mix (R10).
         if (message.cluster, message.id) != (topology.cluster, topology.id):
             return  # a message of another cluster
+        # A removed node may lag by any time: its words are of the past (R10, R18).
         if message.receiver != context.node or topology.is_removed(message.sender):
             return
         asker = context.asker_of(body)
@@ -152,10 +156,12 @@ class StoreNode:
 
     def _serve(self, message: NodeMessage, asked: AnyOperation) -> None:
         context, topology = self.context, self.context.topology
+        # Not refused: this node learns that topology first, and then answers by it (R16).
         if message.version > topology.version:
             self._park(message)
         elif message.version < topology.version:  # its sender acts by what has been replaced (R16)
             context.tell(message.sender, Outdated(ticket=asked.ticket, topology=topology))
+        # Who is no member has no say, whatever topology it names (R10).
         elif topology.node(message.sender) is not None:
             self.replica.serve(message.sender, asked)
 
@@ -185,6 +191,7 @@ class StoreNode:
     def _learn(self, topology: Topology) -> None:
         known = self._keeps or self.context.topology
         if topology.id == known.id and topology.version > known.version:
+            # Durable first: after a restart this node must not act by an earlier one (R16).
             self._keeps = topology
             self.context.actions.append(KeepTopology(topology))
 

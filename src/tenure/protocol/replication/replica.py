@@ -29,6 +29,7 @@ class ReplicaPart:
 
     def serve(self, sender: NodeId, asked: AnyOperation) -> None:
         """Do what a node asks. It counts the silence of a node that is no replica."""
+        # No answer at all: one about a row that it does not keep would count as one (R10).
         if not self._is_replica(asked):
             return
         if isinstance(asked, OfRow):
@@ -55,6 +56,7 @@ class ReplicaPart:
                 tell()
             case "the row":
                 assert isinstance(asked, OfRow)
+                # Told before that, a power failure would take back what was acknowledged (R11).
                 context.when_row_durable(asked.table, asked.key, tell)
             case "all":
                 context.when_durable(tell)

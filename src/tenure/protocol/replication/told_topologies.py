@@ -36,6 +36,7 @@ class ToldTopologies:
         if mine.node(teller) is not None:
             self._leaps[teller] = told
         tellers = [each for each, leap in self._leaps.items() if leap == told and mine.node(each)]
+        # One with a damaged memory could use up the versions: another must tell the same (R32).
         return None if len(tellers) > 1 else "leaps"
 
     def to_ask(self, mine: Topology) -> list[NodeId]:

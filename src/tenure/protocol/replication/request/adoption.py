@@ -53,6 +53,7 @@ def _adopt(talk: Conversation, asked: AdoptRow) -> Conversing[Adopted]:
         journal=asked.journal,
         attempt=asked.attempt,
     )
+    # Raised before the row is read: no write of a past owner comes after this (R21).
     found = yield from told_states(talk, row, promise)
     for each in found.refused:
         refused = each.refused
@@ -61,6 +62,7 @@ def _adopt(talk: Conversation, asked: AdoptRow) -> Conversing[Adopted]:
             raise Silent  # this very try has been made: by a request that came twice
         return Adopted(request=asked.request, refused=refused)
     if not is_settled_already(asked, found):
+        # Until a quorum has the same, the next reader might see what this owner did not.
         state = merged(list(found.states.values()))
         yield from give(talk, row, found, _settled_by(asked, state))
     newest = max(version_of(state.newest) for state in found.states.values())

@@ -50,6 +50,7 @@ class ToldParts:
         """The answer with parts that as many as are needed agree on."""
         by_digest: dict[tuple[bytes, int, int, int], list[NodeId]] = {}
         for node, each in {**self.digests, **self.data}.items():
+            # Equal parts that count by different adoptions or seals do not mean the same (R21).
             sameness = each.digest, each.sealed, each.adopted, each.attempt
             by_digest.setdefault(sameness, []).append(node)
         for nodes in by_digest.values():
@@ -84,6 +85,7 @@ def told_parts(
     first, *others = fewest(needs, nearest)
     told = ToldParts(needs)
     told.data = data = talk.ask({first: question})
+    # Mostly all are the same, and one of them sends data (R7).
     digest = msgspec.structs.replace(question, digest_only=True)
     told.digests = talk.ask(dict.fromkeys(others, digest))
     asked = [first]

@@ -64,6 +64,7 @@ class Resolution:
         entries, marker = self._lacks[node], self._markers[node]
         if not entries and marker == NOTHING:
             return None
+        # Below the highest seal only what was told with that seal counts (R7).
         sealed = max(each.sealed for each in self._told.values())
         told = self._told[node]
         return RowState(
@@ -81,6 +82,7 @@ class Resolution:
         ends = [last for last in lasts if last is not None]
         if not ends:
             return None
+        # Past it one replica has said nothing yet, and may have a delete there (R8).
         return max(ends) if is_reverse else min(ends)
 
     def _resolve(

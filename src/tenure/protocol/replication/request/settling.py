@@ -69,6 +69,7 @@ def told_states(
     replicas, needs = talk.replicas(*row)
     up = context.in_order(replicas.everyone)
     found = ToldStates(replicas, needs, talk.ask(dict.fromkeys(up, question)))
+    # Each more that tells is one less to mend, but one that is down must cost no deadline.
     soon = Instant(context.now + context.config.spare_ns)
     yield Until(lambda: bool(found.refused) or len(found.told) == len(up), at=soon)
     yield Until(lambda: bool(found.refused) or are_met(needs, found.told))

@@ -131,6 +131,7 @@ def write_row(
             return
         # Whoever says that the row has a time far ahead is not believed (R33).
         attempt = msgspec.structs.replace(attempt, above=newest)
+    # Every repeat has the same version, and so changes nothing twice (R4).
     attempt = msgspec.structs.replace(attempt, kind="merge")
     asked = msgspec.structs.replace(asked, attempt=attempt)
     while True:
@@ -142,14 +143,17 @@ def write_row(
             answer(Failed(request=asked.request, why="unknown", detail=failed.detail))
             return
         apply = ApplyRow(table=asked.table, key=asked.key, edits=asked.edits, attempt=attempt)
+        # All, not as few as are needed: each one left out would have to be mended (R6).
         up = talk.context.in_order(replicas.everyone)
         this = _Round(replicas.everyone, needs, up, talk.ask(dict.fromkeys(up, apply)))
         try:
             yield from this.known()
         except TopologyReplaced:
+            # Some replica may have it: from here on "not written" cannot be said (R9).
             was_sent = True
             continue
         except Silent:
+            # Silence says neither yes nor no (R9).
             answer(Failed(request=asked.request, why="unknown"))
             _hint(this, hints, asked)
             return
@@ -170,6 +174,7 @@ def _outcome(asked: WriteRow, this: _Round, *, was_sent: bool) -> ClientAnswer:
     if this.is_written:
         return RowWritten(request=asked.request)
     refused = max(this.refused.values(), key=_gravity)
+    # Only here is it certain that no replica has it.
     if this.is_all and not this.applied and not was_sent:
         return NotWritten(request=asked.request, refused=refused)
     if isinstance(refused, Outranked):  # whatever became of it, the lease is gone

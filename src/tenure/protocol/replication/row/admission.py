@@ -219,6 +219,7 @@ class Mutation:
                 if super_column is None:
                     marker = hidden
                 end = start + len(section.values)
+                # What a marker hides is not written: nobody could ever read it (R2).
                 if version > hidden:
                     outcome.write(section, entries[start:end] if entries else _NOTHING_THERE)
                 start = end
@@ -231,6 +232,7 @@ class Mutation:
             journal=attempt.journal or record.journal,
             adopted=record.adopted,
             attempt=record.attempt,
+            # A promise belongs to one lease: under a higher number it says nothing (R19).
             promised=record.promised if number == record.fence else 0,
             is_unmarked=record.is_unmarked and not outcome.has_marked,
         )
@@ -240,6 +242,7 @@ class Mutation:
 def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> Refused | None:
     """The reason why the replica refuses the attempt, whatever it writes; None if it does not."""
     number, time = attempt.version
+    # First: a past owner is told so, whatever else is wrong, and tries no more (R20).
     if not may_write(number, attempt.journal, record):
         return Outranked(record.fence, record.journal)
     if time > now + AHEAD_US:
@@ -247,6 +250,7 @@ def refusal_of(attempt: Attempt, record: RowRecord, horizon: int, now: int) -> R
         bound = max(now, horizon, version_of(record.newest).time, attempt.above) + AHEAD_US
         if time > bound:
             return Ahead(bound)
+    # What it deletes or hides may be gone by now: it would bring back what was deleted (R24).
     if time <= horizon:
         return Late(horizon)
     newest = version_of(record.newest).time
@@ -263,6 +267,7 @@ def may_write(number: int, journal: int, record: RowRecord) -> bool:
     """
     if number != record.fence:
         return number > record.fence
+    # Equal numbers of two journals are two leases, and only one was promised (R19).
     return journal == record.journal
 
 
@@ -303,6 +308,7 @@ class _Outcome:
         for (key, value), before in zip(section.values.items(), entries, strict=False):
             cell = tombstone if value is None else of_value + value
             if before is not None:
+                # The greater stays, so all replicas agree whatever comes first (R1).
                 if before >= cell:
                     continue
                 changed ^= xxh3_128_intdigest(b"\0".join((encoded, key, before)))

@@ -74,6 +74,7 @@ class StateMerge:
         """Decide. `everything` is all that the row has, where the state `replaces` it."""
         state = self._state
         replaces = self.replaces(record)
+        # What it does not mention must go, and a part does not say what it leaves out (R21).
         if replaces and not state.is_whole:
             return WantsWhole()
         if replaces:
@@ -86,6 +87,7 @@ class StateMerge:
             self._merge(record, found, sealed)
         if marker > record.marker:
             self._doomed.append(Doomed(packed_time(marker), "", self._at, covers=True))
+        # Never lower, although no fence stops a mend: later writes must meet it (R12, R20).
         fence, journal = max((record.fence, record.journal), (state.fence, state.journal))
         is_fence_kept = (fence, journal) == (record.fence, record.journal)
         after = msgspec.structs.replace(
@@ -136,6 +138,7 @@ class StateMerge:
 
     def _settled(self, kept: bytes, told: bytes | None) -> bytes:
         """Keep what the present owner wrote; of all else what was told counts."""
+        # Written since that adoption: it cannot have been in what was settled (R21).
         if version_of(kept).number >= self._state.adopted:
             return max(kept, told or NOTHING)
         return told or NOTHING

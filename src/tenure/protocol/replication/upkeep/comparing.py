@@ -73,6 +73,7 @@ class Comparing:
         digest = digest_of_sums(mine.sums)
         question = ReadSums(table=self._table, range=self._range, place=place, digest=digest)
         told = yield from talk.ask_one(self._other, question)
+        # Without its sums nothing is known to be the same, and nothing may be sealed (R23).
         if not told.is_known:
             raise Incomplete
         self.bytes += len(told.sums)

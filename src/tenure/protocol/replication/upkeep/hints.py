@@ -105,6 +105,7 @@ class Hints:
     def _hand_over(self, node: NodeId, talk: Errand) -> Conversing[None]:
         """All that there is for a node now."""
         kept = tuple(self._kept[node].items())
+        # Its id is refused for ever, so nobody is left to hand it to (R18).
         if self._context.topology.is_removed(node):
             for key, hint in kept:
                 self._drop(node, key, hint)

@@ -137,4 +137,5 @@ class RangeUpkeep:
         self.is_sealed = True
         for node in self._replicas.old:
             ticket = self._context.draw_ticket()
+            # Unanswered: a replica that misses it keeps its tombstones, which harms nobody (R24).
             self._context.tell(node, SealHorizon(ticket=ticket, range=self.range, time=time))
