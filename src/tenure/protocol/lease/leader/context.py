@@ -154,6 +154,7 @@ class LeaderContext:
         """Decide `record`, which holds from here on and is on its way to the journal; return its
         LSN.
         """
+        # Decided now, said once it is durable: until then nothing that depends on it leaves (P18).
         self.history.apply(record)
         return self.ledger.write(record)
 
@@ -216,8 +217,10 @@ class LeaderContext:
 
     def say(self, action: ManagerAction) -> None:
         """Send something, once all that is decided is durable."""
+        # Another may lead by now: what this one said would be believed beside it (P19).
         if not self.leadership.is_proven:
             return
+        # Also what does not depend on it: the order of messages is that of decisions (P18).
         if self.ledger.unsettled:
             self.ledger.hold_back(action)
         else:

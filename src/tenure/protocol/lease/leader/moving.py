@@ -88,8 +88,10 @@ class Moving:
         maps += [self.table.rights, self.table.handed, self.table.former]
         for part in (part for key_range in missing for part in _cut(key_range, *maps)):
             copy = copied[part.start]
+            # It cannot list what no answer has told it, so it has not returned it (P5).
             if session.untold[part.start]:
                 continue
+            # A copy under any other number is of the past: taking it would bring back old state.
             if copy is None or not self.counts(part, copy):
                 returned.append(part)
             elif copy.taker == NOBODY and self._is_ordered(now, session, part, plan):
@@ -252,7 +254,9 @@ class Moving:
                 return "stays"
             if self._can_hand(now, session, piece, planned):
                 return "moves"
+            # Once told, never taken back: the owner stops believing, and work there breaks (S3).
             session.recalled.assign(piece, Instant(now + self.context.timing.recall_ns))
+        # Past its deadline it is not listed: the owner's hold alone keeps it from others (P10).
         return "recalled" if now < session.recalled[piece.start] else "left out"
 
     def _may_keep(self, session: Session) -> bool:
@@ -270,6 +274,7 @@ class Moving:
     def _can_hand(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> bool:
         deadline = session.orders[piece.start]
         is_late = deadline != NOT_ORDERED and now >= deadline
+        # One deadline for all attempts: takers that fail must not hold up the move for ever.
         if is_late or session.still_has(piece):
             return False  # the owner no longer serves what it gave up, and cannot hand it over
         return self.taker(session, planned) is not None
@@ -278,6 +283,7 @@ class Moving:
         """The owner that is to have what `session` has, if both can hand over."""
         members = self.table.members
         taker = self.sessions.get(planned)
+        # Who leaves would only pass it on.
         if taker is None or taker is session or taker.leaving:
             return None
         both = (members[session.incarnation], members[taker.incarnation])
@@ -331,6 +337,7 @@ class Moving:
             order = HandOff(
                 start=piece.start, end=piece.end, number=number, taker=planned, address=address
             )
+            # Without it anybody could offer the taker a state of its own making.
             secret = self.context.secret_of(order, session.incarnation)
             hand_offs.append(msgspec.structs.replace(order, secret=secret))
         return tuple(sorted(hand_offs, key=lambda order: order.start))

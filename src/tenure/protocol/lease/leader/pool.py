@@ -130,6 +130,7 @@ class Pool:
         session = self.sessions.of(message)
         if session is None:
             return False
+        # Another list is not guessed at: the owner is asked for all of it (P5).
         given = self.table.held_by(message.incarnation)
         if not self.lists(session, message, given):
             return False
@@ -148,6 +149,7 @@ class Pool:
         """Take back ranges that are not listed, then answer with all that the owner may hold."""
         is_member = message.incarnation in self.table.members
         given = self.table.held_by(message.incarnation) if is_member else ()
+        # A claim without a receipt says nothing of the journal, and counts against its owner.
         if claims_too_much(self.table, self.context.seal, message, given):
             self.context.refuse(connection, message, "past", NEVER, MAX_RETRY_NS)
             return
@@ -255,6 +257,7 @@ class Pool:
         giving: RangeMap[bool] | None,
     ) -> None:
         """Tell the owner all that it may hold (P4), or that nothing has changed."""
+        assert now < session.hold_until, session.name  # what it believes ends within its hold (P3)
         may_hold: MayHold = (session.renewal, (), ())
         if not (session.settled and session.renewed is given):
             is_told = listed.held == given
@@ -349,6 +352,7 @@ class Pool:
         `since` stays: the range has been empty since it was freed, so granting it loses nothing
         more.
         """
+        # One number for all, higher than any before: it tells who had a range first (P5, P11).
         number = self.table.next_number
         leases = [
             Leased(
@@ -361,8 +365,10 @@ class Pool:
             )
             for wanted in self.planner.wanted_by(session.incarnation)
             for free, right in self.table.within(wanted)
+            # The plan says who should have it; only the table says that nobody has it (P12).
             if right.owner == NOBODY
             for piece, _ in self.quiets.until.within(free)
+            # Its application has not let go: it would go on with state that others changed.
             if not session.still_has(piece)
             if not self.quiets.is_held_back(now, piece.start, session.incarnation)
         ]
@@ -423,6 +429,7 @@ class Pool:
         if why is not LeaderKind.EVICTED:
             self.context.cause = session.ending
         lost = [item.range for item in self.table.held_by(session.incarnation)]
+        # After a hold every read lease is over too: it ends within the term (V11, V13).
         if why is not LeaderKind.EXPIRED:
             self.quiets.on_death(now, session.incarnation, lost)
         self._remove(now, session, lost, why)

@@ -31,6 +31,7 @@ class Quiets:
         self.wake_at = FAR_FUTURE
         """When a range that was held back may be granted."""
         if table.reads_ns:
+            # Deaths that the predecessor believed are on no record: any range may be hit yet.
             self.until = RangeMap(self.ends_at(context.took_over_at, table.reads_ns))
 
     def ends_at(self, now: Instant, reads_ns: int) -> Instant:
@@ -42,6 +43,7 @@ class Quiets:
         until = self.ends_at(now, self.table.members[incarnation].reads_ns)
         for key_range in ranges:
             for piece, before in list(self.until.within(key_range)):
+                # An earlier death may be the one whose caches hit longer.
                 self.until.assign(piece, max(before, until))
         for piece, before in list(self.until.within(WHOLE)):
             if before <= now:
@@ -53,6 +55,7 @@ class Quiets:
         if left_ns <= 0:
             return 0
         timing = self.context.timing
+        # Its clock may be the faster one, and would end the quiet too early.
         return timing.on_any_clock(min(left_ns, self.table.reads_ns))
 
     def longest_ns(self, now: Instant) -> int:

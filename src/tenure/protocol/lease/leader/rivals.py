@@ -108,6 +108,7 @@ class Rivals:
     def _withhold(self, now: Instant) -> bool:
         was_withheld = self._context.is_withheld
         self._context.is_withheld = (
+            # Silence is no proof that nobody else leads, so an old look counts for nothing (P25).
             not self.has_looked(now) or self.has_rival() or self._stays or self.is_over
         )
         return was_withheld and not self._context.is_withheld

@@ -85,6 +85,7 @@ class Sessions(Mapping[int, Session]):
         """The session of a new incarnation, whose hold has not begun."""
         self._forget_the_long_gone(now)
         incarnation = self.table.next_incarnation
+        # Journaled first: a later leader must know the number that the owner was told (P9).
         self.context.write(Joined.by(message, incarnation, self.context.timing.term_ns))
         session = Session(incarnation, message.name, message.owner_nonce, now)
         session.cause = self.context.begin()

@@ -221,6 +221,7 @@ class Witnesses:
         """Free the ranges of the dead owner, if the witness was asked about exactly that owner."""
         suspect = self._named_by(message)
         witness = suspect.asked.get(connection) if suspect else None
+        # Only who was asked may say it, of that very process: a word decides over keys (P14).
         if suspect is None or witness is None or not self._is_from(witness, message):
             self._note_not_taken(message)
             return
@@ -228,6 +229,7 @@ class Witnesses:
             return
         suspect.accuser = witness
         suspect.dies_at = now
+        # It has shown nothing yet, or the suspect may be there to object (P14).
         if witness.is_joining or suspect.session.connection is not None:
             suspect.dies_at = Instant(now + OBJECTION_NS)
             self.wake_at = min(self.wake_at, suspect.dies_at)
@@ -240,6 +242,7 @@ class Witnesses:
         """Free the ranges of a suspect that has not objected, or could not."""
         suspect.dies_at = FAR_FUTURE
         accuser, suspect.accuser = suspect.accuser, None
+        # It has spoken since: that is its objection.
         if not suspect.is_suspect or accuser is None:
             return
         suspect.pool.on_death(now, suspect.session, LeaderKind.ATTESTED)

@@ -95,6 +95,7 @@ class Belief:
         if listed == self.leases and not self._revoking:
             return []
         self._renumber([lease for lease in listed if lease.former])
+        # A renewal renews only what is believed: the table may list what was given back since.
         numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
         kept = [
             Leased(
@@ -114,6 +115,7 @@ class Belief:
         told = [
             lease
             for lease in listed
+            # A grant is taken once: told again, it may have been given back since (P5).
             if lease.mark == "granted" and lease.number > self._highest_number
         ]
         granted = [
@@ -127,6 +129,7 @@ class Belief:
             for lease in told
         ]
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
+        # What the manager no longer lists it has taken back: listing it on would claim it.
         overtaken = self._keep_revoking(listed)
         recalled = [lease.range for lease in listed if lease.mark == "recalled"]
         if self.gives_reads:
@@ -143,6 +146,7 @@ class Belief:
         for lease in self.leases:
             for piece, said in newer.within(lease.range):
                 number = lease.number
+                # Only what is still held under the earlier number: the rest ended meanwhile.
                 if said is not None and said.former == lease.number:
                     number = said.number
                     for part, first in list(self._firsts.within(piece)):
@@ -203,6 +207,7 @@ class Belief:
 
         A grant is believed from here on, so that everybody who is told of it finds it held.
         """
+        # One instant for all leases, so that no check can find one alive beside a dead one (P4).
         self.expires_at = expires_at
         actions: list[OwnerAction] = [self._hold()]
         if self._granted:
@@ -245,6 +250,7 @@ class Belief:
         rest = RangeMap.of(((lease.range, lease) for lease in self.leases), None)
         rest.assign(key_range, None)
         self._forget_firsts([key_range])
+        # Its copy lists it from here on: both at once would claim it twice (P13).
         self.leases = tuple(
             Leased(
                 start=piece.start,
@@ -306,6 +312,7 @@ class Belief:
         self._next_revocation += 1
         self._letting_go[revocation] = ranges
         self._revoking[revocation] = listed
+        # Caches may hit it until they are drained, so the manager must not free it (V12).
         if self.gives_reads and listed:
             self._is_hit[revocation] = None
         return revocation
@@ -325,6 +332,7 @@ class Belief:
 
     def _replace(self, new: tuple[Leased, ...], recalled: list[KeyRange]) -> list[OwnerAction]:
         """Believe in `new` and nothing more. The belief ends before anybody is told so."""
+        # First: a callback that checks a lease finds it gone (S3).
         old, self.leases = self.leases, new
         self._held = None
         dropped = _without(old, new)

@@ -277,6 +277,7 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
                 if self._phase == "settling":
                     self._on_settled(now)
             case Withdrawn():
+                # Served here until now: the taker could not tell these caches of a write (V12).
                 self._is_withdrawn = True
                 self._end_settling(now)
             case ServingEnded(writes=writes):
@@ -359,6 +360,7 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
         if not self._has_made_all or self._in_hand or self._writes:
             return
         if is_last:
+            # From here on the taker may have it: only its word or the manager's settles it (P13).
             self._phase = "all sent"
             self._actions.append(Say(Last()))
         elif self._phase == "copying" and self._under_way == 0:
@@ -372,6 +374,7 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
             self._phase, self._settle_from = "settling", now
             self._settle_by = Instant(now + self._settle_ns)
             self._actions.append(Settle(self._settle_by))
+            # Without a deadline: a cache that hit past it would be stale (V12).
             if self._gives_reads:
                 self._actions.append(Withdraw())
         else:
@@ -386,6 +389,7 @@ class Giving(ChannelMachine[GivingEvent, GivingAction]):
         if self._phase != "settling" or not (self._is_settled and self._is_withdrawn):
             return
         self._has_settled = True
+        # Much was written meanwhile, and the last difference is to be small: nobody serves it.
         if now - self._settle_from >= LONG_SETTLE_NS:
             self._phase = "copying"
             self._begin_round()

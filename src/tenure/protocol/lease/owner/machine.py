@@ -134,10 +134,12 @@ class OwnerMachine:
     def _advance(self, now: Instant) -> None:
         if self.phase == "closed":
             return
+        # Before any event is looked at: nothing is decided in belief that is over (P6).
         if now >= self._ends_at:
             self._lapse(now)
         elif now >= self.silence.speaks_at:
             self._warn(now)
+        # The application does not answer: its leases must end, so they are not renewed.
         if now > self.silence.hangs_at:
             return
         if now >= self._ask_at and self.manager is not None:
@@ -150,6 +152,9 @@ class OwnerMachine:
     def _output(self, now: Instant) -> Output[OwnerAction]:
         self._actions += self.possession.decide(now, may_take=self.phase == "joined")
         self._ends_at = self.possession.ends_at
+        # Belief ends before its owner acts on anything that it was told at that time (P4, P6).
+        assert not self.belief.leases or now < self.belief.expires_at, self.belief.expires_at
+        assert not self.belief.leases or self.belief.incarnation != NO_NUMBER
         wake_at = self.possession.wake_at
         if self.phase != "closed":
             wake_at = min(wake_at, self.silence.speaks_at)
@@ -204,6 +209,7 @@ class OwnerMachine:
             and self.belief.has_only(self._fingerprint, self.owner_nonce, self.manager_nonce)
         )
         renewing = self.belief.leases if is_short else None
+        # An answer to any earlier request is void from here on (P2).
         self.request = Request(self.sequence, now, self.manager, is_last, copies, renewing)
         if self.unanswered_since is None:
             self.unanswered_since = now
@@ -367,6 +373,7 @@ class OwnerMachine:
         named = message.incarnation  # or numbered, by an answer to the first request
         is_for_us = named != NO_NUMBER and self.belief.incarnation in (NO_NUMBER, named)
         is_ours = is_for_us and self._is_from_our_leader(message)
+        # An older one would renew what a newer request has given back (P2).
         if not (self.is_answer_to_newest(message) and is_ours):
             self._note(OwnerKind.OLD_ANSWER)
             return
@@ -459,6 +466,7 @@ class OwnerMachine:
             self._become_closed()
             return
         self.phase = "closing"
+        # It stops believing before it says so, and lists it until callbacks are done (P12).
         self._actions.extend(self.possession.give_up_all())
         self._ask_soon(now)
 

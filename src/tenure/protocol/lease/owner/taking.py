@@ -154,6 +154,7 @@ class Taking(ChannelMachine[TakingEvent, TakingAction]):
             case PeerErred(why=why) | CallFailed(why=why) | TurnedAway(why=why):
                 self._refuse(why)
             case Admitted():
+                # What an earlier attempt left here must not mix with this one's state (P13).
                 self._become("clearing", Instant(now + CALL_NS))
                 self._actions.append(Clear())
             case Cleared():
@@ -174,6 +175,7 @@ class Taking(ChannelMachine[TakingEvent, TakingAction]):
                 self._become("asking")
                 self._actions.append(AskToAdmit(message))
             case Chunk(tells_writes=True, data=data) if self._phase == "arriving":
+                # Nobody asked for it, and here it would be taken for state.
                 if not self._gives_reads:
                     self._refuse("what is known of writes, where no read leases are given")
                     return
@@ -183,6 +185,7 @@ class Taking(ChannelMachine[TakingEvent, TakingAction]):
                 self._actions.append(TakeIn(message))
             case Last() if self._phase == "arriving":
                 self._become("whole")
+                # Counted only when whole: the source then stops listing the range (P13).
                 self._actions.append(AskToKeep())
             case _:
                 what = "before any offer" if self._phase == "silent" else "among the chunks"
