@@ -14,6 +14,7 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.manager.limits import ManagerLimits
 from tenure.transport import newcomers
+from tenure.transport.connection_limits import LEAST_STRANGERS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -85,6 +86,35 @@ async def test_who_was_refused_has_spoken(tmp_path: Path) -> None:
         await refused.reader.readuntil(b"\r\n\r\n")
         refused.writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"200" in await refused.reader.readuntil(b'"status":"up"')
+
+
+async def test_who_asks_what_anybody_may_ask_gives_way_and_who_shows_a_token_stays(
+    tmp_path: Path,
+) -> None:
+    """Idle requests for /healthz must not keep out owners and admins."""
+    tokens, admin = tmp_path / "tokens", new_token(AccessRole.ADMIN)
+    TokenFile(tokens).add(admin.entry)
+    limits = ManagerLimits(
+        connections=LEAST_STRANGERS + 16, connections_of_a_peer=LEAST_STRANGERS + 16
+    )
+    async with (
+        serving(tokens=tokens, limits=limits) as manager,
+        silent(manager, 1) as [known],
+    ):
+        host = urlsplit(manager.service.url).netloc
+        said = (
+            f"GET /v1/pools HTTP/1.1\r\nAuthorization: Bearer {admin.text}\r\nHost: {host}\r\n\r\n"
+        )
+        known.writer.write(said.encode())
+        assert await known.reader.readuntil(b"]}")
+        async with silent(manager, LEAST_STRANGERS) as strangers:
+            for each in strangers:
+                assert await each.get(host) == b"HTTP/1.1 200 OK\r\n"
+            async with silent(manager, 1) as [later]:
+                assert await later.get(host) == b"HTTP/1.1 200 OK\r\n"
+                await strangers[0].reader.read()  # to its end
+                known.writer.write(said.encode())
+                assert b" 200 OK" in await known.reader.readuntil(b"\r\n")
 
 
 @pytest.mark.parametrize("first", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
