@@ -19,6 +19,7 @@ from xxhash import xxh3_64_hexdigest
 from tenure.base.keys import PoolKind
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
+from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.opening import StoreOpening, driver_named, open_store
 from tenure.columns.requests import RowMutation
 from tenure.columns.results import Page, Row
@@ -26,6 +27,7 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.columns.writes import NOTHING_SENT, RowWrite, outranking
 from tenure.entities.alarm_index import FAMILY, AlarmIndex
+from tenure.entities.journal_epochs import JournalEpochs
 from tenure.errors import (
     ConfigurationError,
     Fenced,
@@ -81,6 +83,8 @@ class ColumnEntityStore:
         self._unsettled: dict[bytes, Unsettled] = {}
         self._opening: StoreOpening | None = None
         self._store: ColumnStore
+        self._epochs: JournalEpochs | None = None
+        """The order of journals, where no other process can have the store."""
 
     @property
     def is_away(self) -> bool:
@@ -98,6 +102,9 @@ class ColumnEntityStore:
             self._store = self.index.store = await opening.__aenter__()
             self._opening = opening
             await self._check_pool()
+            if isinstance(self._store.backend, EmbeddedBackend):
+                self._epochs = JournalEpochs(self._store, self.index.table)
+                await self._epochs.read()
         except StoreInUse as error:
             raise ConfigurationError(
                 f"{self._url} is open already, and one process has a directory at a time: for "
@@ -165,10 +172,11 @@ class ColumnEntityStore:
         return found
 
     async def _adopt(self, key: bytes, lease: Lease) -> tuple[int, dict[Column, bytes]]:
-        adopted = await self._store.backend.adopt(self._rows, key, lease.number, lease.journal)
+        number = await self._number_of(lease)
+        adopted = await self._store.backend.adopt(self._rows, key, number, lease.journal)
         if isinstance(adopted, Outranked):
             raise Fenced(
-                f"the store has seen a newer owner: {outranking(adopted, lease.number)}. If the "
+                f"the store has seen a newer owner: {outranking(adopted, number)}. If the "
                 "managers lost their journal, run: tenure columns refence"
             )
         unsettled = self._unsettled.pop(key, None)
@@ -183,6 +191,10 @@ class ColumnEntityStore:
         step = await self._write(key, lease, over, adopted.time)
         del self._unsettled[key]
         return step, columns
+
+    async def _number_of(self, lease: Lease) -> int:
+        """The number of the lease, as the fences of rows have it."""
+        return lease.number if self._epochs is None else await self._epochs.number_of(lease)
 
     async def _read(self, key: bytes) -> tuple[dict[Column, bytes], bool]:
         """The columns of a row, and whether they did not fit into one page."""
@@ -226,9 +238,9 @@ class ColumnEntityStore:
     ) -> int:
         """Write the columns as a whole. Returns the time of the version that they have."""
         edits = [Edit(family, None, name, value) for (family, name), value in changed.items()]
-        number, journal = lease.number, lease.journal
+        of, number = (lease.number, lease.journal), await self._number_of(lease)
         write = self._store.write(
-            RowMutation(self._rows, key, edits, number=number, journal=journal, above=above)
+            RowMutation(self._rows, key, edits, number=number, journal=lease.journal, above=above)
         )
         try:
             return (await write).time
@@ -237,9 +249,9 @@ class ColumnEntityStore:
         except BaseException:  # also where it is cancelled
             before = self._unsettled.get(key)
             columns = {*changed}
-            if before is not None and before.lease == (number, journal):
+            if before is not None and before.lease == of:
                 columns |= before.columns
-            self._unsettled[key] = Unsettled((number, journal), write, columns)
+            self._unsettled[key] = Unsettled(of, write, columns)
             raise
 
     async def forget(self, _: Iterable[EmptyRow], /) -> None:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from lab.contracts.entity_store import alarmed, lease, put, same
-from tenure import ConfigurationError, StoreAway, StoreFailed, refusal
+from tenure import ConfigurationError, Fenced, StoreAway, StoreFailed, refusal
 from tenure.base.ranges import WHOLE
 from tenure.columns.backends.contract import Backend
 from tenure.columns.requests import RowMutation
@@ -160,6 +160,42 @@ async def test_the_next_lease_settles_nothing_because_its_fence_does(
     (refused,) = await trouble.let_go()
     assert refused is not None
     assert same(await store.load("a", lease(5)), OLD)
+
+
+# --- journals ---
+
+
+async def test_a_directory_takes_any_lease_of_a_new_journal(tmp_path: Path) -> None:
+    """`tenure run` begins a new journal each time, whose numbers begin at 1 again."""
+    make = store_for(f"rocksdb:{tmp_path / 'store'}")
+    kept = Envelope()
+    for journal in range(1, 5):
+        store = await make("counters", "hashed")
+        for number in (1, 2, 900):
+            by = lease(number, journal)
+            found = await store.load("a", by)
+            new = Envelope(number, journal, _encode([journal, number]))
+            kept = await store.save("a", by, found, new)
+            assert same(await store.load("a", by), new)
+        for past in range(1, journal):
+            with pytest.raises(Fenced, match="a lease of a later journal"):
+                await store.load("a", lease(10_000, past))
+            with pytest.raises(Fenced, match="a lease of a later journal"):
+                await store.save("a", lease(10_000, past), kept, OLD)
+        with pytest.raises(Fenced, match="newer owner"):
+            await store.load("a", lease(899, journal))
+        await store.close()
+
+
+async def test_a_journal_that_could_not_be_noted_adopts_nothing(store: ColumnEntityStore) -> None:
+    """Otherwise the next process would take its leases for those of a newer one."""
+    trouble = troubled(store)
+    await put(store, "a", lease(30), OLD)
+    trouble.fails = lambda name, _: NotEnoughReplicas("full") if name == "write" else None
+    with pytest.raises(StoreAway, match="full"):
+        await store.load("a", lease(1, journal=8))
+    trouble.fails = lambda *_: None
+    assert same(await store.load("a", lease(30)), OLD)
 
 
 # --- away ---
