@@ -156,7 +156,9 @@ class CommitGroups:
         self._thread.end()
 
 
-def run_group(database: "Database", begins: list[Callable[[], Program[Any]]]) -> list[object]:
+def run_group(
+    database: "Database", begins: list[Callable[[], Program[Any]]], *, is_again: bool = False
+) -> list[object]:
     """What each of the programs returns or raises, run in one transaction if it can be kept."""
     is_undone = True
     try:
@@ -165,7 +167,7 @@ def run_group(database: "Database", begins: list[Callable[[], Program[Any]]]) ->
             is_undone = False  # what fails from here on may have been committed
     except Exception as error:  # noqa: BLE001  # whoever asked gets it
         database.drop()
-        if is_undone and len(begins) > 1:
+        if is_undone and (len(begins) > 1 or (database.was_chosen(error) and not is_again)):
             return _run_each(database, begins)
         return [error] * len(begins)
     return outcomes
@@ -178,7 +180,7 @@ def _run_each(database: "Database", begins: list[Callable[[], Program[Any]]]) ->
             database.connect()
         except database.errors as error:  # it is away: the others need not find out
             return [*outcomes, *[error] * (len(begins) - len(outcomes))]
-        outcomes += run_group(database, [begin])
+        outcomes += run_group(database, [begin], is_again=len(begins) == 1)
     return outcomes
 
 

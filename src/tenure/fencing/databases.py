@@ -21,6 +21,8 @@ from tenure.runtime import private_files
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.01
 LOCK_SECONDS = 3
+DEADLOCK = "40P01"
+"""PostgreSQL's code for it."""
 _POOL = (
     "CREATE TABLE IF NOT EXISTS tenure_entity_pool (one INTEGER PRIMARY KEY, pool TEXT NOT NULL, "
     "kind TEXT NOT NULL, journal TEXT NOT NULL, past TEXT NOT NULL)"
@@ -69,6 +71,12 @@ class Database(ABC):
         if connection is not None:
             with suppress(self.errors):
                 connection.close()
+
+    def was_chosen(self, _: Exception) -> bool:
+        """Whether the error says that two transactions waited for each other, and that this one
+        was chosen to be undone. It may simply be run again.
+        """
+        return False
 
     def afresh(self) -> Self:
         """The same database, without a connection."""
@@ -173,6 +181,10 @@ class PostgresDatabase(Database):
         connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
         connection.commit()
         return connection
+
+    def was_chosen(self, error: Exception) -> bool:
+        """As two processes do that both read the history, and begin the same journal."""
+        return getattr(error, "sqlstate", None) == DEADLOCK
 
     def hang_up(self) -> None:
         """Break the connection: the driver, which waits for it, raises."""

@@ -178,6 +178,16 @@ async def test_closing_waits_for_what_was_asked(store_url: str) -> None:
     assert {each.result().step for each in loading} == {1}
 
 
+async def test_two_processes_begin_a_journal_at_once(postgres: str) -> None:
+    """Both read which journal was the last, under a lock that both may have, and then write."""
+    one, two = await opened(emptied(postgres)), await opened(postgres)
+    for journal in range(8, 40):
+        by = lease(1, journal)
+        found = await asyncio.gather(*(each.load("a", by) for each in (one, two)))
+        assert len(found) == 2
+    await asyncio.gather(one.close(), two.close())
+
+
 # --- a database that hangs ---
 
 

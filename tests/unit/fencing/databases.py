@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -52,5 +53,5 @@ def postgres_server() -> Iterator[str]:
                     break
             yield f"host={directory} user=tenure dbname=postgres"
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # it ends sessions that a failed test has left
             server.communicate()
