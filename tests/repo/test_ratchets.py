@@ -21,14 +21,8 @@ POINTING = 21
 """How many docstrings only point elsewhere, or repeat their name."""
 DELETING = 7
 """How many parameters are deleted."""
-CONSTRUCTORS: Mapping[str, int] = {
-    "src/tenure/cache/cache.py": 10,
-    "src/tenure/cache/volume.py": 12,
-    "src/tenure/client/owner.py": 22,
-    "src/tenure/entities/entities.py": 18,
-}
-"""The most parameters of a constructor, by file, where they are more than nine."""
 PARAMETERS = 9
+"""The most parameters of a constructor; what is more goes into groups (`client/options.py`)."""
 SILENT = re.compile(r"#\s*(?:noqa|type:|pragma|fmt:)")
 POINTS = re.compile(r"See (?:above|below|`[^`]*`(?: \w+)*)\.")
 FILLERS = {
@@ -140,11 +134,11 @@ def deleted_parameters(module: Module) -> Iterator[str]:
 
 
 def long_constructors(module: Module) -> Iterator[str]:
-    most = CONSTRUCTORS.get(module.path, PARAMETERS)
     for function in functions(module):
         count = len(parameters(function)) - 1
-        if function.name == "__init__" and count > most:
-            yield f"{module.path}:{function.lineno} {count} parameters, {most} at most: group them"
+        if function.name == "__init__" and count > PARAMETERS:
+            place = f"{module.path}:{function.lineno}"
+            yield f"{place} {count} parameters, {PARAMETERS} at most: group them"
 
 
 def protocol() -> list[str]:

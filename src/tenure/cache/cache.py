@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
 
 from msgspec.structs import astuple
 
@@ -20,6 +20,7 @@ from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.lookup import Lookup
 from tenure.client.manager_url import checked, useless
+from tenure.client.options import check_known
 from tenure.errors import ConfigurationError
 from tenure.protocol.volume.client.events import CacheConfig
 from tenure.protocol.volume.messages import AsOf
@@ -35,6 +36,18 @@ PATIENCE_SECONDS = 5.0
 WRITE_PATIENCE_SECONDS = 30.0
 ENTER_SECONDS = 15.0
 OF, EXAMPLE = "a CacheServer", "http://127.0.0.1:7500"
+
+
+class CacheOptions(TypedDict, total=False):
+    """How much a cache keeps, how long it asks, and how many hits it audits."""
+
+    key_type: type[UserKey]
+    limit: int
+    limit_bytes: int
+    audit: float
+    patience: float
+    write_patience: float
+    credentials: Credentials | None
 
 
 class CacheClient(Enterable[CacheEngine]):
@@ -147,14 +160,8 @@ class Cache(Hits[V]):
         server: str | Lookup,
         *,
         value_type: type[V],
-        key_type: type[UserKey] = ...,
-        limit: int = ...,
-        limit_bytes: int = ...,
-        audit: float = ...,
-        patience: float = ...,
-        write_patience: float = ...,
-        credentials: Credentials | None = ...,
         _environment: Environment | None = ...,
+        **options: Unpack[CacheOptions],
     ) -> None: ...
     @overload
     def __init__(
@@ -162,44 +169,35 @@ class Cache(Hits[V]):
         server: str | Lookup,
         *,
         value_type: Any = ...,  # noqa: ANN401  # such as a union
-        key_type: type[UserKey] = ...,
-        limit: int = ...,
-        limit_bytes: int = ...,
-        audit: float = ...,
-        patience: float = ...,
-        write_patience: float = ...,
-        credentials: Credentials | None = ...,
         _environment: Environment | None = ...,
+        **options: Unpack[CacheOptions],
     ) -> None: ...
 
-    def __init__(  # noqa: PLR0913  # what a cache is, said once
+    def __init__(
         self,
         server: str | Lookup,
         *,
         value_type: Any = Any,
-        key_type: type[UserKey] = str,
-        limit: int = LIMIT,
-        limit_bytes: int = LIMIT_BYTES,
-        audit: float = 0.0,
-        patience: float = PATIENCE_SECONDS,
-        write_patience: float = WRITE_PATIENCE_SECONDS,
-        credentials: Credentials | None = None,
         _environment: Environment | None = None,
+        **options: Unpack[CacheOptions],
     ) -> None:
-        environment = _environment or environment_here(credentials)
+        check_known(options, CacheOptions, "Cache")
+        environment = _environment or environment_here(options.get("credentials"))
         codec: ValueCodec[V] = ValueCodec(value_type, "a Cache")
         config = CacheConfig(
             server="" if isinstance(server, Lookup) else checked_server(server),
-            patience_ns=seconds(checked_seconds("patience", patience)),
-            write_patience_ns=seconds(checked_seconds("write_patience", write_patience)),
+            patience_ns=_nanoseconds("patience", options.get("patience", PATIENCE_SECONDS)),
+            write_patience_ns=_nanoseconds(
+                "write_patience", options.get("write_patience", WRITE_PATIENCE_SECONDS)
+            ),
         )
         board = CacheBoard(
-            ObjectKeys(key_type),
+            ObjectKeys(options.get("key_type", str)),
             codec.decode,
             environment.clock,
-            checked_count("limit", limit),
-            checked_count("limit_bytes", limit_bytes),
-            HitSampler(checked_share("audit", audit), environment.random()),
+            checked_count("limit", options.get("limit", LIMIT)),
+            checked_count("limit_bytes", options.get("limit_bytes", LIMIT_BYTES)),
+            HitSampler(checked_share("audit", options.get("audit", 0.0)), environment.random()),
         )
         super().__init__(board)
         lookup = server if isinstance(server, Lookup) else None
@@ -292,6 +290,10 @@ class Cache(Hits[V]):
 
     def __repr__(self) -> str:
         return f"<Cache: {self._client.state}>"
+
+
+def _nanoseconds(name: str, given: float) -> int:
+    return seconds(checked_seconds(name, given))
 
 
 def is_as_of(given: object) -> bool:

@@ -1,7 +1,7 @@
 """`Volume`: what caches read, as the process has it that serves it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
@@ -20,6 +20,7 @@ from tenure.client.arguments import (
 from tenure.client.callbacks import check_arity, needs
 from tenure.client.entering import Done
 from tenure.client.hand_off.likeness import ValueCodec
+from tenure.client.options import check_known
 from tenure.client.read_leases import GivesReads, ReadsOwner
 from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.volume.server.terms import Mode, Terms
@@ -31,6 +32,20 @@ Load: TypeAlias = Callable[[Any], object] | Callable[[Any, int], object]
 TERM_SECONDS = 3.0
 LEASE_SECONDS = 600.0
 KEEP_SECONDS = 60.0
+
+
+class VolumeOptions(TypedDict, total=False):
+    """How long leases last, what outlives an owner, and where caches connect."""
+
+    key_type: type[UserKey]
+    durable: bool
+    mode: Mode
+    term: float
+    lease: float
+    keep: float
+    listen: str | None
+    address: str | None
+    insecure: bool
 
 
 class Volume(Generic[V]):
@@ -63,15 +78,7 @@ class Volume(Generic[V]):
         store: Callable[[Any, Any, int], object] | None = ...,
         *,
         value_type: type[V],
-        key_type: type[UserKey] = ...,
-        durable: bool = ...,
-        mode: Mode = ...,
-        term: float = ...,
-        lease: float = ...,
-        keep: float = ...,
-        listen: str | None = ...,
-        address: str | None = ...,
-        insecure: bool = ...,
+        **options: Unpack[VolumeOptions],
     ) -> None: ...
     @overload
     def __init__(
@@ -80,52 +87,38 @@ class Volume(Generic[V]):
         store: Callable[[Any, Any, int], object] | None = ...,
         *,
         value_type: Any = ...,  # noqa: ANN401  # such as a union
-        key_type: type[UserKey] = ...,
-        durable: bool = ...,
-        mode: Mode = ...,
-        term: float = ...,
-        lease: float = ...,
-        keep: float = ...,
-        listen: str | None = ...,
-        address: str | None = ...,
-        insecure: bool = ...,
+        **options: Unpack[VolumeOptions],
     ) -> None: ...
 
-    def __init__(  # noqa: PLR0913  # what a volume is, said once
+    def __init__(
         self,
         load: Load,
         store: Callable[[Any, Any, int], object] | None = None,
         *,
         value_type: Any = Any,
-        key_type: type[UserKey] = str,
-        durable: bool = False,
-        mode: Mode = "strong",
-        term: float = TERM_SECONDS,
-        lease: float = LEASE_SECONDS,
-        keep: float = KEEP_SECONDS,
-        listen: str | None = None,
-        address: str | None = None,
-        insecure: bool = False,
+        **options: Unpack[VolumeOptions],
     ) -> None:
+        check_known(options, VolumeOptions, "Volume")
         self.load = _loading(load)
         """The function that loads an object, given its key and the fence."""
         self.store = None if store is None else _checked("store", store, 3)
         self.codec: ValueCodec[V] = ValueCodec(value_type, "a Volume")
-        self._key_type = key_type
-        self.durable = checked_flag("durable", durable)
-        self.keys: ObjectKeys = ObjectKeys(key_type)
+        self._key_type = options.get("key_type", str)
+        self.durable = checked_flag("durable", options.get("durable", False))
+        self.keys: ObjectKeys = ObjectKeys(self._key_type)
+        mode = options.get("mode", "strong")
         if mode not in ("strong", "best effort"):
             raise ConfigurationError(f'mode is "strong" or "best effort", not {shown(mode)}')
         self.terms = Terms(
-            term_ns=seconds(checked_seconds("term", term)),
-            lease_ns=seconds(checked_seconds("lease", lease)),
-            keep_ns=seconds(checked_drain(keep, "keep")),
+            term_ns=seconds(checked_seconds("term", options.get("term", TERM_SECONDS))),
+            lease_ns=seconds(checked_seconds("lease", options.get("lease", LEASE_SECONDS))),
+            keep_ns=seconds(checked_drain(options.get("keep", KEEP_SECONDS), "keep")),
             mode=mode,
         )
-        self.address = checked_told_address(address, "")
-        self._insecure = checked_flag("insecure", insecure)
+        self.address = checked_told_address(options.get("address"), "")
+        self._insecure = checked_flag("insecure", options.get("insecure", False))
         self._asks_for_certificates = Credentials.from_environment().mutual
-        self._listen = listen
+        self._listen = options.get("listen")
         self.listens(LOOPBACK)
         self._runs: RunsWrites | None = None
 

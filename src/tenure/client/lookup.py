@@ -14,7 +14,8 @@ from tenure.client.entering import Enterable
 from tenure.client.environment import Environment, environment_here
 from tenure.client.lookup_engine import WHAT, CachesFollower, LookupEngine
 from tenure.client.managers import find_managers, find_realm
-from tenure.client.owner import ENTER_SECONDS, OnRanges
+from tenure.client.options import OnRanges
+from tenure.client.owner import ENTER_SECONDS
 from tenure.client.routes import RouteBoard
 from tenure.client.watching import KeyChange, Watch
 from tenure.errors import ConfigurationError, UsageError

@@ -2,18 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from signal import Signals
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, Unpack
 from weakref import ref
 
 import msgspec
 
 from tenure.base.instants import seconds
-from tenure.base.keys import Key, PoolKind, UserKey
+from tenure.base.keys import Key, UserKey
 from tenure.base.names import shown
 from tenure.base.ranges import KeyRange, in_words
 from tenure.client.arguments import (
@@ -41,6 +40,15 @@ from tenure.client.holdings import Board
 from tenure.client.lease import Lease
 from tenure.client.leave_on import LeaveOn, LeftAtSignal, checked_signals
 from tenure.client.managers import find_managers, find_realm
+from tenure.client.options import (
+    HandingOver,
+    OnGrant,
+    OnRanges,
+    OwnerOptions,
+    Probe,
+    Ranges,
+    check_known,
+)
 from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
@@ -48,12 +56,6 @@ from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.runtime.loops import call_in
 from tenure.transport.credentials import Credentials
-
-Ranges: TypeAlias = tuple[KeyRange, ...]
-Probe: TypeAlias = Callable[[], object]
-"""A function or coroutine function that looks whether the application serves: it raises if not."""
-OnRanges: TypeAlias = Callable[[Ranges], object]
-"""A function or a coroutine function of the ranges that it is about."""
 
 ENTER_SECONDS = 15.0
 """Longer than the default preset's hold, so that a restart under a fixed name waits out its
@@ -106,34 +108,21 @@ class Owner(Enterable[OwnerEngine]):
     NameHeld; or PoolError. Raises ConfigurationError if an argument cannot be used.
     """
 
-    def __init__(  # noqa: PLR0913  # what an owner is, said once; all but three have a default
+    def __init__(
         self,
         managers: str | Sequence[str] | None = None,
         *,
         pool: str,
         address: str,
-        kind: PoolKind = "hashed",
-        name: str | None = None,
-        capacity: float = 1.0,
-        labels: Mapping[str, str] | None = None,
-        watchdog: float | None = None,
-        on_grant: OnRanges | None = None,
-        on_revoke: OnRanges | None = None,
-        hand_off: HandOffHandler | dict[str, Any] | None = None,
-        hand_off_listen: str | None = None,
-        hand_off_address: str | None = None,
-        hand_off_insecure: bool = False,
-        volume: GivesReadsOf | None = None,
-        lookup: KeyFinder | None = None,
-        enter_timeout: float = ENTER_SECONDS,
-        credentials: Credentials | None = None,
-        leave_on: Sequence[Signals] = (),
-        probe: Probe | None = None,
-        realm: str | None = None,
         _environment: Environment | None = None,
+        **options: Unpack[OwnerOptions],
     ) -> None:
-        environment = _environment or environment_here(credentials)
-        self._probe = _checked_probe(probe, watchdog)
+        check_known(options, OwnerOptions, "Owner")
+        environment = _environment or environment_here(options.get("credentials"))
+        watchdog, name = options.get("watchdog"), options.get("name")
+        on_grant, on_revoke = options.get("on_grant"), options.get("on_revoke")
+        volume, kind = options.get("volume"), options.get("kind", "hashed")
+        self._probe = _checked_probe(options.get("probe"), watchdog)
         _check_called(on_grant, on_revoke, volume)
         where = checked_address(address)
         known = find_managers(managers, environment.managers)
@@ -143,17 +132,16 @@ class Owner(Enterable[OwnerEngine]):
             name=_named(name, where, environment),
             address=where,
             kind=checked_kind(kind),
-            capacity=checked_capacity(capacity),
-            labels=checked_labels(labels),
+            capacity=checked_capacity(options.get("capacity", 1.0)),
+            labels=checked_labels(options.get("labels")),
             watchdog_ns=_checked_watchdog(watchdog),
-            realm=find_realm(realm),
+            realm=find_realm(options.get("realm")),
         )
         board = self._board = Board(config.kind or "hashed", environment.clock, config.pool)
-        find = _find_elsewhere(checked_lookup(lookup, config.pool), where)
-        longest = checked_seconds("enter_timeout", enter_timeout)
-        handler = one_handler(hand_off)
-        place = (hand_off_listen, hand_off_address, where)
-        takes = _takes(handler, *place, hand_off_insecure, environment.credentials)
+        find = _find_elsewhere(checked_lookup(options.get("lookup"), config.pool), where)
+        longest = checked_seconds("enter_timeout", options.get("enter_timeout", ENTER_SECONDS))
+        handler = one_handler(options.get("hand_off"))
+        takes = _takes(handler, options, where, environment.credentials)
         if isinstance(handler, OwnersState):
             handler.belong_to(config.name, checked_kind(kind), _ended(ref(self)))
         made_in = os.getpid()
@@ -175,7 +163,7 @@ class Owner(Enterable[OwnerEngine]):
 
         super().__init__(WHAT, board, make)
         self._life: asyncio.Task[None] | None = None
-        self._leave_on = LeaveOn(checked_signals(leave_on))
+        self._leave_on = LeaveOn(checked_signals(options.get("leave_on", ())))
 
     @property
     def name(self) -> str:
@@ -335,15 +323,11 @@ class Owner(Enterable[OwnerEngine]):
 
 
 def _takes(
-    handler: HandOffHandler | None,
-    listen: str | None,
-    told: str | None,
-    where: str,
-    insecure: bool,  # noqa: FBT001  # as it was given
-    credentials: Credentials,
+    handler: HandOffHandler | None, options: HandingOver, where: str, credentials: Credentials
 ) -> tuple[HandOffHandler, str, str | None] | None:
     """The handler of the state that moves, the address that takes more of it, and its URL."""
-    checked_flag("hand_off_insecure", insecure)
+    listen, told = options.get("hand_off_listen"), options.get("hand_off_address")
+    insecure = checked_flag("hand_off_insecure", options.get("hand_off_insecure", False))
     if handler is not None:
         told = checked_told_address(told)
         is_safe = insecure or credentials.listens_with_tls
@@ -358,7 +342,7 @@ def _takes(
 
 
 def _check_called(
-    on_grant: OnRanges | None, on_revoke: OnRanges | None, volume: GivesReadsOf | None
+    on_grant: OnGrant | None, on_revoke: OnRanges | None, volume: GivesReadsOf | None
 ) -> None:
     check_callback("on_grant", on_grant)
     check_callback("on_revoke", on_revoke)

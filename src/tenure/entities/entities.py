@@ -6,17 +6,16 @@ await rooms["attic"].last()              # here, or at its owner
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast
 
 from xxhash import xxh3_128_digest
 
-from tenure.base.keys import PoolKind
 from tenure.base.names import shown
 from tenure.client.environment import Environment
-from tenure.client.owner import DRAIN_SECONDS, OnRanges
+from tenure.client.options import BeingAnOwner, MemberPlace, check_known
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.methods import CallHere
@@ -32,17 +31,18 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Entity[Any])
 
 WATCHDOG_SECONDS = 10.0
-SETTLE_SECONDS = 10.0
 
 
-class OwnerSettings(TypedDict, total=False):
-    """The settings that `Entities` passes on to its Owner."""
+class EntitiesOptions(MemberPlace, BeingAnOwner, total=False):
+    """How long calls and instances may last, and how many there may be."""
 
-    kind: PoolKind
-    name: str | None
-    capacity: float
-    labels: Mapping[str, str] | None
-    enter_timeout: float
+    idle: float
+    limit: int
+    turn: float
+    wait: float
+    most_waiting: int
+    deadline: float | None
+    settle: float
 
 
 class Entities(Generic[E]):
@@ -64,48 +64,29 @@ class Entities(Generic[E]):
     plain functions, and run in threads. Raises ConfigurationError for what cannot be used.
     """
 
-    def __init__(  # noqa: PLR0913  # what entities are, said once; all but two have a default
+    def __init__(
         self,
         entity: type[E],
         pool: str,
         managers: str | Sequence[str] | None = None,
         *,
         store: str | None = None,
-        idle: float = 300.0,
-        limit: int = 100_000,
-        turn: float = 30.0,
-        wait: float = 10.0,
-        most_waiting: int = 1000,
-        deadline: float | None = None,
-        settle: float = SETTLE_SECONDS,
-        drain: float = DRAIN_SECONDS,
-        listen: str = "127.0.0.1:0",
-        address: str | None = None,
-        insecure: bool = False,
-        watchdog: float | None = WATCHDOG_SECONDS,
-        on_loss: OnRanges | None = None,
         _environment: Environment | None = None,
-        **of_owner: Unpack[OwnerSettings],
+        **options: Unpack[EntitiesOptions],
     ) -> None:
+        check_known(options, EntitiesOptions, "Entities")
         self._kind = EntityKind(entity)
+        ours: dict[str, Any] = {}
+        of_owner: dict[str, Any] = {"watchdog": WATCHDOG_SECONDS}
+        for name, given in options.items():
+            (of_owner if name in BeingAnOwner.__annotations__ else ours)[name] = given
         self._settings = EntitySettings(
             pool=pool,
             managers=managers,
             store=store,
-            idle=idle,
-            limit=limit,
-            turn=turn,
-            wait=wait,
-            most_waiting=most_waiting,
-            deadline=deadline,
-            settle=settle,
-            drain=drain,
-            listen=listen,
-            address=address,
-            insecure=insecure,
-            on_loss=on_loss,
             environment_given=_environment,
-            of_owner={**of_owner, "watchdog": watchdog},
+            of_owner=of_owner,
+            **ours,
         )
         self._stub = stub_type(self._kind)
         self._station: Station | None = None

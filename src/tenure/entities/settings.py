@@ -15,7 +15,8 @@ from tenure.client.arguments import (
 from tenure.client.environment import Environment, environment_here
 from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
-from tenure.client.owner import OnRanges, Owner
+from tenure.client.options import OnRanges
+from tenure.client.owner import DRAIN_SECONDS, Owner
 from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
@@ -23,8 +24,9 @@ from tenure.routing.trying import LONGEST_PAUSE
 from tenure.transport.pool_secret import PoolSecret
 
 if TYPE_CHECKING:
-    from tenure.client.owner import Probe
+    from tenure.client.options import Probe
 
+SETTLE_SECONDS = 10.0
 TELL_SECONDS = 1.0
 """Seconds between two updates of the report that the owner sends to the managers; it renews less
 often.
@@ -38,24 +40,24 @@ class EntitySettings:
     pool: str
     managers: str | Sequence[str] | None
     store: str | None
-    idle: float
+    idle: float = 300.0
     """Seconds after which an instance that nobody uses is dropped."""
-    limit: int
+    limit: int = 100_000
     """How many instances exist at a time, apart from those in use."""
-    turn: float
+    turn: float = 30.0
     """How many seconds a call may run."""
-    wait: float
+    wait: float = 10.0
     """How many seconds a call waits for its turn."""
-    most_waiting: int
+    most_waiting: int = 1000
     """How many calls wait for one key."""
-    deadline: float | None
+    deadline: float | None = None
     """Seconds for all attempts of a call; by default two holds and a turn."""
-    settle: float
-    drain: float
-    listen: str
-    address: str | None
-    insecure: bool
-    on_loss: OnRanges | None
+    settle: float = SETTLE_SECONDS
+    drain: float = DRAIN_SECONDS
+    listen: str = "127.0.0.1:0"
+    address: str | None = None
+    insecure: bool = False
+    on_loss: OnRanges | None = None
     environment_given: Environment | None
     of_owner: Mapping[str, Any]
     in_threads: bool = False

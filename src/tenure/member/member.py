@@ -12,17 +12,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from tenure.base.keys import PoolKind, UserKey
+from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_drain, checked_flag, checked_name
 from tenure.client.callbacks import check_callback
 from tenure.client.environment import Environment, environment_here
-from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup, OnChange
 from tenure.client.managers import find_managers
-from tenure.client.owner import DRAIN_SECONDS, OnRanges, Owner
+from tenure.client.options import MemberOptions, OnRanges
+from tenure.client.owner import DRAIN_SECONDS, Owner
 from tenure.client.refusals import HttpAnswer
 from tenure.client.watching import Watch
 from tenure.errors import ClosedError, ConfigurationError, UsageError
@@ -55,23 +55,6 @@ WATCHDOG_SECONDS = 10.0
 """After this time, a member that does not answer its own probe loses its leases: less than a term
 of the preset `default`, and longer than a merely busy event loop hangs.
 """
-
-
-class MemberOptions(TypedDict, total=False):
-    """The options that `Member` passes on to its Owner."""
-
-    kind: PoolKind
-    name: str | None
-    capacity: float
-    labels: Mapping[str, str] | None
-    watchdog: float | None
-    on_grant: OnRanges | None
-    on_revoke: OnRanges | None
-    hand_off: HandOffHandler | dict[str, Any] | None
-    hand_off_listen: str | None
-    hand_off_address: str | None
-    hand_off_insecure: bool
-    enter_timeout: float
 
 
 class Member:

@@ -20,22 +20,19 @@ With a clock that is turned by hand nothing waits, and nothing depends on the ma
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from random import Random
-from signal import Signals
 from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from tenure.base.instants import Instant, in_seconds
-from tenure.base.keys import PoolKind
 from tenure.client.callbacks import Callback
-from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
+from tenure.client.options import OwnerOptions
 from tenure.client.owner import Owner
-from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError
 from tenure.journals.memory import MemoryJournal
 from tenure.protocol.lease.answers import Answer, Impossible
@@ -69,24 +66,6 @@ NOWHERE = "127.0.0.1:0"
 """Channels within the process do not look at where they listen."""
 M = TypeVar("M")
 T = TypeVar("T")
-
-
-class OwnerOptions(TypedDict, total=False):
-    """The arguments that `InProcessCluster.owner` passes on to `Owner`."""
-
-    kind: PoolKind
-    name: str | None
-    capacity: float
-    labels: Mapping[str, str] | None
-    watchdog: float | None
-    on_grant: Callback | None
-    on_revoke: Callback | None
-    hand_off: HandOffHandler | dict[str, Any] | None
-    hand_off_listen: str
-    volume: GivesReadsOf | None
-    lookup: Lookup | None
-    enter_timeout: float
-    leave_on: Sequence[Signals]
 
 
 class LookupOptions(TypedDict, total=False):

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from tenure import KeyedState, KeyRange, Lease, Lookup, Member, Owner, Volume
+from tenure import (
+    Cache,
+    Entities,
+    Entity,
+    KeyedState,
+    KeyRange,
+    Lease,
+    Lookup,
+    Member,
+    Owner,
+    Volume,
+)
 from tenure.client.arguments import checked_listening, drawn_name
 from tenure.client.managers import manager_urls
 from tenure.errors import ConfigurationError, UsageError
@@ -188,6 +199,25 @@ def test_callbacks_of_all_kinds_are_taken() -> None:
 def test_the_address_is_required_by_the_signature() -> None:
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'address'"):
         Owner(URL, pool="rooms")  # type: ignore[call-arg]
+
+
+class Room(Entity[str]):
+    """A class for each key, of which nothing is called here."""
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (Owner, {"pool": "rooms", "address": "http://127.0.0.1:8000"}),
+        (Volume, {"load": {}.get}),
+        (Cache, {"server": "http://127.0.0.1:7500"}),
+        (Entities, {"entity": Room, "pool": "rooms"}),
+    ],
+)
+def test_what_is_no_option_is_refused_as_python_does(make: Any, arguments: Any) -> None:  # noqa: ANN401
+    wrong = f"{make.__name__}\\(\\) got an unexpected keyword argument 'colour'"
+    with pytest.raises(TypeError, match=wrong):
+        make(**arguments, colour="blue")
 
 
 @pytest.mark.parametrize("drain", [-1, "x", float("nan"), 10**400, True])
