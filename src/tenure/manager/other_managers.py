@@ -18,6 +18,7 @@ from tenure.errors import MALFORMED, ConfigurationError
 from tenure.manager.answers import ManagersAnswer, SeenManager, StatusAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import as_json
+from tenure.runtime.read_size import SmallBlocksResponse
 from tenure.transport.answer_body import read_body
 from tenure.transport.credentials import TOKEN, Credentials
 
@@ -67,7 +68,9 @@ class OtherManagers:
             credentials = Credentials.from_environment()
         except ConfigurationError as error:
             return tuple(SeenManager(url, error=str(error)) for url in others)
-        async with aiohttp.ClientSession(timeout=ASKED) as session:
+        async with aiohttp.ClientSession(
+            timeout=ASKED, response_class=SmallBlocksResponse
+        ) as session:
             asked = (_asked(session, url, credentials) for url in others)
             return tuple(await asyncio.gather(*asked))
 

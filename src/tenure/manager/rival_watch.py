@@ -21,6 +21,7 @@ from tenure.protocol.lease.leader.events import OtherSeen
 from tenure.protocol.lease.leader.rivals import look_ns
 from tenure.protocol.lease.rivalry import Succession
 from tenure.protocol.lease.timing import Timing
+from tenure.runtime.read_size import SmallBlocksResponse
 from tenure.transport.credentials import Credentials
 
 LONGEST_SECONDS = 2.0
@@ -43,7 +44,9 @@ class RivalWatch:
         except ConfigurationError as error:
             self._observer.note(Noted(ServiceKind.UNWATCHED, detail=str(error)))
             return ()
-        async with aiohttp.ClientSession(timeout=self._timeout) as session:
+        async with aiohttp.ClientSession(
+            timeout=self._timeout, response_class=SmallBlocksResponse
+        ) as session:
             asked = (self._ask(session, url, credentials) for url in self._urls)
             return tuple(each for each in await asyncio.gather(*asked) if each is not None)
 

@@ -20,6 +20,7 @@ from tenure.base.challenges import NONCE_BYTES, Challenge
 from tenure.base.origin import Origin
 from tenure.member.asgi import PROOF, RawHeaders
 from tenure.member.forwarded_answer import CONTENT_LENGTH, END_OF_HEAD, ForwardedAnswer
+from tenure.runtime.read_size import read_small_blocks
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PATH
@@ -31,7 +32,6 @@ from tenure.transport.proving import (
     asked_for,
     proof_for,
 )
-from tenure.transport.read_size import read_small_blocks
 from tenure.transport.websocket import CONNECT_SECONDS
 
 KEEP_ALIVE_SECONDS = 4.0

@@ -22,10 +22,10 @@ from sys import intern
 from typing import Generic, TypeAlias, TypeVar
 
 from tenure.runtime.clock import boot_clock
+from tenure.runtime.read_size import read_small_blocks
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.newcomers import STRANGER_SECONDS, Newcomers
 from tenure.transport.rate_bound import RateBound, RecentFloods
-from tenure.transport.read_size import read_small_blocks
 
 ACCEPT_AGAIN_SECONDS = 1.0
 """How long to wait before taking another connection if this process has no file left."""

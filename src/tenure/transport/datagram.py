@@ -25,6 +25,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from tenure.errors import ConfigurationError, LocalProtocolError
 from tenure.protocol.gossip.limits import DATAGRAM_BYTES, ENVELOPE_BYTES, MESSAGE_BYTES
+from tenure.runtime.read_size import read_small_blocks
 from tenure.wire.cluster_key import cluster_key
 
 VERSION: Final = 2
@@ -250,6 +251,7 @@ class UdpDatagrams(asyncio.DatagramProtocol):
         self._transport, _ = await loop.create_datagram_endpoint(
             lambda: self, local_addr=(host, port)
         )
+        read_small_blocks(self._transport)  # no datagram is longer
         port = self._transport.get_extra_info("sockname")[1]
         return f"{where.rpartition(':')[0]}:{port}"
 

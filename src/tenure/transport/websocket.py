@@ -16,12 +16,12 @@ import aiohttp
 import msgspec
 
 from tenure.errors import ConfigurationError, RemoteProtocolError
+from tenure.runtime.read_size import SmallBlocksSocket
 from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, NeverConnected, Role
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.proving import proof_for
-from tenure.transport.read_size import SmallBlocksSocket
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tenure.base.instants import seconds
 from tenure.base.origin import parse
 from tenure.errors import ConfigurationError
+from tenure.runtime.read_size import SmallBlocksSocket
 from tenure.transport.accepted_channel import AcceptedChannel
 from tenure.transport.accepted_socket import FairTurns, NoHandshake, answer_handshake
 from tenure.transport.bounded_port import log_refused
@@ -29,7 +30,6 @@ from tenure.transport.http_listener import HttpListener
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.proving import proof_for
-from tenure.transport.read_size import SmallBlocksSocket
 from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.urls import url_at
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason

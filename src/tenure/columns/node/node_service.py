@@ -43,6 +43,7 @@ from tenure.protocol.replication.openings import OpenStore, TableMissing, store_
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import NO_NODE, Node, NodeId, Topology
 from tenure.protocol.topology.tables import TableRecord
+from tenure.runtime.read_size import SmallBlocksResponse
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
@@ -483,7 +484,9 @@ class NodeService:
     async def _make_table(self, manager: str, name: str, record: TableRecord) -> str:
         """The reason why the table was not made; empty if it was."""
         if self._http is None:
-            self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TABLE_SECONDS))
+            self._http = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(TABLE_SECONDS), response_class=SmallBlocksResponse
+            )
         body = msgspec.json.encode({"name": name, "table": record})
         try:
             async with self._http.post(

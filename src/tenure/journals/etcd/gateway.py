@@ -28,6 +28,7 @@ from tenure.journals.etcd.errors import (
 )
 from tenure.journals.etcd.url import EtcdOptions
 from tenure.journals.etcd.wire import AUTHENTICATE, GatewayRequest, Login, Token
+from tenure.runtime.read_size import SmallBlocksResponse
 
 T = TypeVar("T")
 
@@ -117,7 +118,9 @@ class Gateway:
             raise ClosedError("this journal is closed: open it again")
         if self._session is None:
             connector = aiohttp.TCPConnector(ssl=True if self._ssl is None else self._ssl)
-            self._session = aiohttp.ClientSession(connector=connector)
+            self._session = aiohttp.ClientSession(
+                connector=connector, response_class=SmallBlocksResponse
+            )
         return self._session
 
     # --- one member ---

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
-from tenure.transport.read_size import SmallBlocksSocket
+from tenure.runtime.read_size import SmallBlocksResponse, SmallBlocksSocket
 
 if TYPE_CHECKING:
     from aiohttp import web  # which loads servers
@@ -26,5 +26,6 @@ def member_session(keep_alive_seconds: float) -> MemberSession:
         auto_decompress=False,
         skip_auto_headers=ADDED_BY_AIOHTTP,
         timeout=ClientTimeout(total=None),
+        response_class=SmallBlocksResponse,
         ws_response_class=SmallBlocksSocket,
     )

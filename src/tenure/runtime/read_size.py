@@ -10,6 +10,7 @@ import asyncio
 from typing import Any
 
 from aiohttp import ClientResponse, ClientWebSocketResponse
+from aiohttp.connector import Connection
 
 READ_BYTES = 64 * 1024
 
@@ -18,6 +19,15 @@ def read_small_blocks(transport: asyncio.BaseTransport | None) -> None:
     """Have a connection read at most READ_BYTES at once."""
     if transport is not None and hasattr(transport, "max_size"):
         transport.max_size = READ_BYTES
+
+
+class SmallBlocksResponse(ClientResponse):
+    """An answer that is read in small blocks: aiohttp's sessions take its class."""
+
+    async def start(self, connection: Connection) -> ClientResponse:
+        """Read the answer from its connection, which later answers may use, too."""
+        read_small_blocks(connection.transport)
+        return await super().start(connection)
 
 
 class SmallBlocksSocket(ClientWebSocketResponse):
