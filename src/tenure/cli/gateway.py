@@ -62,6 +62,12 @@ class GatewayOptions:
     "How long requests may go on after SIGTERM."
     trust: Repeated = ()
     "The address or network of a load balancer whose X-Forwarded headers are believed."
+    sockets: Repeated = ()
+    "A pool of entities whose WebSockets end at the gateway, and outlive the processes behind it."
+    sockets_listen: str = "127.0.0.1:0"
+    "HOST:PORT where the owners of these entities reach the gateway."
+    sockets_address: str | None = None
+    "The URL at which they do, if it is a different one."
     tls_cert: Path | None = None
     "A PEM file with the certificate to present to clients; it is read again when it changes."
     tls_key: Path | None = None
@@ -110,6 +116,7 @@ async def _run(options: GatewayOptions, *, as_json: bool) -> None:
     async with AsyncExitStack() as stack:
         made = HttpGateway(routes, settings, drain=options.drain)
         stack.push_async_callback(made.close)
+        await _hold_sockets(made, options)
         listening = bound(options.listen)
         url = url_of(listening, "http" if tls is None else "https")
         await stack.enter_async_context(made.listening(listening, tls))
@@ -119,6 +126,25 @@ async def _run(options: GatewayOptions, *, as_json: bool) -> None:
         tell("listening", text, as_json=as_json, url=url, admin=admin, pid=os.getpid())
         await told.wait()
     tell("stopped", "stopped", as_json=as_json)
+
+
+async def _hold_sockets(made: HttpGateway, options: GatewayOptions) -> None:
+    if not options.sockets:
+        return
+    try:
+        from tenure.gateway.gateway_sockets import GatewaySockets
+    except ImportError as error:
+        raise ConfigurationError(
+            f"--sockets needs the extra gateway: pip install 'tenure[gateway]' ({error})"
+        ) from None
+    is_safe = options.insecure or Credentials.from_environment().mutual
+    where = checked_listen(
+        options.sockets_listen, options.sockets_address, insecure=is_safe, name="--sockets-listen"
+    )
+    for pool in options.sockets:
+        held = GatewaySockets(made.pool(pool))
+        await held.listen(where, options.sockets_address)
+        made.hold(pool, held)
 
 
 async def _admin(stack: AsyncExitStack, made: HttpGateway, options: GatewayOptions) -> str | None:

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
-from tenure.entities.caller import Caller
+from tenure.entities.caller import Answering
 from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
@@ -110,12 +110,20 @@ class EdgeSocket:
         return message["bytes"] if text is None else text
 
 
+class CallsEntities(Protocol):
+    """The part of a `Caller` that an edge needs."""
+
+    def call(self, key: str | int, method: str, data: bytes, id: bytes = b"") -> Answering:  # noqa: A002
+        """Return the answer of the entity."""
+        ...
+
+
 class Edge:
     """All WebSockets of this process."""
 
     def __init__(
         self,
-        caller: Caller,
+        caller: CallsEntities,
         url: str,
         random: Random,
         go: Callable[[Coroutine[Any, Any, None]], None],
@@ -140,7 +148,7 @@ class Edge:
         until: asyncio.Future[int] | None = None,
     ) -> None:
         """See `Entity.attach`."""
-        data = _encoded_attachment(attachment)
+        data = checked_attachment(attachment)
         drawn = self._random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
         socket = EdgeSocket(drawn, key, websocket)
         await websocket.accept()
@@ -309,7 +317,8 @@ def _is_of_the_class(error: Exception) -> bool:
     return isinstance(error, EntityError | UsageError | ValueTypeError)
 
 
-def _encoded_attachment(attachment: object) -> bytes:
+def checked_attachment(attachment: object) -> bytes:
+    """The attachment's bytes. Raises ValueTypeError if it cannot be one."""
     try:
         data = packed(attachment)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -18,8 +18,10 @@ from tenure.client.environment import Environment
 from tenure.client.options import BeingAnOwner, MemberPlace, check_known
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
+from tenure.entities.giving_over import give
 from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
+from tenure.entities.socket_offer import TakenSocket
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, KeyTypeError, UsageError
 from tenure.protocol.lease.reports import TierReport
@@ -333,7 +335,10 @@ class EntityStub:
         until: asyncio.Future[int] | None = None,
     ) -> Any:  # noqa: ANN401
         """See `Entity.attach`."""
-        edge = self._entities.station_here.edge
+        station = self._entities.station_here
+        edge = station.edge
+        if until is None and station.is_offered(websocket):
+            return await give(websocket, TakenSocket(station.pool, self._key, attachment))
         if hasattr(websocket, "accept"):
             return await edge.attach(self._key, websocket, attachment, until)
         if not hasattr(websocket, "rel_url"):

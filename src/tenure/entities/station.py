@@ -20,8 +20,10 @@ from tenure.entities.edge_watch import EdgeWatch
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.gate import EntityGate
+from tenure.entities.giving_over import offers_of
 from tenure.entities.live_entity import LiveEntity
 from tenure.entities.settings import EntitySettings
+from tenure.entities.socket_offer import is_offered
 from tenure.entities.turns import EntityHost
 from tenure.errors import ClosedError, ConfigurationError, NotOwner, TenureError
 from tenure.protocol.entity.envelope import Push
@@ -103,6 +105,16 @@ class Station:
             self._go(self._tell())
             self._go(self.edge.keep_asking())
             yield
+
+    @property
+    def pool(self) -> str:
+        """Whose keys these are."""
+        return self._settings.pool
+
+    def is_offered(self, websocket: object) -> bool:
+        """Whether a gateway wants to be the other end of a WebSocket that is not accepted yet."""
+        headers = offers_of(websocket)
+        return bool(headers) and is_offered(headers, self.pool, self._settings.secret)
 
     async def _listen(self) -> str:
         try:

@@ -3,6 +3,7 @@ that order.
 """
 
 import asyncio
+import socket as sockets
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, cast
@@ -25,6 +26,10 @@ class ClientDoor(Protocol):
 
     def spoke(self, connection: "ClientConnection") -> None:
         """The head of a request has come."""
+        ...
+
+    def switched(self, connection: "ClientConnection") -> None:
+        """The connection is a WebSocket."""
         ...
 
     def gone(self, connection: "ClientConnection") -> None:
@@ -69,6 +74,7 @@ class ClientConnection(asyncio.Protocol):
         self.heard += len(data)
         self.idle_since = None
         if not self._takes_more:
+            self._add_raw(data)
             return
         try:
             rest = self._reader.feed(data)
@@ -78,6 +84,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if rest is not None:
             self._take_no_more()
+            self._add_raw(rest)
         if len(self._requests) > 1:
             self.read_on(goes_on=False)
 
@@ -108,8 +115,13 @@ class ClientConnection(asyncio.Protocol):
         self._requests[-1].add(part)
 
     def on_end(self) -> None:
-        if self._requests and not self._requests[-1].has_come:
-            self._requests[-1].end()
+        last = self._requests[-1]
+        if not (last.has_come or last.head.upgrade):
+            last.end()
+
+    def _add_raw(self, data: bytes) -> None:
+        if data and self._requests and self._requests[-1].head.upgrade:
+            self._requests[-1].add(data)
 
     # --- for requests ---
 
@@ -129,6 +141,11 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
+
+    def switched(self) -> None:
+        """See `Carrier`. A client that vanishes without a word is noticed by its kernel."""
+        keep_alive(self._transport.get_extra_info("socket"))
+        self._door.switched(self)
 
     def finished(self, request: ClientRequest) -> None:
         if not self._requests or self._requests[0] is not request:
@@ -153,7 +170,8 @@ class ClientConnection(asyncio.Protocol):
     def unfinished(self) -> Unfinished:
         """The request that has not come whole, and how many bytes have come in all."""
         last = self._requests[-1] if self._requests else None
-        if last is not None and not last.has_come and self._is_reading:
+        is_partial = last is not None and not (last.has_come or last.head.upgrade)
+        if is_partial and self._is_reading:
             return last, self.heard
         return (self._reader, self.heard) if self._reader.has_begun and last is None else None
 
@@ -206,3 +224,11 @@ class ClientConnection(asyncio.Protocol):
         refused = ClientRequest(nothing, self, self._client, self._door.scheme)
         self._requests.append(refused)
         self._task = asyncio.get_running_loop().create_task(respond(refused.send, answer))
+
+
+def keep_alive(socket: sockets.socket) -> None:
+    """Have the kernel ask the other end whether it is there, and end the connection if not."""
+    socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(sockets, name):  # macOS has other names
+            socket.setsockopt(sockets.IPPROTO_TCP, getattr(sockets, name), value)

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 from tenure.gateway.passed_headers import for_client
 from tenure.gateway.request_reader import RequestHead
-from tenure.member.asgi import Message, Scope, header
+from tenure.member.asgi import Message, RawHeaders, Scope, header
+from tenure.member.forwarded_answer import SWITCHING
 from tenure.routing.template import NOT_UTF_8
 
 MOST_UNREAD_BYTES = 65_536
@@ -34,6 +35,14 @@ class Carrier(Protocol):
 
     def read_on(self, *, goes_on: bool) -> None:
         """Read more from the client, or no more for now."""
+        ...
+
+    def switched(self) -> None:
+        """The connection is a WebSocket from now on."""
+        ...
+
+    def close(self) -> None:
+        """Send what was written, and end the connection."""
         ...
 
     def finished(self, request: "ClientRequest") -> None:
@@ -67,8 +76,10 @@ class ClientRequest:
             "headers": head.headers,
             "client": client,
         }
-        self.has_come = not head.has_body
-        """Whether all of the request is there."""
+        if head.upgrade:
+            self.scope["upgrade"] = head.upgrade
+        self.has_come = not (head.has_body or head.upgrade)
+        """Whether all of the request is there; never, if it opens a WebSocket."""
         self.status = 0
         """That of the answer, once it has begun."""
         self.sent = 0
@@ -163,6 +174,28 @@ class ClientRequest:
         if self._start is not None and not self._is_gone:
             self._carrier.write(self._head_of(self._start, None))
         self._start = None
+
+    # --- once it is a WebSocket ---
+
+    def switch(self, headers: RawHeaders) -> None:
+        """Accept it, with these headers. What comes and goes is no HTTP from now on."""
+        self.status = SWITCHING
+        lines = [HEADS[SWITCHING], b"connection: upgrade\r\n", b"upgrade: websocket\r\n"]
+        lines += [b"%b: %b\r\n" % each for each in for_client(list(headers))]
+        self._carrier.switched()
+        self._carrier.write(b"".join([*lines, b"\r\n"]))
+
+    async def send_raw(self, data: bytes) -> None:
+        """Send these bytes as they are."""
+        if not self._is_gone:
+            self.sent += len(data)
+            self._carrier.write(data)
+            await self._carrier.drained()
+
+    def end_raw(self) -> None:
+        """Nothing more goes out."""
+        self.is_over = True
+        self._carrier.close()
 
     def _framed(self, body: bytes, *, more: bool) -> bytes:
         if not self._is_chunked:

@@ -8,7 +8,10 @@ import socket as sockets
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Protocol
 
+from tenure.entities.edge import Edge
+from tenure.entities.socket_offer import TAKE, TakenSocket, read_told
 from tenure.errors import TenureError
 from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.gateway_counts import GatewayCounts
@@ -16,13 +19,34 @@ from tenure.gateway.gateway_port import LIMITS, GatewayPort
 from tenure.gateway.refusals import NO_ROUTE, gateway_refusal, patience
 from tenure.gateway.routes import GatewayRoutes, RoutedTo
 from tenure.gateway.targets import PlainServer, PoolTarget, Target, TargetSettings
-from tenure.member.asgi import respond
+from tenure.gateway.tunnel import tunnel
+from tenure.member.asgi import header, respond
+from tenure.member.forwarded_answer import SWITCHING
+from tenure.member.forwarding import Forwarded
 from tenure.member.http_relay import Body, obtained, pass_on
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 
 access = logging.getLogger("tenure.gateway.access")
 NOBODY = ""
+
+
+class HoldsSockets(Protocol):
+    """The sockets of one pool's entities that end here."""
+
+    edge: Edge
+
+    async def offer(self, seconds: float) -> str | None:
+        """What a handshake is sent on with; None if no socket can be taken so soon."""
+        ...
+
+    async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
+        """Be the other end of a client's socket until it closes."""
+        ...
+
+    async def close(self) -> None:
+        """Listen to owners no more."""
+        ...
 
 
 class HttpGateway:
@@ -41,6 +65,7 @@ class HttpGateway:
         self._limits = limits
         self._targets: dict[str, Target] = {}
         self.counts = GatewayCounts()
+        self._sockets: dict[str, HoldsSockets] = {}
         self._ports: list[GatewayPort] = []
         self._loop = asyncio.get_running_loop()
         self.reroute(routes)
@@ -52,6 +77,17 @@ class HttpGateway:
         for url in sorted(routes.servers - self._targets.keys()):
             self._targets[url] = PlainServer(url, self._settings)
         self._routes = routes
+
+    def pool(self, name: str) -> PoolTarget:
+        """The owners of a pool, whether a route leads to them or not."""
+        found = self._targets.get(name)
+        if not isinstance(found, PoolTarget):
+            found = self._targets[name] = PoolTarget(name, self._settings)
+        return found
+
+    def hold(self, pool: str, sockets: "HoldsSockets") -> None:
+        """Have sockets of the pool's entities end here."""
+        self._sockets[pool] = sockets
 
     @asynccontextmanager
     async def listening(
@@ -65,10 +101,14 @@ class HttpGateway:
             yield port
         finally:
             self._ports.remove(port)
+            for each in self._sockets.values():
+                each.edge.close_all()
             await port.close(self._drain)
 
     async def close(self) -> None:
         """Pass nothing more on."""
+        for held in self._sockets.values():
+            await held.close()
         for each in self._targets.values():
             await each.close()
 
@@ -111,6 +151,9 @@ class HttpGateway:
     async def _pass(self, request: ClientRequest, found: RoutedTo, began: float) -> None:
         target, scope = self._targets[found.target], request.scope
         seconds = patience(scope["headers"], self._settings.deadline)
+        if "upgrade" in scope:
+            offers = [await each.offer(seconds) for each in self._sockets.values()]
+            scope["offers"] = [each for each in offers if each is not None]
         body = await Body.of(scope, request.receive)
         if body is None:
             return
@@ -129,9 +172,22 @@ class HttpGateway:
         assert came is not None, "it owns nothing"
         try:
             with suppress(ConnectionError):  # the client's connection is broken off, too
-                await pass_on(came, body, request.send)
+                await self._give(request, came, body)
         finally:
             came.close()
+
+    async def _give(self, request: ClientRequest, came: Forwarded, body: Body) -> None:
+        """Give a client the answer of an owner."""
+        if came.status == SWITCHING:
+            await tunnel(request, came)
+            return
+        told = header(came.headers, TAKE.encode()) if "upgrade" in request.scope else None
+        taken = None if told is None else read_told(told)
+        if taken is None:
+            await pass_on(came, body, request.send)
+        elif taken.pool in self._sockets:
+            came.close()
+            await self._sockets[taken.pool].attach(request, taken)
 
     def _log(self, request: ClientRequest, target: str, seconds: float) -> None:
         head = request.head

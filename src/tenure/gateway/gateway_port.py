@@ -76,6 +76,10 @@ class GatewayPort:
     def spoke(self, connection: ClientConnection) -> None:
         self._port.spoke(connection)
 
+    def switched(self, connection: ClientConnection) -> None:
+        """See `ClientDoor`. Its silence is no fault from now on."""
+        self._port.spoke(connection, is_socket=True)
+
     def gone(self, connection: ClientConnection) -> None:
         self._port.gone(connection)
         self._has_changed.set()

@@ -17,7 +17,7 @@ MOST_HEADERS = 200
 MOST_TARGET_BYTES = 16_384
 MOST_FRAMING_BYTES = 4096
 """The most bytes between two of a body: the lines around chunks, and their extensions."""
-CHUNKED = b"chunked"
+CHUNKED, WEBSOCKET = b"chunked", b"websocket"
 
 
 class RequestHead(NamedTuple):
@@ -33,7 +33,7 @@ class RequestHead(NamedTuple):
     keeps: bool
     """Whether another request may follow."""
     upgrade: bytes = b""
-    """The protocol to which the client wants to change, in lower case; empty if to none."""
+    """`websocket` if the client wants to open one, and otherwise nothing."""
 
 
 class TakesRequests(Protocol):
@@ -166,16 +166,17 @@ class RequestReader:
         if not self._target.startswith(b"/"):
             self._refuse(400, "the target of a request is a path, and begins with /")
         has_body = bool(has_length or codings)
+        method = parser.get_method().decode()
         is_asked = upgrade and parser.should_upgrade()
         if is_asked and has_body:
             self._refuse(400, "a request for another protocol has no body")
         return RequestHead(
-            parser.get_method().decode(),
+            method,
             self._target,
             self._headers,
             version,
             has_body,
             bool(codings),
             parser.should_keep_alive() and not is_asked,
-            upgrade if is_asked else b"",
+            WEBSOCKET if is_asked and (method, upgrade) == ("GET", WEBSOCKET) else b"",
         )

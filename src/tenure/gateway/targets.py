@@ -9,8 +9,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from tenure.base.keys import UserKey
+from tenure.client.environment import environment_here
 from tenure.client.lookup import Lookup
 from tenure.client.watching import KeyChange
+from tenure.entities.socket_offer import OFFER
 from tenure.errors import NoOwner, TenureError
 from tenure.gateway.passed_headers import (
     FORWARDED_FOR,
@@ -76,7 +78,11 @@ class Target:
     def passed_headers(self, scope: Scope) -> PairsOfHeaders:
         host, _ = scope["client"]
         seen = ClientSeen(host, scope["scheme"], self.settings.trusted.has(host))
-        return for_owner(scope["headers"], seen)
+        passed = for_owner(scope["headers"], seen)
+        if "upgrade" in scope:
+            passed += [(b"connection", b"upgrade"), (b"upgrade", scope["upgrade"])]
+            passed += [(OFFER.encode(), each.encode()) for each in scope["offers"]]
+        return passed
 
     async def routed(self, seconds: float) -> Router:
         """The router, once there is one. Raises NoOwner if there is none in time."""
@@ -138,8 +144,9 @@ class PoolTarget(Target):
     """The owners of a pool. Follows its table, from the moment at which a manager can be asked."""
 
     def __init__(self, pool: str, settings: TargetSettings) -> None:
-        lookup = _lookup(pool, settings)
-        super().__init__(settings, lookup.secret)
+        self.secret = PoolSecret()
+        lookup = _lookup(pool, settings, self.secret)
+        super().__init__(settings, self.secret)
         self.name = pool
         self._pool = pool
         self._lookup = lookup
@@ -159,9 +166,14 @@ class PoolTarget(Target):
                     logger.warning("pool %s cannot be followed yet: %s", self._pool, error)
                 self._why = str(error)
             await asyncio.sleep(AGAIN_SECONDS)
-            self._lookup = _lookup(self._pool, self.settings)
-            self.forwarding.close()
-            self.forwarding = KeptConnections(self.credentials, self._lookup.secret)
+            self._lookup = _lookup(self._pool, self.settings, self.secret)
+
+    @property
+    def finder(self) -> Lookup:
+        """Its Lookup. Raises NoOwner while that knows nothing."""
+        if not self._is_there.is_set():
+            raise NoOwner(f"no owner in pool {self._pool} is known yet")
+        return self._lookup
 
     async def routed(self, seconds: float) -> Router:
         if not self._is_there.is_set():
@@ -201,7 +213,9 @@ def _router(finder: "OneAddress | Lookup", settings: TargetSettings) -> Router:
     return Router(finder, lambda _: None, deadline=deadline, outstanding=most, origin=None)
 
 
-def _lookup(pool: str, settings: TargetSettings) -> Lookup:
+def _lookup(pool: str, settings: TargetSettings, secret: PoolSecret) -> Lookup:
+    environment = environment_here(settings.credentials)
+    environment.secret = secret
     return Lookup(
-        settings.managers, pool=pool, enter_timeout=ENTER_SECONDS, credentials=settings.credentials
+        settings.managers, pool=pool, enter_timeout=ENTER_SECONDS, _environment=environment
     )

@@ -24,6 +24,10 @@ SWITCHING = 101
 END_OF_HEAD = b"\r\n\r\n"
 
 
+ALWAYS = asyncio.Event()
+ALWAYS.set()
+
+
 class ForwardedAnswer:
     """See `Forwarded`. Takes an answer apart as it comes."""
 
@@ -56,6 +60,7 @@ class ForwardedAnswer:
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the head has come."""
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        self.may_write = ALWAYS
         self._parts: deque[bytes] = deque()
         self._unread = 0
 
@@ -89,6 +94,11 @@ class ForwardedAnswer:
         """See `Forwarded`."""
         self.lost(None)
         self._release()
+
+    async def send(self, data: bytes) -> None:
+        """Send the other end more, after an answer of 101."""
+        await self.may_write.wait()
+        self._transport.write(data)
 
     # --- for the connection ---
 

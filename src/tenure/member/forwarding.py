@@ -122,6 +122,7 @@ class KeptConnections:
         release = partial(self._release, connection)
         answer = ForwardedAnswer(connection.transport, release, has_body=method != "HEAD")
         connection.answer = answer
+        answer.may_write = connection.may_write
         try:
             if isinstance(body, bytes):
                 connection.transport.write(head + body)

@@ -209,13 +209,14 @@ async def sent(
     seconds = passer.answer_seconds
     by = None if seconds is None else asyncio.get_running_loop().time() + seconds
     limit = router.limit_of(wanted, address, by)
+    passed = with_one_length(passer.passed_headers(scope), scope)
     try:
         with limit:
             answer = await passer.forwarding.ask(
                 router.origin(address),
                 scope["method"],
                 target_at(router, address, scope),
-                with_one_length(passer.passed_headers(scope), scope),
+                passed,
                 body.to_send(),
             )
     except NotConnected as error:
@@ -228,7 +229,7 @@ async def sent(
         return None if value is None else value.decode("latin-1")
 
     came = judge(answer.status, told)
-    if answer.status == SWITCHING:
+    if answer.status == SWITCHING and header(passed, b"upgrade") is None:
         came = InDoubt("it answered 101 to a request that asked for no other protocol")
     if came is None:
         return answer
