@@ -42,6 +42,10 @@ from tenure.routing.outstanding import MOST_OUTSTANDING
 from tenure.routing.router import Router
 from tenure.routing.template import PathKey, Templates
 
+DEADLINE_SECONDS = 10.0
+"""How long a client waits until an owner is found. People wait no longer, and two holds, for which
+programs wait, may be more than a minute.
+"""
 ENDS_WITHIN_SECONDS = 5.0
 """How long after the disconnection of a WebSocket whose lease is lost its handler is cancelled."""
 NO_PATHS = "", "*"
@@ -57,7 +61,7 @@ class Relay:
     `key` says where the key stands in the path; see `route`. Paths without a key are served here.
     With `relay=False`, what another member has is refused with 421, which names it. `ready` is a
     path to be answered 200 while this member holds keys, and 503 otherwise. A request that cannot
-    be relayed is tried for `deadline` seconds, by default two holds; `outstanding` requests may
+    be relayed is tried for `deadline` seconds, by default ten; `outstanding` requests may
     wait for one member. Raises ConfigurationError for arguments that cannot be used.
     """
 
@@ -79,7 +83,8 @@ class Relay:
         self._relays = relay
         self._ready = ready
         self._has_warned = False
-        self._router = Router(member, key, deadline=deadline, outstanding=outstanding, origin=None)
+        seconds = DEADLINE_SECONDS if deadline is None else deadline
+        self._router = Router(member, key, deadline=seconds, outstanding=outstanding, origin=None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, WebSocket, or lifespan."""
