@@ -25,6 +25,7 @@ from tenure.columns.engines.log_watch import NOTE_BYTES, LogNote, check_log
 from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
+from tenure.entities.socket_offer import TakenSocket, read_told, told
 from tenure.errors import MALFORMED, ServiceRefusal, TenureError
 from tenure.journals.etcd.errors import _refusals
 from tenure.journals.etcd.gateway import _decoded as decoded_answer
@@ -477,6 +478,11 @@ DECODERS: dict[str, HostileDecoder] = {
         "services/operations.py services/feeds/service.py", service_bodies(Feeds), (SAID,)
     ),
     "feeds": HostileDecoder("services/feeds/parsing.py", items_in, (FEED,)),
+    "the socket that a gateway takes": HostileDecoder(
+        "entities/socket_offer.py",
+        read_told,
+        (told(TakenSocket("rooms", "attic", "ann")).encode(),),
+    ),
     "the socket of a queue": HostileDecoder(
         "services/queues/queue.py", _said, (b'{"acknowledge": 3}',), MSGPACK
     ),
