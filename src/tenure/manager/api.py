@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager.access.gate import wants_page
+from tenure.manager.access.roles import Permit
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
@@ -106,7 +107,9 @@ class Api:
         self.journal_url = journal_url
         self.tokens = tokens
 
-    def add_routes(self, router: web.UrlDispatcher) -> None:
+    def add_routes(
+        self, router: web.UrlDispatcher, permit_of: Callable[[web.Request], Permit]
+    ) -> None:
         """Put the handlers under their paths."""
         paths: dict[str, Handler] = {
             "/": self.index,
@@ -124,7 +127,7 @@ class Api:
         router.add_post(RESOLVE_PATH, self.resolve)
         router.add_post("/v1/pools", self.create_pool)
         router.add_delete(with_any_name("/v1/pools/{pool}"), self.delete_pool)
-        steering = SteeringApi(self).add_routes(router)
+        steering = SteeringApi(self, permit_of).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
         others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
         self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *others])

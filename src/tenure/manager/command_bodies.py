@@ -14,7 +14,7 @@ from msgspec.structs import FieldInfo, fields
 from tenure.base.keys import Key, PoolKind, UserKey, key_function
 from tenure.errors import MALFORMED, ConfigurationError, KeyTypeError, said_of
 from tenure.manager.http_errors import HttpRefusal, cut
-from tenure.manager.operator_verbs import Verb
+from tenure.manager.operator_verbs import BY_OPERATOR, Verb
 from tenure.manager.pool_spec import WrittenKey, from_hex
 from tenure.protocol.lease.steering_events import SteeringCommand
 from tenure.protocol.topology.limits import TOKEN_BYTES
@@ -38,7 +38,8 @@ class GivenKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def body_type(verb: Verb) -> type[msgspec.Struct]:
     """The type of the body with which that command is given."""
     wanted = verb.command
-    given = {field.name: field for field in fields(wanted) if field.name != verb.place}
+    not_said = verb.place, BY_OPERATOR
+    given = {field.name: field for field in fields(wanted) if field.name not in not_said}
     bases = (GivenKey,) if given.pop("key", None) else None
     return msgspec.defstruct(
         f"{wanted.__name__}Body",
@@ -69,7 +70,9 @@ def read_command(
         way_out = f"the body is an object of {names}"
         raise HttpRefusal(400, said_of(error, body), way_out) from error
     said: dict[str, Any] = {
-        name: getattr(given, name, None) for name in verb.command.__struct_fields__
+        name: getattr(given, name, None)
+        for name in verb.command.__struct_fields__
+        if name != BY_OPERATOR
     }
     if isinstance(given, GivenKey):
         forms = dict(zip(KEY_FORMS, (given.key, given.hex, given.number), strict=True))

@@ -36,8 +36,12 @@ from tenure.protocol.topology.questions import (
 )
 
 Place: TypeAlias = Literal["pool", "cluster"]
-COMMON = ("pool", "cluster", "dry_run")
-"""The fields of every command: where it acts, and whether it only says what it would do."""
+BY_OPERATOR = "by_operator"
+"""The field that nobody gives: the token with which a command comes says it."""
+COMMON = ("pool", "cluster", "dry_run", BY_OPERATOR)
+"""The fields that are no arguments: where a command acts, and whether it only says what it would
+do.
+"""
 
 
 class Verb(NamedTuple):

@@ -82,7 +82,7 @@ class Server:
         SignInApi(gate).add_routes(self.app.router)
         OtherManagers(engine, settings.others).add_routes(self.app.router)
         LiveFeed(engine, gate, time).add_routes(self.app)
-        api.add_routes(self.app.router)
+        api.add_routes(self.app.router, gate.let_in)
         self.app.router.add_get(OPENAPI_PATH, show_document)
         self._is_loopback = is_loopback
         self._known_as = settings.known_as

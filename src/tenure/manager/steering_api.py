@@ -7,14 +7,17 @@ from typing import Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from tenure.base.keys import Key, PoolKind
+from tenure.manager.access.roles import Permit
 from tenure.manager.command_bodies import KEY_FORMS, KEY_WAYS, check_once, key_in, read_command
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json
 from tenure.manager.operator_verbs import PATHS, Verb
 from tenure.protocol.lease.answers import Answer, KeyExplained, PlanRead
 from tenure.protocol.lease.leader.events import Question
 from tenure.protocol.lease.steering_events import ExplainKey, ReadPlan
+from tenure.protocol.topology.questions import MakeTable
 
 A = TypeVar("A", bound=Answer)
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,8 +38,9 @@ class Asking(Protocol):
 class SteeringApi:
     """The handlers."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, permit_of: Callable[[web.Request], Permit]) -> None:
         self.asking = asking
+        self._permit_of = permit_of
 
     def add_routes(self, router: web.UrlDispatcher) -> list[str]:
         """Put the handlers under their paths, which are returned."""
@@ -67,6 +71,8 @@ class SteeringApi:
         said = await request.read() or b"{}"
         name = request.match_info[verb.place]
         command = read_command(verb, name, said, self.asking.pool_kind)
+        if isinstance(command, MakeTable):
+            command = replace(command, by_operator=self._permit_of(request).may_change)
         return as_json(await self.asking.ask(command, verb.answer))
 
 

@@ -17,6 +17,10 @@ a few.
 TABLES = 256
 FAMILIES = 4_096
 """The most families of all tables together."""
+RESERVED_PART = 4
+"""A quarter of the tables and families is kept for operators: programs make tables as they declare
+them, and one that means harm could use up all, for ever.
+"""
 CLUSTERS = 64
 """The most clusters of one journal."""
 TOKEN_BYTES = KEY_BYTES + 8

@@ -76,6 +76,8 @@ class MakeTable(ClusterCommand, frozen=True, kw_only=True):
 
     name: Word
     table: TableRecord
+    by_operator: bool = True
+    """Whether an operator wants it, and not a program that has declared it at a node."""
 
 
 class ListClusters(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from tenure.protocol.topology.change import (
     shown_token,
 )
 from tenure.protocol.topology.cluster import LedCluster
-from tenure.protocol.topology.limits import FAMILIES, TABLES
+from tenure.protocol.topology.limits import FAMILIES, RESERVED_PART, TABLES
 from tenure.protocol.topology.moves import relieving_token, unevenness
 from tenure.protocol.topology.placement import excess_of
 from tenure.protocol.topology.questions import (
@@ -146,10 +146,19 @@ def _make_table(cluster: LedCluster, command: MakeTable) -> RingSteered:
         if table == kept:
             return _steered(cluster, command, f"there is the table {name} already", changed=False)
     others = sum(len(each.families) for other, each in tables.items() if other != name)
-    if len({*tables, name}) > TABLES or others + len(table.families) > FAMILIES:
+    made = len({*tables, name}), others + len(table.families)
+    if made[0] > TABLES or made[1] > FAMILIES:
         raise ChangeRefused(
             f"a cluster has {TABLES} tables with {FAMILIES} families at most",
             "make another cluster",
+        )
+    most = TABLES - TABLES // RESERVED_PART, FAMILIES - FAMILIES // RESERVED_PART
+    if not command.by_operator and (made[0] > most[0] or made[1] > most[1]):
+        raise ChangeRefused(
+            f"programs make {most[0]} tables with {most[1]} families at most, and there are "
+            f"{len(tables)} tables",
+            f"look whether they are all yours, and make the others with an admin's token: POST "
+            f"/v1/clusters/{cluster.name}/tables",
         )
     if not command.dry_run:
         cluster.set_table(name, table)

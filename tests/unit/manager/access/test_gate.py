@@ -20,6 +20,7 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.sign_ins import COOKIE, KEY_HEADER
 from tenure.manager.access.tokens import NewToken, TokenFile, new_token
 from tenure.protocol.lease.messages import Attested, Hello, Process, Sync
+from tenure.protocol.topology.limits import FAMILIES
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.unit.manager.serving import Serving, serving
@@ -425,3 +426,18 @@ async def test_an_audit_log_that_cannot_be_opened_stops_the_start(tmp_path: Path
     with pytest.raises(ConfigurationError, match=r"audit log .* written: Is a directory"):
         async with serving(audit_log=tmp_path):
             pass
+
+
+async def test_a_node_makes_tables_for_programs_whatever_it_says(keys: Keys) -> None:
+    """So the quarter of them that operators have is left."""
+    async with serving(tokens=keys.file) as manager:
+        admin, node = keys.shown(ADMIN), keys.shown(NODE)
+        made = {"name": "chat", "placement": "1"}
+        assert (await manager.post("/v1/clusters", made, **admin))[0] == 201
+        families = {f"f{number}": ["str"] for number in range(FAMILIES)}
+        table = {"name": "t", "table": ["ordered", "str", "", families]}
+        said = {**table, "by_operator": True}
+        assert (await manager.post("/v1/clusters/chat/tables", said, **node))[0] == 400
+        status, why = await manager.post("/v1/clusters/chat/tables", table, **node)
+        assert status == 409, why
+        assert (await manager.post("/v1/clusters/chat/tables", table, **admin))[0] == 200

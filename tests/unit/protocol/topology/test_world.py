@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.protocol.topology.answers import ClusterRefused, RingSteered
-from tenure.protocol.topology.limits import FAMILIES, NODES
+from tenure.protocol.topology.limits import FAMILIES, NODES, TABLES
 from tenure.protocol.topology.questions import (
     AddNode,
     CreateCluster,
@@ -349,6 +349,23 @@ def test_a_journal_that_went_back_changes_nothing_once_a_node_shows_it() -> None
     world.say(world.nodes[2])
     assert len(world.records) == early
     assert "a node has a later topology than the journal" in world.story[-1]
+
+
+def test_programs_leave_tables_and_families_for_operators() -> None:
+    world = World(12)
+    world.settle(2)
+
+    def made(name: str, table: TableRecord, *, by_operator: bool) -> bool:
+        asked = MakeTable(cluster=CLUSTER, name=name, table=table, by_operator=by_operator)
+        return isinstance(world.ask(asked), RingSteered)
+
+    families = {f"f{number}": FamilyRecord("str") for number in range(FAMILIES * 3 // 4 + 1)}
+    assert not made("wide", TableRecord("ordered", "str", "", families), by_operator=False)
+    for number in range(TABLES * 3 // 4):
+        assert made(f"t{number}", TABLE, by_operator=False)
+    assert not made("more", TABLE, by_operator=False)
+    assert made("t0", TABLE, by_operator=False), "it is there already"
+    assert made("more", TABLE, by_operator=True)
 
 
 def test_what_is_larger_than_a_cluster_may_be_is_refused() -> None:
