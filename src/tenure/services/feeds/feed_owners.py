@@ -25,6 +25,8 @@ carry it out.
 OUTSTANDING = ServiceLimit(
     "outstanding", 100, OVERLOADED, "requests to one owner, which must not take those to others"
 )
+MOST_ANSWER_BYTES = 64 << 20
+"""An owner that answers more is broken, or means harm: this process carries the request out."""
 ANSWER_SECONDS = 10.0
 """How long the owner has to answer."""
 AGAIN_SECONDS = 1.0
@@ -91,10 +93,21 @@ class FeedOwners:
                 if response.status == MOVED:
                     return None
                 kept = _of_these(response.headers, ("Content-Type", "ETag", "Retry-After"))
-                return ServiceAnswer(response.status, await response.read() or None, kept)
+                body = await read_answer(response)
+                return ServiceAnswer(response.status, body or None, kept)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.info("%s does not answer for %.100r: %s", address, asked.key, error)
             return None
+
+
+async def read_answer(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an owner's answer. Raises ClientPayloadError if it is longer than any of ours."""
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(1 << 16):
+        body += chunk
+        if len(body) > MOST_ANSWER_BYTES:
+            raise aiohttp.ClientPayloadError(f"it answers more than {MOST_ANSWER_BYTES} bytes")
+    return bytes(body)
 
 
 def _at(address: str, target: URL) -> URL:
