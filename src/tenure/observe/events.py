@@ -10,16 +10,27 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tenure.base.instants import seconds
 from tenure.base.noted import NOTED, Level, Noted, NotedKind
+from tenure.runtime.clock import Clock, boot_clock
 
 Subscriber: TypeAlias = Callable[[Noted], None]
+WINDOW_NS = seconds(60)
+LINES_IN_A_WINDOW = 300
+"""The most lines of one kind about one pool: owners that come and go without end, which takes no
+more than a token, would fill the disk. What is left out is counted. Errors are never left out.
+"""
 
 
 class Observer:
     """Counts what happens, logs it, and tells subscribers."""
 
-    def __init__(self, logger: str) -> None:
+    def __init__(self, logger: str, clock: Clock = boot_clock) -> None:
         self.logger = logging.getLogger(logger)
+        self._clock = clock
+        self._since = clock()
+        self._lines: Counter[tuple[NotedKind, str]] = Counter()
+        """The lines since then, by kind and pool, with those that were left out."""
         self.counters: Counter[str] = Counter()
         self._said: dict[tuple[NotedKind, str], str] = {}
         """The last detail of repeated events, by kind and pool."""
@@ -37,10 +48,26 @@ class Observer:
         """Count an event, log it, and tell subscribers."""
         self.count(noted.kind)
         level = self._level(noted)
-        if self.logger.isEnabledFor(level):
+        if self.logger.isEnabledFor(level) and self._has_room(noted, level):
             self.logger.log(level, line(noted), extra={NOTED: noted})
         for subscriber in self._subscribers:
             subscriber(noted)
+
+    def _has_room(self, noted: Noted, level: Level) -> bool:
+        now, which = self._clock(), (noted.kind, noted.pool)
+        if now - self._since >= WINDOW_NS:
+            self._since = now
+            self._tell_left_out()
+        self._lines[which] += 1
+        return level >= Level.ERROR or self._lines[which] <= LINES_IN_A_WINDOW
+
+    def _tell_left_out(self) -> None:
+        lines, self._lines = self._lines, Counter()
+        for (kind, pool), count in lines.items():
+            left_out = count - LINES_IN_A_WINDOW
+            if left_out > 0 and kind.level < Level.ERROR:
+                told = Noted(kind, pool, f"{left_out} more in a minute, which were only counted")
+                self.logger.log(kind.level, line(told), extra={NOTED: told})
 
     def _level(self, noted: Noted) -> Level:
         """The level of its line: a repeated event is loud only when it is news."""

@@ -4,8 +4,15 @@ import logging
 
 import pytest
 
+from tenure.base.instants import Instant
 from tenure.base.noted import Level, Noted, NotedKind
-from tenure.observe.events import Observer, line, printable
+from tenure.observe.events import (
+    LINES_IN_A_WINDOW,
+    WINDOW_NS,
+    Observer,
+    line,
+    printable,
+)
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.log.noted import LogKind
 
@@ -92,3 +99,32 @@ def test_a_name_from_a_peer_cannot_begin_a_line_or_steer_a_terminal() -> None:
     shown = line(Noted(LeaderKind.JOINED, "a\nb", "\x1b[31mann\r"))
     assert shown == "[a\\nb] owner joined: \\x1b[31mann\\r"
     assert printable("größe 鍵") == "größe 鍵"
+
+
+def test_lines_of_one_kind_about_a_pool_are_bounded_and_what_is_left_out_is_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Owners that join and expire without end take no more than a token."""
+    now = Instant(0)
+    observer = Observer("tenure.test", lambda: now)
+    told: list[Noted] = []
+    observer.subscribe(told.append)
+    for number in range(LINES_IN_A_WINDOW + 50):
+        observer.note(Noted(LeaderKind.EXPIRED, "rooms", f"decoy ({number})"))
+    observer.note(Noted(LeaderKind.EXPIRED, "carts", "ann (1)"))
+    assert len(caplog.messages) == LINES_IN_A_WINDOW + 1
+    assert caplog.messages[-1] == "[carts] owner expired: ann (1)"
+    assert observer.counters["owner expired"] == len(told) == LINES_IN_A_WINDOW + 51
+    now = Instant(WINDOW_NS)
+    observer.note(Noted(LeaderKind.EXPIRED, "rooms", "bob (2)"))
+    assert caplog.messages[-2:] == [
+        "[rooms] owner expired: 50 more in a minute, which were only counted",
+        "[rooms] owner expired: bob (2)",
+    ]
+
+
+def test_no_error_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    observer = Observer("tenure.test", lambda: Instant(0))
+    for number in range(LINES_IN_A_WINDOW + 50):
+        observer.note(Noted(LeaderKind.POLICY_FAILED, "rooms", f"{number}"))
+    assert len(caplog.messages) == LINES_IN_A_WINDOW + 50
