@@ -8,11 +8,11 @@ dictionary's increment: a log that is turned off loses no counts.
 import logging
 from collections import Counter
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import TypeAlias
 
 from tenure.base.instants import seconds
 from tenure.base.noted import NOTED, Level, Noted, NotedKind
-from tenure.runtime.clock import Clock, boot_clock
 
 Subscriber: TypeAlias = Callable[[Noted], None]
 WINDOW_NS = seconds(60)
@@ -25,7 +25,7 @@ more than a token, would fill the disk. What is left out is counted. Errors are 
 class Observer:
     """Counts what happens, logs it, and tells subscribers."""
 
-    def __init__(self, logger: str, clock: Clock = boot_clock) -> None:
+    def __init__(self, logger: str, clock: Callable[[], int] = monotonic_ns) -> None:
         self.logger = logging.getLogger(logger)
         self._clock = clock
         self._since = clock()
