@@ -12,13 +12,12 @@ earlier state, even to one in which it had never taken part (R26).
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
 from typing import Self
 
-import aiohttp
 import msgspec
 
 from tenure.base.hosts import host_of
@@ -34,29 +33,24 @@ from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
 from tenure.columns.node.node_gate import NodeGate
 from tenure.columns.node.scrub import Scrub
 from tenure.columns.node.store_engine import StoreEngine
-from tenure.columns.tables import check_same
-from tenure.errors import ConfigurationError, SchemaError, TenureError
+from tenure.columns.node.table_openings import TableOpenings
+from tenure.errors import ConfigurationError, TenureError
 from tenure.manager.access.tokens import TokenFile
 from tenure.protocol.gossip.gossiper_events import GossiperConfig
 from tenure.protocol.replication.node_events import NodeConfig
-from tenure.protocol.replication.openings import OpenStore, TableMissing, store_opened
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import NO_NODE, Node, NodeId, Topology
-from tenure.protocol.topology.tables import TableRecord
-from tenure.runtime.read_size import SmallBlocksResponse
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
 from tenure.transport.websocket import WebSocketTransport
 from tenure.transport.websocket_door import WebSocketDoor
-from tenure.wire.columns import STORE_BYTES, ToStoreClient, weight
+from tenure.wire.columns import STORE_BYTES, weight
 from tenure.wire.message_parts import continues
 from tenure.wire.node_seal import NodeSeal
 
 _log = logging.getLogger("tenure.columns")
 HIGHEST_PORT = 65_535
-TABLE_SECONDS = 10.0
-"""How long a client waits for a table to be made."""
 WAITING_BYTES = 512 << 20
 """The bytes that may wait for another node, beside a row in parts: twice what all requests under
 way have. A node that reads nothing is given up after some seconds, and may be sent much until then.
@@ -65,7 +59,6 @@ LIMITS = ConnectionLimits(buffer_bytes=None)
 """Pieces of copies are a megabyte long, and a client that connects is trusted with the whole
 store.
 """
-Answer = Callable[[ToStoreClient], None]
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,14 +154,17 @@ class NodeService:
         self.settings = settings
         self._credentials = credentials
         self._failed: asyncio.Future[None]
-        self._openings: list[tuple[OpenStore, Answer]] = []
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._openings = TableOpenings(
+            settings.cluster,
+            credentials,
+            lambda: self.store.topology,
+            lambda: None if self._link is None else self._link.leader,
+        )
         self._random = SystemRandom()
         self.url = ""
         self.gossip_address = ""
         self._link: ManagerLink | None = None
         self._storage: StorageEngine | None = None
-        self._http: aiohttp.ClientSession | None = None
         self._has_started = False
         self._topology: Topology | None = None
         """The topology by which it will take part."""
@@ -220,7 +216,7 @@ class NodeService:
             self.directory, self._storage, transport, seal, wall_us, self.on_failed
         )
         self.store.on_refused = self._disk.refused
-        self.store.on_opening = self._on_opening
+        self.store.on_opening = self._openings.open
         self.store.on_topology = self._on_topology
         self.store.on_through = self.store.on_doubted = self._poke
         self.store.on_numbers_wanted = self._poke
@@ -276,8 +272,7 @@ class NodeService:
 
     async def _stop(self) -> None:
         self._failed.cancel()
-        for task in self._tasks:
-            task.cancel()
+        await self._openings.stop()
         await self._disk.stop()
         if self._scrub is not None:
             await self._scrub.stop()
@@ -292,8 +287,6 @@ class NodeService:
             await self.store.stop()
             await asyncio.to_thread(storage.close)
             await asyncio.to_thread(self.directory.close)
-        if self._http is not None:
-            await self._http.close()
 
     def on_failed(self, error: Exception) -> None:
         """The node cannot go on."""
@@ -373,9 +366,7 @@ class NodeService:
                 )
             )
         self.gossip.follow(topology)
-        waiting, self._openings = self._openings, []
-        for opening, answer in waiting:
-            self._on_opening(opening, answer)
+        self._openings.look_again()
         self._poke()
 
     def _poke(self) -> None:
@@ -436,65 +427,3 @@ class NodeService:
     def _on_compare(self) -> None:
         if self._has_started:
             self.store.compare()
-
-    # --- clients ---
-
-    def _on_opening(self, opening: OpenStore, answer: Answer) -> None:
-        topology = self.store.topology
-        missing: dict[str, TableRecord] = {}
-        for name, declared in opening.tables.items():
-            kept = topology.tables.get(name)
-            try:
-                if kept is not None:
-                    check_same(name, kept, declared)
-            except SchemaError as error:
-                answer(TableMissing(request=opening.request, table=name, detail=str(error)))
-                return
-            if kept is None or not declared.families.keys() <= kept.families.keys():
-                missing[name] = declared
-        if missing:
-            self._begin_making(opening, answer, missing)
-        else:
-            answer(store_opened(opening.request, topology))
-
-    def _begin_making(
-        self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]
-    ) -> None:
-        task = asyncio.get_running_loop().create_task(self._make(opening, answer, missing))
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
-
-    async def _make(
-        self, opening: OpenStore, answer: Answer, missing: dict[str, TableRecord]
-    ) -> None:
-        if self._link is None:
-            name = next(iter(missing))
-            detail = "this node knows no manager, and managers make tables: start it with --manager"
-            answer(TableMissing(request=opening.request, table=name, detail=detail))
-            return
-        waiting = (opening, answer)
-        self._openings.append(waiting)  # it goes on when a topology has the tables
-        for name, record in missing.items():
-            detail = await self._make_table(self._link.leader, name, record)
-            if detail and waiting in self._openings:
-                self._openings.remove(waiting)
-                answer(TableMissing(request=opening.request, table=name, detail=detail))
-                return
-
-    async def _make_table(self, manager: str, name: str, record: TableRecord) -> str:
-        """The reason why the table was not made; empty if it was."""
-        if self._http is None:
-            self._http = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(TABLE_SECONDS), response_class=SmallBlocksResponse
-            )
-        body = msgspec.json.encode({"name": name, "table": record})
-        try:
-            async with self._http.post(
-                f"{manager}/v1/clusters/{self.settings.cluster}/tables",
-                data=body,
-                headers={"Content-Type": "application/json", **self._credentials.headers(manager)},
-                ssl=self._credentials.to(manager) or True,
-            ) as said:
-                return "" if said.ok else (await said.text())[:500]
-        except (aiohttp.ClientError, TimeoutError) as error:
-            return f"the manager at {manager} does not answer: {str(error) or 'it takes too long'}"

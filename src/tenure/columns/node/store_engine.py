@@ -82,9 +82,9 @@ class StoreEngine:
 
     `fail` is called with an error after which the node cannot go on; `on_refused` with what the
     disk has refused or lost, and the node still answers what it can; `on_opening` with the first
-    message of a client, and the way to answer; `on_topology` with each topology that counts from
-    then on; `on_promised` with how often the counter of the disk was raised; `on_through` when the
-    node has finished a step of a change.
+    message of a client, the way to answer, and the client's name; `on_topology` with each topology
+    that counts from then on; `on_promised` with how often the counter of the disk was raised;
+    `on_through` when the node has finished a step of a change.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class StoreEngine:
         self._is_certain = True
         """Whether a sync says what the disk has: once one has failed, a later one does not."""
         self.on_refused: Callable[[StoreError], None] = fail
-        self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None]], None]
+        self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None], str], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
         self.on_through: Callable[[], None] = lambda: None
         self.on_doubted: Callable[[], None] = lambda: None
@@ -443,7 +443,7 @@ class StoreEngine:
         if is_first and not isinstance(message, OpenStore):
             self._answer(number, store_opened(UNASKED, self.topology))
         if isinstance(message, OpenStore):
-            self.on_opening(message, partial(self._answer, number))
+            self.on_opening(message, partial(self._answer, number), connection.whose)
         else:
             assert not isinstance(message, NodeMessage)
             places = 1 + len(data) // PLACE_BYTES
