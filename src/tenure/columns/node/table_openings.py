@@ -36,7 +36,7 @@ MADE_AT_ONCE = 8
 Answer = Callable[[ToStoreClient], None]
 
 
-class _Waiting(NamedTuple):
+class _WaitsForTables(NamedTuple):
     opening: OpenStore
     answer: Answer
     by: str
@@ -58,7 +58,7 @@ class TableOpenings:
         self._leader = leader
         self._places = RequestPlaces(MOST_WAITING)
         self._turns = asyncio.Semaphore(MADE_AT_ONCE)
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, _WaitsForTables] = {}
         self._drawn = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._http: aiohttp.ClientSession | None = None
@@ -78,7 +78,7 @@ class TableOpenings:
             answer(TableMissing(request=opening.request, table=name, detail=detail))
         else:
             number = next(self._drawn)
-            self._waiting[number] = _Waiting(opening, answer, by)
+            self._waiting[number] = _WaitsForTables(opening, answer, by)
             task = asyncio.get_running_loop().create_task(self._make(number, found))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
