@@ -60,7 +60,7 @@ class TableOpenings:
         self._turns = asyncio.Semaphore(MADE_AT_ONCE)
         self._waiting: dict[int, _WaitsForTables] = {}
         self._drawn = count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._http: aiohttp.ClientSession | None = None
 
     def open(self, opening: OpenStore, answer: Answer, by: str) -> None:
@@ -80,8 +80,8 @@ class TableOpenings:
             number = next(self._drawn)
             self._waiting[number] = _WaitsForTables(opening, answer, by)
             task = asyncio.get_running_loop().create_task(self._make(number, found))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
 
     def look_again(self) -> None:
         """There is another topology: answer those whose tables it has."""
