@@ -24,6 +24,7 @@ from tenure.protocol.replication.openings import (
 )
 from tenure.protocol.topology.records import Topology
 from tenure.protocol.topology.tables import TableRecord
+from tenure.runtime.read_size import SmallBlocksResponse
 from tenure.transport.credentials import Credentials
 from tenure.wire.columns import ToStoreClient
 
@@ -132,7 +133,9 @@ class TableOpenings:
         """The reason why the table was not made; empty if it was."""
         manager = self._leader()
         if self._http is None:
-            self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TABLE_SECONDS))
+            self._http = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(TABLE_SECONDS), response_class=SmallBlocksResponse
+            )
         body = msgspec.json.encode({"name": name, "table": record})
         try:
             async with self._http.post(
