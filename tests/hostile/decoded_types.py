@@ -43,7 +43,7 @@ OURS = {
     "protocol/replication/upkeep/hints.py": "as rows",
     "manager/access/tokens.py": "a file of the operator's",
     "manager/config_file.py": "a file of the operator's",
-    "manager/other_managers.py": "64 KiB at most, of managers that the operator named",
+    "manager/other_managers.py": "4 MiB at most, of managers that the operator named",
 }
 """What is decoded there comes from nobody outside."""
 

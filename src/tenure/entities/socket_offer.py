@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.base.challenges import Challenge, is_nonce, is_sealed, seal
+from tenure.protocol.entity.key_line import EntityKey, Name
 from tenure.transport.pool_secret import PoolSecret
 
 OFFER = "tenure-sockets"
@@ -30,8 +31,8 @@ _encode = msgspec.msgpack.Encoder().encode
 class TakenSocket(NamedTuple):
     """What the gateway is told of the socket."""
 
-    pool: str
-    key: str | int
+    pool: Name
+    key: EntityKey
     attachment: Any
     """What the application passed to `attach`."""
 
