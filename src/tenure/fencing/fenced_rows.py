@@ -58,11 +58,12 @@ class FencedRows:
     """The rows of one pool. What keys ask for at the same time is one transaction."""
 
     def __init__(self, database: "Database", pool: str, kind: PoolKind) -> None:
-        self._database = database
+        # The thread of a store that was closed a moment ago may not have dropped its connection.
+        self._database = database.afresh()
         self._pool = pool
         self._kind = kind
         self._place = key_function(kind)
-        self._groups = CommitGroups(database)
+        self._groups = CommitGroups(self._database)
         self._health = StoreHealth(pool, database.name)
 
     @property

@@ -178,6 +178,25 @@ async def test_closing_waits_for_what_was_asked(store_url: str) -> None:
     assert {each.result().step for each in loading} == {1}
 
 
+async def test_a_store_is_opened_again_while_the_connection_of_before_is_still_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = databases.SqliteDatabase(str(tmp_path / "entities.db"))
+    may_drop, drop = Event(), databases.SqliteDatabase.drop
+
+    def drop_late(it: databases.SqliteDatabase) -> None:
+        may_drop.wait()
+        drop(it)
+
+    monkeypatch.setattr(databases.SqliteDatabase, "drop", drop_late)
+    for number in (1, 2):
+        store = SqlEntityStore(database, "counters", "hashed")
+        await store.open()
+        assert (await store.load("ann", lease(number))).step == number
+        await store.close()
+    may_drop.set()
+
+
 async def test_two_processes_begin_a_journal_at_once(postgres: str) -> None:
     """Both read which journal was the last, under a lock that both may have, and then write."""
     one, two = await opened(emptied(postgres)), await opened(postgres)
