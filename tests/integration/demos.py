@@ -1,4 +1,4 @@
-"""The demo in a process of its own, as its user starts it."""
+"""The demo in a process of its own, as its user starts it; and the lab's."""
 
 import os
 import subprocess
@@ -12,8 +12,13 @@ import pytest
 
 from tests.patience import DEADLINE_SECONDS
 
+LAB = {"caches", "mesh", "columns"}
+"""Demos of the lab, by their first word."""
+
 
 def command(*arguments: str) -> list[str]:
+    if LAB & {*arguments[:1]}:
+        return [sys.executable, "-m", "lab", "demo", *arguments]
     preset = () if "--preset" in arguments else ("--preset", "test")
     return [sys.executable, "-m", "tenure", "demo", *preset, *arguments]
 

@@ -74,7 +74,7 @@ def test_keys_of_the_killed_are_served_again(tmp_path: Path) -> None:
 
 
 def test_no_read_of_a_cache_is_stale_while_owners_are_killed(tmp_path: Path) -> None:
-    done = run(tmp_path, "--cache", "--seconds", "6", "--json")
+    done = run(tmp_path, "caches", "--seconds", "6", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["stale"], summary["failed"]) == (0, 0), done.stderr
@@ -89,7 +89,7 @@ def test_no_read_of_a_cache_is_stale_while_owners_are_killed(tmp_path: Path) -> 
 
 def test_what_is_written_past_the_owners_is_found_by_the_record(tmp_path: Path) -> None:
     sizes = ("--seconds", "3", "--owners", "2", "--frontends", "2")
-    done = run(tmp_path, "--cache", "--break-owner", *sizes)
+    done = run(tmp_path, "caches", "--break-owner", *sizes)
     assert done.returncode == 1, done.stdout
     assert "A STALE READ: frontend-" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("Reads returned less than what was written")
@@ -98,7 +98,6 @@ def test_what_is_written_past_the_owners_is_found_by_the_record(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("--cache --crash --managers 3", "leave out --crash and --managers"),
         ("--crash --rolling-restart", "--rolling-restart and --crash make different trouble"),
         ("--hot-keys --owners 16 --frontends 1", "wants 1024 users: add --frontends 13"),
         ("--hot-keys --seconds 10", "--seconds 10 is too short"),

@@ -57,7 +57,7 @@ TOPICS = {
         "gateway": Command(
             "gateway:gateway",
             "Run a gateway: it passes each request to the process that owns its key.",
-            '--listen 127.0.0.1:8080 --route "/rooms/{room}=rooms" --route "/=http://127.0.0.1:8000"',
+            "--route /rooms/{room}=rooms",
         ),
         "status": Command(
             "status:status",

@@ -65,7 +65,7 @@ def test_a_crowd_at_one_owner_is_spread_over_all(tmp_path: Path) -> None:
 
 
 def test_a_store_goes_on_while_nodes_are_killed_added_and_moved(tmp_path: Path) -> None:
-    with running(tmp_path, "--columns", "--seconds", "10", "--json") as demo:
+    with running(tmp_path, "columns", "--seconds", "10", "--json") as demo:
         told = "".join(lines(demo))
         assert demo.wait(DEADLINE_SECONDS) == 0, told
     summary = json.loads(told[told.index("{") :])

@@ -28,7 +28,7 @@ from tests.patience import DEADLINE_SECONDS
 
 
 def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
-    done = run(tmp_path, "--mesh", "--seconds", "30", "--json")
+    done = run(tmp_path, "mesh", "--seconds", "30", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["silent"] == 0, done.stderr

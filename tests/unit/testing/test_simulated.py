@@ -62,7 +62,7 @@ def test_the_right_room_is_clean_under_all_faults() -> None:
     ("room", "why", "found_by"),
     [
         ("no_check", "one owner: .* does not hold 'attic' at this instant", 0),
-        ("check_before", "one owner: .* does not hold 'attic' at this instant", 5),
+        ("check_before", "one owner: .* does not hold 'attic' at this instant", 6),
         ("in_a_global", "assert .* == \\[\\]", 0),
         ("answer_before", "answers after they are kept: .* inside of a turn", 0),
     ],
