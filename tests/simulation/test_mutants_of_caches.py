@@ -107,11 +107,9 @@ SOON = {
     "answer-before-the-end-of-the-term": Soon(
         0, ("V11",), "pause past the term,stopped at a point", 4, owners=True
     ),
-    "returned-undrained": Soon(6, owners=True),
     "leased-while-draining": Soon(
         2, ("invariant",), GOING, 3, owners=True, world=EVERY, fixed=STRONG | {"reads_apart": 0.1}
     ),
-    "written-while-draining": Soon(4, owners=True, fixed={"durable": True}),
     "no-quiet-after-death": Soon(2, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True),
     "read-as-lost-at-once": Soon(
         7, STALE, f"quick restart,lookup away,{CUTS}", 2, owners=True, fixed={"durable": False}
