@@ -184,7 +184,7 @@ def _pools(seen: Examined) -> Iterator[Finding]:
                 yield Finding("owners are well", "wrong", what, "look at its log, or restart it")
         if not owners:
             what = f"the pool {pool!r} has no owner, so nobody serves its keys"
-            yield Finding("owners are well", "wrong", what, "start one, or delete the pool")
+            yield Finding("owners are well", "soon", what, "start one, or delete the pool")
 
 
 def _ports(seen: Examined) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import msgspec
 from tenure.cli.asking import ASKING, AskingOptions, get, path, urls, why_not
 from tenure.cli.checks import Examined, Finding, Port, examine
 from tenure.cli.output import put, show
-from tenure.cli.status import TIMEOUT_SECONDS, AskedManager, ask_all, with_lags
+from tenure.cli.status import TIMEOUT_SECONDS, AskedManager, ask_all
 from tenure.cli.waiting import waiting_for
 from tenure.errors import TenureError
 from tenure.protocol.lease.answers import Owners, OwnerSummary, Pools
@@ -45,11 +45,9 @@ def _words(finding: Finding) -> str:
 
 def _look(managers: Sequence[str]) -> Examined:
     asked = ask_all(managers)
-    leader = with_lags(asked).leader
-    pools = _pools(leader) if leader else []
-    return Examined(
-        managers=asked, pools=pools, ports=_ports(pools), certificates=list(_certificates(asked))
-    )
+    seen = Examined(managers=asked, certificates=list(_certificates(asked)))
+    pools = [pool for leader in seen.leaders[:1] for pool in _pools(leader.url)]
+    return msgspec.structs.replace(seen, pools=pools, ports=_ports(pools))
 
 
 def _pools(leader: str) -> list[tuple[str, Sequence[OwnerSummary]]]:

@@ -105,7 +105,7 @@ ILL_MEMBER = MemberHealth(endpoint="http://etcd-2", error="no answer")
             "wrong",
             "ann of 'rooms'",
         ),
-        ({"pools": [("rooms", [])]}, "owners are well", "wrong", "'rooms' has no owner"),
+        ({"pools": [("rooms", [])]}, "owners are well", "soon", "'rooms' has no owner"),
     ],
 )
 def test_what_is_wrong_around_the_managers_is_named(
