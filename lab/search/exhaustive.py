@@ -103,9 +103,9 @@ def search(world: Searchable[S], most_states: int = MOST_STATES) -> Found:
                 then = world.step(state, choices)
             except (Violation, AssertionError) as error:
                 answers = (*_answers(came_from, origin), choices.answers)
-                return Found(
-                    len(came_from), steps, str(error) or repr(error), _story(world, answers)
-                )
+                is_promise = isinstance(error, Violation)
+                violation = str(error) if is_promise else f"invariant: {error!r}"
+                return Found(len(came_from), steps, violation, _story(world, answers))
             if then is not None:
                 steps += 1
                 fingerprint = hash(then)

@@ -13,7 +13,7 @@ from lab.worlds.lease.run import run_seed, run_seeds
 from tenure.sim.lease.trial import Trial
 from tests.simulation import whole_stories
 
-COMMAND = [sys.executable, "-m", "tenure", "simulate"]
+COMMAND = [sys.executable, "-m", "lab", "simulate"]
 
 
 def printed(arguments: list[str], hash_seed: str) -> str:

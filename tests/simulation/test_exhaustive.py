@@ -51,7 +51,7 @@ def test_where_nothing_goes_wrong_the_key_moves_to_the_new_owner() -> None:
         ("requests-in-any-order", Limits(late=1), TWO_NAMES, "freed too early"),
         ("answer-to-an-older-request", Limits(late=1, lose=1), TWO_NAMES, "freed too early"),
         ("blunt/a-name-is-taken", Limits(), ONE_NAME, "freed too early"),
-        ("answer-before-expiry", Limits(freeze=1), TWO_NAMES, "S3: a number came again"),
+        ("answer-before-expiry", Limits(freeze=1), TWO_NAMES, "invariant"),
         ("answer-before-commit", Limits(ticks=3, journal=1), TWO_NAMES, "S4: told before"),
         ("blunt/no-wait", Limits(revoke=1), TWO_NAMES, "freed too early"),
         ("blunt/no-wait", Limits(manager_crash=1), TWO_NAMES, "freed too early"),

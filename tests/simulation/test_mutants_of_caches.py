@@ -105,7 +105,7 @@ SOON = {
     "last-request-remembered": Soon(9, STALE, "reorder,straggler,delay", 6, world=SMALL),
     "lease-beyond-the-term": Soon(0, ("V11",), PARTED, 5, owners=True),
     "answer-before-the-end-of-the-term": Soon(
-        0, ("V11",), "pause past the term,stopped at a point", 4, owners=True
+        0, ("V11", "invariant"), "pause past the term,stopped at a point", 4, owners=True
     ),
     "leased-while-draining": Soon(
         2, ("invariant",), GOING, 3, owners=True, world=EVERY, fixed=STRONG | {"reads_apart": 0.1}

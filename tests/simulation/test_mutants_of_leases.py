@@ -49,7 +49,7 @@ KNOWN = {
     "lapsed-lease-revived": Known(0, (AGAIN,)),
     "lapsed-lease-not-disclaimed": Known(1, (INVARIANT, "L1", UNSIGNALLED)),
     "fingerprint-not-compared": Known(4, ("L1",)),
-    "answer-before-expiry": Known(72, (AGAIN,), "late timer,drop,delay,one-way cut", 3),
+    "answer-before-expiry": Known(72, (AGAIN, INVARIANT), "late timer,drop,delay,one-way cut", 3),
     "answer-before-commit": Known(0, (TOLD, AGAIN)),
     "recall-outlives-nothing": Known(
         47, (FREED, TWO), "one-way cut,load,leaving,crash of an owner", 3

@@ -85,5 +85,5 @@ def test_a_failed_assertion_is_found_too() -> None:
 
     found = search(Wrong(100, forbidden=0))
     assert found.violation is not None
-    assert found.violation.startswith("three")
+    assert found.violation.startswith("invariant: AssertionError('three")
     assert found.story[:3:2] == ("1 becomes 2", "2 becomes 3")
