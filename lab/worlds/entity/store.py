@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
@@ -33,6 +33,10 @@ class SimDatabase(SqliteDatabase):
     def __init__(self) -> None:
         super().__init__(":memory:")
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
+
+    def afresh(self) -> Self:
+        """All processes have the same connection."""
+        return self
 
     def drop(self) -> None:
         """See `Database`. This does nothing, because dropping would lose what is in memory."""
