@@ -13,11 +13,11 @@ from lab.worlds.entity.trial import EntityTrial
 from lab.worlds.run import total
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_promise_of_entities_is_kept(seed: int) -> None:
-    outcome = run_entities(EntityTrial(seed=seed, hours=0.15))
+    outcome = run_entities(EntityTrial(seed=seed, hours=0.5))
     assert outcome.violation is None, (outcome.violation, *outcome.story)
-    assert outcome.simulated_hours >= 0.15
+    assert outcome.simulated_hours >= 0.5
 
 
 def test_users_repeat_no_call_whose_answer_may_be_forgotten() -> None:
