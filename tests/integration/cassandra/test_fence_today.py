@@ -39,6 +39,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         place: str = request.getfixturevalue("today").partition("/")[0]
         yield f"cassandra:{place}/{name}"
         return
+    if "TENURE_TEST_ROUNDS" not in os.environ:
+        pytest.skip("three servers do not answer in time beside other tests: set TENURE_TEST_ROUNDS")
     with of_today.ring_of_today(tmp_path) as places:
         yield f"cassandra:{','.join(places)}/{name}"
 
