@@ -40,7 +40,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"cassandra:{place}/{name}"
         return
     if "TENURE_TEST_ROUNDS" not in os.environ:
-        pytest.skip("three servers do not answer in time beside other tests: set TENURE_TEST_ROUNDS")
+        pytest.skip("three servers are slow beside other tests: set TENURE_TEST_ROUNDS")
     with of_today.ring_of_today(tmp_path) as places:
         yield f"cassandra:{','.join(places)}/{name}"
 
