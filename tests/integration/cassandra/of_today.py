@@ -52,6 +52,7 @@ hints_directory: {directory}/hints
 cdc_raw_directory: {directory}/cdc
 commitlog_sync: batch
 auto_snapshot: false
+auto_bootstrap: false
 listen_address: {host}
 rpc_address: {host}
 native_transport_port: {cql}
@@ -183,7 +184,7 @@ def prepared(
             f"-Dcassandra.storagedir={directory}",
             f"-Dlogback.configurationFile={directory}/logback.xml",
             "-Dcassandra-foreground=yes",
-            "-Dcassandra.ring_delay_ms=1000",
+            "-Dcassandra.ring_delay_ms=5000",
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             *("-cp", f"{jars}/*", "org.apache.cassandra.service.CassandraDaemon"),
         ]

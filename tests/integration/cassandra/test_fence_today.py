@@ -20,7 +20,7 @@ from tenure.columns.opening import open_store
 from tenure.columns.owned_rows import OwnedRow, OwnedRows
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
-from tenure.errors import LeaseLost, WriteUnknown
+from tenure.errors import LeaseLost, StoreError, WriteUnknown
 from tests.integration.cassandra import of_today
 
 ROOMS = Table("rooms", kind="hashed", fenced_by="rooms", state=Family(columns=str))
@@ -40,7 +40,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"cassandra:{place}/{name}"
         return
     if "TENURE_TEST_ROUNDS" not in os.environ:
-        pytest.skip("three servers are slow beside other tests: set TENURE_TEST_ROUNDS")
+        pytest.skip("three servers lose sight of each other on a busy machine: TENURE_TEST_ROUNDS")
     with of_today.ring_of_today(tmp_path) as places:
         yield f"cassandra:{','.join(places)}/{name}"
 
@@ -64,7 +64,7 @@ class Former:
                 await self._row.insert({"state": {"count": b"%d" % number}})
             except LeaseLost:
                 return
-            except WriteUnknown:  # its transaction met the adoption of the next owner
+            except (WriteUnknown, StoreError):  # its transaction met the next owner's adoption
                 continue
             self.told = number
             if number == BEFORE:
@@ -78,8 +78,18 @@ async def row_of(store: ColumnStore, number: int) -> OwnedRow:
     while True:
         try:
             return await OwnedRows(store, ROOMS).load(lease, "attic")
-        except WriteUnknown:
+        except (WriteUnknown, StoreError):
             TRIED_AGAIN.append(number)
+
+
+async def keep(row: OwnedRow, change: dict[str, dict[str, bytes]]) -> None:
+    """Write it, again and again until it is told to be kept: each time it is the same."""
+    while True:
+        try:
+            await row.insert(change)
+        except (WriteUnknown, StoreError):
+            continue
+        return
 
 
 async def one_round(store: ColumnStore, number: int) -> None:
@@ -89,7 +99,7 @@ async def one_round(store: ColumnStore, number: int) -> None:
     told = former.told
     present = await row_of(store, 2 * number + 2)
     assert int(present.get("state", "count").value) >= told
-    await present.insert({"state": {"count": b"0", "by": b"%d" % number}})
+    await keep(present, {"state": {"count": b"0", "by": b"%d" % number}})
     await writing
     kept = await store.get(ROOMS, "attic", "state", "count")
     assert kept is not None

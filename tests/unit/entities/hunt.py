@@ -246,8 +246,8 @@ class Hunt:
             wrong.append(f"{key}: an operation twice: {log.ops}")
         if any(op.startswith("fail") for op in log.ops):
             wrong.append(f"{key}: an operation that raised is kept")
-        if not set(self._said[key]) <= set(log.ops):
-            wrong.append(f"{key}: a message of a client is lost")
+        if lost := [each for each in self._said[key] if each not in log.ops]:
+            wrong.append(f"{key}: the messages {lost} of clients are lost; the log is {log.ops}")
         rung = [name for name, _, _ in log.rung]
         if sorted(rung) != sorted(log.ops):
             wrong.append(f"{key}: alarms {rung} of {log.ops}")
