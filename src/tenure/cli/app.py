@@ -66,7 +66,7 @@ TOPICS = {
         ),
         "doctor": Command(
             "doctor:doctor",
-            "Check the managers, and say what is wrong with them.",
+            "Check a set-up, and say what is wrong and what to do about it.",
             "--manager http://10.0.1.1:7400 --manager http://10.0.1.2:7400",
         ),
         "resolve": Command(

@@ -1,4 +1,7 @@
-"""`tenure doctor`: looks at a set-up from here, and says what is wrong and what to do about it."""
+"""`tenure doctor`: looks at a set-up from here, and says what is wrong and what to do about it.
+
+What is wrong with what it has seen is said by `checks`.
+"""
 
 import socket
 import ssl

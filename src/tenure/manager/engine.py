@@ -125,7 +125,7 @@ class ManagerEngine:
         self._last_ticket = 0
 
     def start(self) -> None:
-        """Begin."""
+        """Run the machine, which asks its journal who leads."""
         self._driver.start()
 
     async def stop(self) -> None:

@@ -75,7 +75,7 @@ class ManagerLink:
         return self._leader
 
     def start(self) -> None:
-        """Begin."""
+        """Connect to a manager, and ask it for the topology from now on."""
         self._transport.start(self._on_said, self._on_lost)
         self._asking = asyncio.create_task(self._ask())
 
