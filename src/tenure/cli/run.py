@@ -74,8 +74,9 @@ async def _run(service: ManagerService, command: tuple[str, ...]) -> int:
     orphans, impatient = Orphans(), asyncio.Event()
     async with service:
         print(f"tenure: manager and dashboard at {service.url}", file=sys.stderr, flush=True)
+        signals = SignalsToCommand(impatient)
         process = await _started(command, {**os.environ, VARIABLE: service.url})
-        _forward_signals(process, impatient)
+        signals.to(process)
         ended = asyncio.create_task(process.wait())
         failed = asyncio.create_task(service.wait())
         while not ended.done() and not failed.done():
@@ -105,20 +106,34 @@ async def _started(command: tuple[str, ...], environment: Mapping[str, str]) -> 
         raise TenureError(f"{command[0]!r} cannot be run: {error.strerror}") from None
 
 
-def _forward_signals(process: Process, impatient: asyncio.Event) -> None:
-    """Forward signals to the command, except those that the terminal has sent it already, as at
+class SignalsToCommand:
+    """Forwards signals to the command, except those that the terminal has sent it already, as at
     Ctrl-C. After the command has ended, signals are for this process, which waits for orphans.
     """
 
-    def forward(number: signal.Signals) -> None:
-        if process.returncode is not None:
-            impatient.set()
+    def __init__(self, impatient: asyncio.Event) -> None:
+        self._impatient = impatient
+        self._process: Process | None = None
+        self._early: list[signal.Signals] = []
+        """Signals that came while the command was being started."""
+        loop = asyncio.get_running_loop()
+        for number in FORWARDED:
+            loop.add_signal_handler(number, self._forward, number)
+
+    def to(self, process: Process) -> None:
+        """The command has begun."""
+        self._process = process
+        for number in self._early:
+            self._forward(number)
+
+    def _forward(self, number: signal.Signals) -> None:
+        if self._process is None:
+            self._early.append(number)
+            return
+        if self._process.returncode is not None:
+            self._impatient.set()
             return
         if number is signal.SIGINT and sys.stdin is not None and sys.stdin.isatty():
             return
         with suppress(ProcessLookupError):
-            process.send_signal(number)
-
-    loop = asyncio.get_running_loop()
-    for number in FORWARDED:
-        loop.add_signal_handler(number, forward, number)
+            self._process.send_signal(number)
