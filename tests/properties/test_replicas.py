@@ -88,7 +88,7 @@ def test_pages_show_what_the_twin_shows(told: Told, first: int, reverse: bool) -
             part: Slice, name: str = name, inner: bytes | None = inner
         ) -> CellPage | SuperPage:
             return run(
-                replica.page(
+                replica.read(
                     ReadPage(
                         table=TABLE.name, key=KEY, family=SHAPES[name].name, super=inner, part=part
                     )
@@ -99,13 +99,14 @@ def test_pages_show_what_the_twin_shows(told: Told, first: int, reverse: bool) -
         expected = twin.columns(name, inner)
         assert found == (expected[::-1] if reverse else expected)
         for column in expected:
-            cell = replica.column(
-                ReadColumn(
-                    table=TABLE.name, key=KEY, family=shape.name, super=inner, name=column[0]
+            one = run(
+                replica.read(
+                    ReadColumn(
+                        table=TABLE.name, key=KEY, family=shape.name, super=inner, name=column[0]
+                    )
                 )
             )
-            assert cell is not None
-            assert (cell.name, cell.version.time, cell.value) == column
+            assert seen(one) == [column]
 
 
 @given(MUTATIONS, st.integers(1, 3), st.booleans())
@@ -119,7 +120,7 @@ def test_pages_of_super_columns_show_what_the_twin_shows(
 
         def read(part: Slice, name: str = name) -> CellPage | SuperPage:
             return run(
-                replica.supers(
+                replica.read(
                     ReadSupers(
                         table=TABLE.name, key=KEY, family=SHAPES[name].name, part=part, within=100
                     )
@@ -145,7 +146,7 @@ def test_bounds_of_names_are_kept(told: Told, start: bytes, end: bytes, reverse:
     expected = [each for each in twin.columns("names", None) if start <= each[0] < end]
     found = seen(
         run(
-            replica.page(
+            replica.read(
                 ReadPage(
                     table=TABLE.name, key=KEY, family=SHAPES["names"].name, super=None, part=part
                 )
@@ -154,7 +155,7 @@ def test_bounds_of_names_are_kept(told: Told, start: bytes, end: bytes, reverse:
     )
     assert found == (expected[::-1] if reverse else expected)
     supers = run(
-        replica.supers(
+        replica.read(
             ReadSupers(
                 table=TABLE.name, key=KEY, family=SHAPES["supers"].name, part=part, within=100
             )
@@ -179,7 +180,7 @@ def test_the_order_of_repeats_does_not_matter_nor_how_often_they_come(
     seen_by = [
         [
             run(
-                each.page(
+                each.read(
                     ReadPage(
                         table=TABLE.name,
                         key=KEY,
@@ -242,7 +243,7 @@ def test_sweeping_changes_nothing_that_readers_see_and_leaves_nothing_that_may_g
     for name, inner in sections():
         found = seen(
             run(
-                swept.page(
+                swept.read(
                     ReadPage(
                         table=TABLE.name,
                         key=KEY,

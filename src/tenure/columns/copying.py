@@ -48,7 +48,7 @@ async def copy_table(
     columns. Of a fenced table the copy has the rows, and no fence.
     """
     while True:
-        page = await old.rows(
+        page = await old.read(
             ReadRows(
                 table=table.name, part=Slice(ROWS_AT_ONCE, after=after), within=COLUMNS_AT_ONCE
             )
@@ -90,7 +90,7 @@ async def _sections(
         asked = ReadSupers(
             table=table.name, key=key, family=family, part=part, within=COLUMNS_AT_ONCE
         )
-        page = await old.supers(asked)
+        page = await old.read(asked)
 
 
 async def _columns(
@@ -106,7 +106,7 @@ async def _columns(
         if page.next is None:
             return
         part = Slice(COLUMNS_AT_ONCE, after=page.next)
-        page = await old.page(
+        page = await old.read(
             ReadPage(table=table.name, key=key, family=family, super=super_column, part=part)
         )
 

@@ -233,7 +233,7 @@ class OwnedRow:
             asked = ReadSupers(
                 table=self._table.name, key=self._key, family=shape.name, part=part, within=1
             )
-            page = await self._store.backend.supers(asked)
+            page = await self._store.backend.read(asked)
             for name, _ in page.supers:
                 yield name
             if page.next is None:
@@ -252,7 +252,7 @@ class OwnedRow:
                 super=super_column,
                 part=part,
             )
-            page = await self._store.backend.page(asked)
+            page = await self._store.backend.read(asked)
             for cell in page.cells:
                 memory.put(shape.name, super_column, cell)
             self._check_size(memory.size)

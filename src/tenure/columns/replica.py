@@ -8,12 +8,13 @@ and the page is then read in as many steps as it takes.
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.requests import RowMutation
-from tenure.columns.row_reading import read_row, read_rows
+from tenure.columns.row_reading import RowView, read_rows
 from tenure.columns.spaces import (
     doomed_entry,
     doomed_space,
@@ -24,13 +25,18 @@ from tenure.columns.spaces import (
 from tenure.columns.tables import Table, check_same, table_of
 from tenure.errors import StoreDamaged
 from tenure.protocol.replication.messages import (
+    AnyRead,
     ReadColumn,
     ReadPage,
     ReadRow,
     ReadRows,
+    Reads,
     ReadSupers,
-    RowsFound,
-    WholeRow,
+)
+from tenure.protocol.replication.request.page_reading import (
+    read_by_family,
+    read_page,
+    read_supers,
 )
 from tenure.protocol.replication.row.admission import (
     Attempt,
@@ -41,27 +47,21 @@ from tenure.protocol.replication.row.admission import (
     may_write,
 )
 from tenure.protocol.replication.row.cells import is_live
-from tenure.protocol.replication.row.layout import (
-    CELL,
-    MARKER,
-    FamilyShape,
-    position,
-)
+from tenure.protocol.replication.row.layout import CELL, MARKER, position
 from tenure.protocol.replication.row.pages import (
     CellPage,
     Cursors,
-    FoundCell,
+    Pace,
     Steps,
-    SuperPage,
-    cells,
     found_cell,
-    greatest,
-    super_columns,
+    row_bounds,
 )
-from tenure.protocol.replication.row.records import RowRecord, record_of, stored
+from tenure.protocol.replication.row.records import NOTHING, RowRecord, record_of, stored
 from tenure.protocol.replication.row.sums import SUM_BYTES, SUMS, place_among_sums
 from tenure.protocol.replication.row.versions import Version, version_of
 from tenure.protocol.topology.tables import TableRecord
+
+A = TypeVar("A")
 
 META = "meta"
 EMPTY = record_of(None)
@@ -253,68 +253,52 @@ class Replica:
 
     # --- reading ---
 
-    def column(self, asked: ReadColumn) -> FoundCell | None:
-        """One column, as far as readers see it."""
+    def read(self, asked: Reads[A]) -> Steps[A]:
+        """What readers see at this instant; read it in steps."""
+        table = self.tables[asked.table]
+        found: Any
+        match cast("AnyRead", asked):
+            case ReadColumn() as column:
+                found = self._column(column)
+            case ReadPage(key=key, family=family, super=inner, part=part):
+                view = self._view(table, key, [family])
+                found = read_page(view.read, table.shapes[family], inner, part)
+            case ReadSupers(key=key, family=family, part=part, within=within):
+                view = self._view(table, key, [family])
+                found = read_supers(view.read, table.shapes[family], part, within)
+            case ReadRow(key=key, within=within):
+                view = self._view(table, key, table.families)
+                found = read_by_family(view.read, key, table.shapes, within)
+            case ReadRows(part=part, within=within):
+                lower, upper = row_bounds(part, table.kind)
+                walker = self.engine.cursor(rows_space(table.name))
+                walk = walker.walk(lower, upper, reverse=part.reverse)
+                cursors = {family: self.cursors(table, family) for family in table.families}
+                found = read_rows(table, walk, cursors, part, within)
+        return cast("Steps[A]", found)
+
+    def _column(self, asked: ReadColumn) -> Steps[CellPage]:
+        """One column, without cursors: a lookup of each key costs less."""
         table = self.tables[asked.table]
         at = position(asked.key, table.kind)
         section = table.shapes[asked.family].section(at, asked.super)
         keys = [section + CELL + asked.name, at + MARKER, section + MARKER]
         cell, *markers = self.engine.get(space(asked.table, asked.family), keys)
-        marker = greatest([self.record(table, at).marker, *markers])
+        marker = max(self.record(table, at).marker, *(each or NOTHING for each in markers))
+        yield from ()
         if cell is None or not is_live(cell, marker):
-            return None
-        return found_cell(asked.name, cell)
+            return CellPage(())
+        return CellPage((found_cell(asked.name, cell),))
 
-    def page(self, asked: ReadPage) -> Steps[CellPage]:
-        """Columns of a simple family or a super column, at this instant; read it in steps."""
-        table = self.tables[asked.table]
-        at, family = position(asked.key, table.kind), table.shapes[asked.family]
-        section = family.section(at, asked.super)
-        marker = self._marker(table, family, at, [section + MARKER])
-        cursors = self.cursors(table, asked.family)
-        return cells(cursors, family, section, marker, asked.part)
-
-    def supers(self, asked: ReadSupers) -> Steps[SuperPage]:
-        """Super columns that have columns, at this instant; read it in steps."""
-        table = self.tables[asked.table]
-        at, family = position(asked.key, table.kind), table.shapes[asked.family]
-        cursors = self.cursors(table, asked.family)
-        marker = self._marker(table, family, at)
-        return super_columns(cursors, family, at, marker, asked.part, asked.within)
-
-    def row(self, asked: ReadRow) -> Steps[WholeRow]:
-        """A row's first columns of each family, at this instant; read it in steps."""
-        table = self.tables[asked.table]
-        at = position(asked.key, table.kind)
-        return read_row(table, at, self.record(table, at), self._all_cursors(table), asked.within)
-
-    def rows(self, asked: ReadRows) -> Steps[RowsFound]:
-        """Rows in order, at this instant; read it in steps."""
-        table, part = self.tables[asked.table], asked.part
-        walker = self.engine.cursor(rows_space(table.name))
-        lower = b"" if part.start is None else position(part.start, table.kind)
-        upper = None if part.end is None else position(part.end, table.kind)
-        if part.after is not None and part.reverse:
-            upper = position(part.after, table.kind)
-        elif part.after is not None:
-            lower = position(part.after, table.kind) + b"\0"
-        entries = walker.walk(lower, upper, reverse=part.reverse)
-        return read_rows(table, entries, self._all_cursors(table), part.first, asked.within)
-
-    def _marker(
-        self, table: Table, family: FamilyShape, at: bytes, inside: Sequence[bytes] = ()
-    ) -> bytes:
-        """The greatest of the row's marker, the family's, and those of the keys `inside`."""
-        markers = self.engine.get(space(table.name, family.name), [at + MARKER, *inside])
-        return greatest([self.record(table, at).marker, *markers])
+    def _view(self, table: Table, key: bytes, families: Iterable[str]) -> RowView:
+        at = position(key, table.kind)
+        cursors = {family: self.cursors(table, family) for family in families}
+        return RowView(table, at, self.record(table, at), cursors, Pace())
 
     def cursors(self, table: Table, family: str) -> Cursors:
         """Two walkers through a family, as it is now."""
         name = space(table.name, family)
         return Cursors(self.engine.cursor(name), self.engine.cursor(name))
-
-    def _all_cursors(self, table: Table) -> dict[str, Cursors]:
-        return {family: self.cursors(table, family) for family in table.families}
 
 
 @cache

@@ -1,62 +1,66 @@
-"""Reading whole rows in steps, from cursors that all show one instant."""
+"""Reading rows of one replica: by the rounds of a coordinator, each answered from one instant."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.columns.tables import Table
 from tenure.protocol.replication.messages import RowsFound, WholeRow
-from tenure.protocol.replication.row.layout import MARKER, row_key
+from tenure.protocol.replication.request.page_reading import read_by_family
+from tenure.protocol.replication.request.resolving import Resolved, agreed
+from tenure.protocol.replication.row.layout import row_key
 from tenure.protocol.replication.row.limits import PAGE_BYTES
-from tenure.protocol.replication.row.pages import (
-    CellPage,
-    Cursors,
-    Slice,
-    Steps,
-    SuperPage,
-    cells,
-    greatest,
-    super_columns,
-)
+from tenure.protocol.replication.row.pages import Cursors, Pace, Slice, Steps
+from tenure.protocol.replication.row.parts import section_part
 from tenure.protocol.replication.row.records import RowRecord, record_of
+from tenure.protocol.replication.row.sections import SectionQuestion
+
+QUESTION_ENTRIES = 8
+"""Entries that finding a section counts for."""
 
 
-def read_row(
-    table: Table, at: bytes, record: RowRecord, cursors: Mapping[str, Cursors], within: int
-) -> Steps[WholeRow]:
-    """A row's first columns of each family."""
-    simple: dict[str, CellPage] = {}
-    supers: dict[str, SuperPage] = {}
-    for name, shape in table.shapes.items():
-        both = cursors[name]
-        marker = greatest([record.marker, both.finder.get(at + MARKER)])
-        if shape.has_supers:
-            inner = yield from super_columns(both, shape, at, marker, Slice(within), within)
-            if inner.supers:
-                supers[name] = inner
-        else:
-            page = yield from cells(both, shape, at, marker, Slice(within))
-            if page.cells:
-                simple[name] = page
-        yield
-    return WholeRow(key=row_key(at, table.kind)[0], simple=simple, supers=supers)
+class RowView:
+    """One row at one instant: its record, and cursors of the families that are read."""
+
+    def __init__(
+        self, table: Table, at: bytes, record: RowRecord, cursors: Mapping[str, Cursors], pace: Pace
+    ) -> None:
+        self._table = table
+        self._at = at
+        self._marker = record.marker
+        self._cursors = cursors
+        self._pace = pace
+
+    def read(self, questions: Sequence[SectionQuestion]) -> Steps[list[Resolved]]:
+        """The outcome of each question. There is nobody else to agree with."""
+        found = []
+        for question in questions:
+            family = question.family
+            cursors, shape = self._cursors[family], self._table.shapes[family]
+            part = yield from section_part(cursors, shape, self._at, self._marker, question)
+            found.append(agreed(part))
+            if self._pace.is_over(0, QUESTION_ENTRIES):
+                yield
+        return found
 
 
 def read_rows(
     table: Table,
     entries: Iterable[tuple[bytes, bytes]],
     cursors: Mapping[str, Cursors],
-    first: int,
+    part: Slice,
     within: int,
 ) -> Steps[RowsFound]:
     """Rows of these records, in order: the requested number of rows with columns, or as many as a
     page holds.
     """
     rows: list[WholeRow] = []
-    size = 0
+    size, pace = 0, Pace()
     for at, record in entries:
-        row = yield from read_row(table, at, record_of(record), cursors, within)
+        view = RowView(table, at, record_of(record), cursors, pace)
+        key, _ = row_key(at, table.kind)
+        row = yield from read_by_family(view.read, key, table.shapes, within)
         if row.families:
             rows.append(row)
             size += row.size
-            if len(rows) >= first or size >= PAGE_BYTES:
+            if len(rows) >= part.first or size >= PAGE_BYTES:
                 return RowsFound(rows=tuple(rows), next=row.key)
     return RowsFound(rows=tuple(rows))

@@ -9,14 +9,21 @@ from typing import Any
 from tenure.base.names import shown
 from tenure.columns.backends.contract import Backend
 from tenure.columns.backends.embedded import wall_clock
-from tenure.columns.paths import Path, edits_of, key_of, path_of
+from tenure.columns.paths import Path, edits_of, key_of, path_of, shape_of
 from tenure.columns.requests import Consistency, RowMutation
 from tenure.columns.results import Row, column_of, page_of, row_of
 from tenure.columns.tables import Table
 from tenure.columns.writes import RowWrite
 from tenure.errors import ClosedError, ForkedError, SchemaError, Unsupported
 from tenure.protocol.replication.clock import WriteClock
-from tenure.protocol.replication.messages import ReadColumn, ReadPage, ReadRow, ReadRows, ReadSupers
+from tenure.protocol.replication.messages import (
+    ReadColumn,
+    ReadPage,
+    ReadRow,
+    ReadRows,
+    Reads,
+    ReadSupers,
+)
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.layout import TIME_BYTES, FamilyShape, inverted
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
@@ -166,7 +173,7 @@ class ColumnStore:
             whole = ReadRow(
                 table=table.name, key=at, within=_checked_count("within", within), level=level
             )
-            return row_of(table, await self.backend.row(whole))
+            return row_of(table, await self.backend.read(whole))
         family = table.families[place.shape.name]
         if place.name is not None:
             one = ReadColumn(
@@ -177,12 +184,12 @@ class ColumnStore:
                 name=place.name,
                 level=level,
             )
-            cell = await self.backend.column(one)
-            return None if cell is None else column_of(family, cell)
+            cells = (await self.backend.read(one)).cells
+            return column_of(family, cells[0]) if cells else None
         part = _slice(table, place, first, start, end, reverse, next)
         if place.shape.has_supers and place.super is None:
             within = _checked_count("within", within)
-            supers = ReadSupers(
+            page: Reads[Any] = ReadSupers(
                 table=table.name,
                 key=at,
                 family=place.shape.name,
@@ -190,16 +197,16 @@ class ColumnStore:
                 within=within,
                 level=level,
             )
-            return page_of(family, await self.backend.supers(supers))
-        page = ReadPage(
-            table=table.name,
-            key=at,
-            family=place.shape.name,
-            super=place.super,
-            part=part,
-            level=level,
-        )
-        return page_of(family, await self.backend.page(page))
+        else:
+            page = ReadPage(
+                table=table.name,
+                key=at,
+                family=place.shape.name,
+                super=place.super,
+                part=part,
+                level=level,
+            )
+        return page_of(family, await self.backend.read(page))
 
     async def scan(
         self,
@@ -229,7 +236,7 @@ class ColumnStore:
         _check_flag("reverse", reverse)
         part = Slice(SCANNED_ROWS, lower, upper, reverse)
         while True:
-            page = await self.backend.rows(
+            page = await self.backend.read(
                 ReadRows(table=table.name, part=part, within=within, level=level)
             )
             for row in page.rows:
@@ -245,10 +252,28 @@ class ColumnStore:
         word is typed.
         """
         at = self._key(table, key)
-        shapes = [table.shapes[path_shape.name] for path_shape in _shapes(table, families)]
-        task = asyncio.create_task(self.backend.warm(table, at, shapes))
+        shapes = [shape_of(table, each) for each in families or table.families]
+        task = asyncio.create_task(self._warm(table.name, at, shapes))
         self._warming[task] = None
         task.add_done_callback(self._warmed)
+
+    async def _warm(self, table: str, key: bytes, shapes: list[FamilyShape]) -> None:
+        part = Slice(PAGE_COLUMNS)
+        for shape in shapes:
+            asked: Reads[Any] = ReadPage(
+                table=table, key=key, family=shape.name, part=part, level="one", warms=True
+            )
+            if shape.has_supers:
+                asked = ReadSupers(
+                    table=table,
+                    key=key,
+                    family=shape.name,
+                    part=part,
+                    within=PAGE_COLUMNS,
+                    level="one",
+                    warms=True,
+                )
+            await self.backend.read(asked)
 
     async def warmed(self) -> None:
         """Wait until everything is in memory for which `warm` was called; a failure is no error."""
@@ -291,12 +316,6 @@ class ColumnStore:
             raise SchemaError(
                 f"{shown(table)} is not a table of this store: pass it to open_store as well"
             )
-
-
-def _shapes(table: Table, families: tuple[str, ...]) -> list[FamilyShape]:
-    chosen = families or tuple(table.families)
-    found = [path_of(table, (family,)).shape for family in chosen]
-    return [shape for shape in found if shape is not None]
 
 
 def _slice(

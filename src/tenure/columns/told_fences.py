@@ -28,7 +28,7 @@ async def told_fences(table: Table, backend: Backend) -> AsyncIterator[tuple[int
     """The journal and the highest lease number of each row that has a fence and a column."""
     after: bytes | None = None
     while True:
-        page = await backend.rows(
+        page = await backend.read(
             ReadRows(table=table.name, part=Slice(ROWS_AT_ONCE, after=after), within=1)
         )
         for journal, number in await asyncio.gather(

@@ -1,6 +1,6 @@
 """Copies and scans go on behind every page, and limits hold to the byte."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,12 +13,12 @@ from tenure.columns.requests import RowMutation
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError
-from tenure.protocol.replication.messages import ReadPage, ReadSupers
+from tenure.protocol.replication.messages import ReadRows, Reads
 from tenure.protocol.replication.row.admission import Attempt, Refused
-from tenure.protocol.replication.row.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
 
+A = TypeVar("A")
 TABLE = Table("t", f=Family(columns=int), s=Family(supers=int, columns=int))
 
 
@@ -49,13 +49,10 @@ class ScannedBackend(EmbeddedBackend):
         super().__init__(MemoryEngine, [TABLE])
         self.reads: list[object] = []
 
-    async def page(self, asked: ReadPage) -> CellPage:
-        self.reads.append(asked)
-        return await super().page(asked)
-
-    async def supers(self, asked: ReadSupers) -> SuperPage:
-        self.reads.append(asked)
-        return await super().supers(asked)
+    async def read(self, asked: Reads[A]) -> A:
+        if not isinstance(asked, ReadRows):
+            self.reads.append(asked)
+        return await super().read(asked)
 
 
 async def test_a_row_that_one_page_holds_is_copied_from_it() -> None:

@@ -111,7 +111,7 @@ async def test_a_later_lease_number_at_the_time_of_a_swept_delete_stays() -> Non
     asked = ReadPage(
         table=rooms.name, key=b"k", family=rooms.shapes["f"].name, super=None, part=Slice(1)
     )
-    page = await in_steps(replica.page(asked))
+    page = await in_steps(replica.read(asked))
     assert [each.value for each in page.cells] == [b"new"]
 
 
@@ -140,7 +140,7 @@ async def test_a_marker_that_was_set_again_outlasts_the_sweep_of_the_one_before(
         pass
     write(Edit("f", None, b"late", b""), 50)
     page = await in_steps(
-        replica.page(
+        replica.read(
             ReadPage(
                 table=TABLE.name, key=b"k", family=TABLE.shapes["f"].name, super=None, part=Slice(5)
             )
@@ -175,7 +175,7 @@ async def test_a_tombstone_that_was_set_again_outlasts_the_sweep_of_the_one_befo
     assert replica.write(late, Attempt(Version(0, 50), "merge"), BEGINNING) is None
     for family in ("f", "t"):
         page = await in_steps(
-            replica.page(
+            replica.read(
                 ReadPage(
                     table=TABLE.name,
                     key=b"k",
@@ -320,7 +320,7 @@ async def test_a_step_ends_after_a_megabyte_too() -> None:
     asked = ReadPage(
         table=TABLE.name, key=b"k", family=TABLE.shapes["f"].name, super=None, part=Slice(1)
     )
-    assert steps(replica.page(asked)) >= 16
+    assert steps(replica.read(asked)) >= 16
     replica.raise_horizon(20)
     assert steps(Sweep(replica, TABLE).steps()) >= 15
 

@@ -27,7 +27,7 @@ async def test_a_page_of_rows_has_bounded_bytes_and_the_scan_goes_on() -> None:
         sizes = []
         part = Slice(100)
         while True:
-            page = await store.backend.rows(ReadRows(table=TABLE.name, part=part, within=10))
+            page = await store.backend.read(ReadRows(table=TABLE.name, part=part, within=10))
             sizes.append(len(page.rows))
             if page.next is None:
                 break

@@ -1,7 +1,7 @@
 """`warm` reads rows in the background, and copes with a store that is closed meanwhile."""
 
 import asyncio
-from collections.abc import Sequence
+from typing import TypeVar, cast
 
 import pytest
 
@@ -9,12 +9,12 @@ from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
-from tenure.protocol.replication.messages import ReadPage, ReadSupers
-from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.messages import AnyRead, ReadPage, Reads, ReadSupers
 from tenure.protocol.replication.row.pages import CellPage, SuperPage
 
 pytestmark = pytest.mark.asyncio
 
+A = TypeVar("A")
 TABLE = Table("t", f=Family(columns=int), s=Family(supers=int, columns=int, order="time"))
 
 
@@ -25,14 +25,13 @@ class WatchedBackend(EmbeddedBackend):
         super().__init__(MemoryEngine, [TABLE])
         self.found: dict[str, int] = {}
 
-    async def page(self, asked: ReadPage) -> CellPage:
-        page = await super().page(asked)
-        self.found[asked.family] = len(page.cells)
-        return page
-
-    async def supers(self, asked: ReadSupers) -> SuperPage:
-        page = await super().supers(asked)
-        self.found[asked.family] = sum(len(columns.cells) for _, columns in page.supers)
+    async def read(self, asked: Reads[A]) -> A:
+        page = await super().read(asked)
+        match cast("AnyRead", asked), page:
+            case ReadPage(family=family), CellPage(cells=cells):
+                self.found[family] = len(cells)
+            case ReadSupers(family=family), SuperPage(supers=supers):
+                self.found[family] = sum(len(columns.cells) for _, columns in supers)
         return page
 
 
@@ -55,9 +54,9 @@ async def test_columns_and_super_columns_with_theirs_are_read() -> None:
 class HangingBackend(EmbeddedBackend):
     """Reads for ever."""
 
-    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        del table, key, families
+    async def read(self, asked: Reads[A]) -> A:
         await asyncio.Event().wait()
+        return await super().read(asked)
 
 
 async def test_closing_ends_what_is_still_read() -> None:

@@ -1,11 +1,8 @@
 """The backend on a cluster of our nodes: what a handle asks them, and what it makes of answers."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
-import msgspec
-
-from tenure.columns.backends.contract import warming_of
 from tenure.columns.backends.known_nodes import KnownNodes
 from tenure.columns.backends.node_calls import PATIENCE_SECONDS, Asked, NodeCalls
 from tenure.columns.requests import RowMutation
@@ -21,6 +18,7 @@ from tenure.errors import (
 from tenure.protocol.replication.messages import (
     Adopted,
     AdoptRow,
+    AnyRead,
     DrawVersion,
     Failed,
     NotWritten,
@@ -29,20 +27,18 @@ from tenure.protocol.replication.messages import (
     ReadPage,
     ReadRow,
     ReadRows,
+    Reads,
     ReadSupers,
     RowFound,
     RowsFound,
     RowWritten,
     SupersFound,
     VersionDrawn,
-    WholeRow,
     WriteRow,
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing
 from tenure.protocol.replication.request.adoption import FIRST_TRY
 from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.row.layout import FamilyShape
-from tenure.protocol.replication.row.pages import CellPage, FoundCell, SuperPage
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 from tenure.transport.contract import Role, Transport
@@ -142,28 +138,17 @@ class ClusterBackend:
 
     # --- reading ---
 
-    async def column(self, asked: ReadColumn) -> FoundCell | None:
-        cells = (await self._ask(asked, PageFound)).page.cells
-        return cells[0] if cells else None
-
-    async def page(self, asked: ReadPage) -> CellPage:
-        return (await self._ask(asked, PageFound)).page
-
-    async def supers(self, asked: ReadSupers) -> SuperPage:
-        return (await self._ask(asked, SupersFound)).page
-
-    async def row(self, asked: ReadRow) -> WholeRow:
-        return (await self._ask(asked, RowFound)).row
-
-    async def rows(self, asked: ReadRows) -> RowsFound:
-        return await self._ask(asked, RowsFound)
-
-    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """See `Backend.warm`. The replicas read the row, and report nothing."""
-        for family in families:
-            asked = warming_of(table, key, family)
-            answer = await self._calls.ask(msgspec.structs.replace(asked, level="one", warms=True))
-            if isinstance(answer, Failed):
+    async def read(self, asked: Reads[A]) -> A:
+        question = cast("AnyRead", asked)
+        match question, await self._calls.ask(question):
+            case (
+                (ReadColumn() | ReadPage(), PageFound(page=found))
+                | (ReadSupers(), SupersFound(page=found))
+                | (ReadRow(), RowFound(row=found))
+                | (ReadRows(), RowsFound() as found)
+            ):
+                return cast("A", found)
+            case _, answer:
                 raise _failure(answer)
 
 

@@ -4,26 +4,17 @@ The store checks and encodes what the application passes before it calls a backe
 the backend returns. A backend repeats nothing that its caller could not tell: the store does that.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from typing import Literal, Protocol, TypeVar
 
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
-from tenure.protocol.replication.messages import (
-    ReadColumn,
-    ReadPage,
-    ReadRow,
-    ReadRows,
-    ReadSupers,
-    RowsFound,
-    WholeRow,
-)
+from tenure.protocol.replication.messages import Reads
 from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.row.layout import FamilyShape
-from tenure.protocol.replication.row.limits import PAGE_COLUMNS
-from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
+
+A = TypeVar("A")
 
 Fencing = Literal["", "lwt"]
 """How a store on another system refuses what former owners write; not at all unless configured."""
@@ -68,26 +59,6 @@ class Backend(Protocol):
         """
         ...
 
-    async def column(self, asked: ReadColumn) -> FoundCell | None: ...
-
-    async def page(self, asked: ReadPage) -> CellPage: ...
-
-    async def supers(self, asked: ReadSupers) -> SuperPage: ...
-
-    async def row(self, asked: ReadRow) -> WholeRow: ...
-
-    async def rows(self, asked: ReadRows) -> RowsFound: ...
-
-    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        """Read a row's families into memory, for the requests that come next."""
+    async def read(self, asked: Reads[A]) -> A:
+        """What readers see of it. What `warms` is only read into memory."""
         ...
-
-
-def warming_of(table: Table, key: bytes, family: FamilyShape) -> ReadPage | ReadSupers:
-    """The request that reads a family of a row into memory."""
-    part = Slice(PAGE_COLUMNS)
-    if family.has_supers:
-        return ReadSupers(
-            table=table.name, key=key, family=family.name, part=part, within=PAGE_COLUMNS
-        )
-    return ReadPage(table=table.name, key=key, family=family.name, part=part)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from tenure.columns.backends.contract import warming_of
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.replica import Replica
@@ -15,19 +14,10 @@ from tenure.columns.spaces import HINTS
 from tenure.columns.sweeping import Sweep, newest_doomed
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ClosedError, ConfigurationError, Overloaded, StoreError, WriteUnknown
-from tenure.protocol.replication.messages import (
-    ReadColumn,
-    ReadPage,
-    ReadRow,
-    ReadRows,
-    ReadSupers,
-    RowsFound,
-    WholeRow,
-)
+from tenure.protocol.replication.messages import Reads
 from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.row.layout import FamilyShape
 from tenure.protocol.replication.row.limits import HORIZON_LAG_US
-from tenure.protocol.replication.row.pages import CellPage, FoundCell, Steps, SuperPage
+from tenure.protocol.replication.row.pages import Steps
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
@@ -208,36 +198,12 @@ class EmbeddedBackend:
         if not self._is_open:
             raise ClosedError("the store was closed in the meantime; nothing was written or read")
 
-    async def _read(self, read: Callable[[A], Steps[P]], asked: A) -> P:
-        """Read in steps. Closing the store ends all cursors, which then no longer show
+    async def read(self, asked: Reads[A]) -> A:
+        """See `Backend.read`. Closing the store ends all cursors, which then no longer show
         everything.
         """
         self._check_open()
-        return await in_steps(read(asked), self._check_open)
-
-    async def column(self, asked: ReadColumn) -> FoundCell | None:
-        self._check_open()
-        return self.replica.column(asked)
-
-    async def page(self, asked: ReadPage) -> CellPage:
-        return await self._read(self.replica.page, asked)
-
-    async def supers(self, asked: ReadSupers) -> SuperPage:
-        return await self._read(self.replica.supers, asked)
-
-    async def row(self, asked: ReadRow) -> WholeRow:
-        return await self._read(self.replica.row, asked)
-
-    async def rows(self, asked: ReadRows) -> RowsFound:
-        return await self._read(self.replica.rows, asked)
-
-    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        for family in families:
-            asked = warming_of(table, key, family)
-            if isinstance(asked, ReadSupers):
-                await self.supers(asked)
-            else:
-                await self.page(asked)
+        return await in_steps(self.replica.read(asked), self._check_open)
 
 
 async def in_steps(steps: Steps[P], check: Callable[[], None] = lambda: None) -> P:

@@ -7,7 +7,7 @@ and receiver, and the topology by which the sender acts (R10, R16); its content 
 Messages are made with keywords only. Fields are only ever added at the end, with defaults.
 """
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ from tenure.protocol.replication.row.pages import CellPage, Slice, SuperPage
 from tenure.protocol.replication.row.versions import NEVER, Version
 from tenure.protocol.topology.records import ClusterId, ClusterName, NodeId, Topology
 
+A = TypeVar("A")
+
 SEAL_BYTES = 16
 FailedWhy = Literal["too few replicas", "unknown", "overloaded", "no such table", "unavailable"]
 """In this order: nothing was sent; the outcome is unknown; nothing was begun, twice; no quorum
@@ -45,6 +47,10 @@ class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only
     """Drawn when it is sent; the answer has the same."""
     table: TableName
     level: Level = "quorum"
+
+
+class Reads(FromClient, Generic[A], frozen=True, kw_only=True):
+    """The base of what reads; A is what is found."""
 
 
 class DrawVersion(FromClient, frozen=True, kw_only=True):
@@ -63,14 +69,16 @@ class WriteRow(FromClient, frozen=True, kw_only=True):
     attempt: Attempt
 
 
-class ReadColumn(FromClient, frozen=True, kw_only=True):
+class ReadColumn(Reads[CellPage], frozen=True, kw_only=True):
+    """One column: a page that has it, or nothing."""
+
     key: RowKey
     family: FamilyName
     super: ColumnName | None = None
     name: ColumnName
 
 
-class ReadPage(FromClient, frozen=True, kw_only=True):
+class ReadPage(Reads[CellPage], frozen=True, kw_only=True):
     """Columns of a simple family or of a super column, in the family's order.
 
     In the order of time, bounds are inverted times of 8 bytes, see `layout.inverted`. `after` of a
@@ -85,7 +93,7 @@ class ReadPage(FromClient, frozen=True, kw_only=True):
     """The answer is empty: the replicas only bring it into memory. An older node sends it."""
 
 
-class ReadSupers(FromClient, frozen=True, kw_only=True):
+class ReadSupers(Reads[SuperPage], frozen=True, kw_only=True):
     """Super columns by name, those with columns only, each with its first `within`."""
 
     key: RowKey
@@ -96,14 +104,14 @@ class ReadSupers(FromClient, frozen=True, kw_only=True):
     """See `ReadPage`."""
 
 
-class ReadRow(FromClient, frozen=True, kw_only=True):
+class ReadRow(Reads["WholeRow"], frozen=True, kw_only=True):
     """The first `within` columns, or super columns with as many, of each family."""
 
     key: RowKey
     within: Columns
 
 
-class ReadRows(FromClient, frozen=True, kw_only=True):
+class ReadRows(Reads["RowsFound"], frozen=True, kw_only=True):
     """Rows in the order of their positions, those with columns only. Bounds are keys. The rows of
     a hashed table come in any fixed order, and are asked for without bounds.
     """
@@ -122,9 +130,8 @@ class AdoptRow(FromClient, frozen=True, kw_only=True):
     """Rises with each try under one lease number: no two tries have the same."""
 
 
-ClientRequest: TypeAlias = (
-    DrawVersion | WriteRow | ReadColumn | ReadPage | ReadSupers | ReadRow | ReadRows | AdoptRow
-)
+AnyRead: TypeAlias = ReadColumn | ReadPage | ReadSupers | ReadRow | ReadRows
+ClientRequest: TypeAlias = DrawVersion | WriteRow | AnyRead | AdoptRow
 
 
 class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):

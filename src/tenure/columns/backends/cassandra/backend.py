@@ -10,7 +10,7 @@ in the order of their keys only if the whole cluster keeps them in that order, w
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from tenure.columns.backends.cassandra.address import CassandraAddress
 from tenure.columns.backends.cassandra.driver import Answer, CassandraDriver
@@ -37,10 +37,12 @@ from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table, table_of
 from tenure.errors import Unsupported
 from tenure.protocol.replication.messages import (
+    AnyRead,
     ReadColumn,
     ReadPage,
     ReadRow,
     ReadRows,
+    Reads,
     ReadSupers,
     RowsFound,
     WholeRow,
@@ -55,12 +57,13 @@ from tenure.protocol.replication.row.admission import (
 )
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.layout import FamilyShape, inverted
-from tenure.protocol.replication.row.limits import AHEAD_US, PAGE_COLUMNS
-from tenure.protocol.replication.row.pages import CellPage, FoundCell, SuperPage
+from tenure.protocol.replication.row.limits import AHEAD_US
+from tenure.protocol.replication.row.pages import CellPage, SuperPage
 from tenure.protocol.replication.row.records import RowRecord
 from tenure.protocol.replication.row.versions import NEVER, Version
 from tenure.protocol.topology.tables import TableRecord
 
+A = TypeVar("A")
 _OfRow: TypeAlias = ReadColumn | ReadPage | ReadSupers | ReadRow | RowMutation
 
 MARK = b""
@@ -207,18 +210,26 @@ class CassandraBackend:
     def _family(self, asked: ReadColumn | ReadPage | ReadSupers) -> FamilyShape:
         return self._tables[asked.table].shapes[asked.family]
 
-    async def column(self, asked: ReadColumn) -> FoundCell | None:
-        check_names(self._tables[asked.table], asked.family, asked.super, asked.name)
-        return await self._reading(asked).column(self._family(asked), asked.super, asked.name)
+    async def read(self, asked: Reads[A]) -> A:
+        return cast("A", await self._read(cast("AnyRead", asked)))
 
-    async def page(self, asked: ReadPage) -> CellPage:
-        check_names(self._tables[asked.table], asked.family, asked.super, None)
-        return await self._reading(asked).page(self._family(asked), asked.super, asked.part)
+    async def _read(self, asked: AnyRead) -> CellPage | SuperPage | WholeRow | RowsFound:
+        match asked:
+            case ReadRows():
+                return await self._rows(asked)
+            case ReadRow():
+                return await self._row(asked)
+            case ReadColumn(family=family, super=inner, name=name):
+                check_names(self._tables[asked.table], family, inner, name)
+                cell = await self._reading(asked).column(self._family(asked), inner, name)
+                return CellPage(() if cell is None else (cell,))
+            case ReadPage(family=family, super=inner, part=part):
+                check_names(self._tables[asked.table], family, inner, None)
+                return await self._reading(asked).page(self._family(asked), inner, part)
+            case ReadSupers(part=part, within=within):
+                return await self._reading(asked).supers(self._family(asked), part, within)
 
-    async def supers(self, asked: ReadSupers) -> SuperPage:
-        return await self._reading(asked).supers(self._family(asked), asked.part, asked.within)
-
-    async def row(self, asked: ReadRow) -> WholeRow:
+    async def _row(self, asked: ReadRow) -> WholeRow:
         reading = self._reading(asked)
         shapes = self._tables[asked.table].shapes
         pages = await asyncio.gather(
@@ -233,7 +244,7 @@ class CassandraBackend:
             },
         )
 
-    async def rows(self, asked: ReadRows) -> RowsFound:
+    async def _rows(self, asked: ReadRows) -> RowsFound:
         part = asked.part
         if part.reverse:
             raise Unsupported("Cassandra scans rows forwards only: scan without reverse")
@@ -246,15 +257,11 @@ class CassandraBackend:
             ReadRow(table=asked.table, key=key, within=asked.within, level=asked.level)
             for key in keys
         )
-        rows = await asyncio.gather(*map(self.row, of_rows))
+        rows = await asyncio.gather(*map(self._row, of_rows))
         is_last = len(listed) < part.first
         return RowsFound(
             rows=tuple(row for row in rows if row.families), next=None if is_last else keys[-1]
         )
-
-    async def warm(self, table: Table, key: bytes, families: Sequence[FamilyShape]) -> None:
-        reading = RowReading(self._driver, self._sizes, table, key, "one")
-        await asyncio.gather(*(reading.family(family, PAGE_COLUMNS) for family in families))
 
 
 def _said_now(table: Table, key: bytes, edit: Edit) -> list[Cql]:

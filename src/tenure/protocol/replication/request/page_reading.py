@@ -3,12 +3,11 @@
 Each round reads some parts of the row, see `reading`, and tells how far they are certain.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.protocol.replication.conversation import Conversing
 from tenure.protocol.replication.messages import WholeRow
 from tenure.protocol.replication.request.resolving import Resolved
 from tenure.protocol.replication.row.layout import FamilyShape
@@ -17,17 +16,23 @@ from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, Su
 from tenure.protocol.replication.row.parts import place_in_time
 from tenure.protocol.replication.row.sections import SectionQuestion
 
-ReadRound: TypeAlias = Callable[[Sequence[SectionQuestion]], Conversing[list[Resolved]]]
+R = TypeVar("R")
+W = TypeVar("W")
+Waiting: TypeAlias = Generator[W, None, R]
+"""Returns R, and yields W in between: what a conversation waits for, or nothing where the row is
+read in steps on the only replica that there is.
+"""
+ReadRound: TypeAlias = Callable[[Sequence[SectionQuestion]], Waiting[W, list[Resolved]]]
 """Reads some parts of the row."""
 
 
 def read_page(
-    read: ReadRound,
+    read: ReadRound[W],
     shape: FamilyShape,
     super_column: bytes | None,
     part: Slice,
     most_bytes: int = PAGE_BYTES,
-) -> Conversing[CellPage]:
+) -> Waiting[W, CellPage]:
     """Columns in the family's order: in as many rounds as it takes to have so many, or so many
     bytes.
 
@@ -64,8 +69,8 @@ def read_page(
 
 
 def _confirmed(
-    read: ReadRound, family: str, super_column: bytes | None, part: Slice, found: Resolved
-) -> Conversing[Resolved]:
+    read: ReadRound[W], family: str, super_column: bytes | None, part: Slice, found: Resolved
+) -> Waiting[W, Resolved]:
     """Look up with all replicas, by name, the columns that some listed by time (R8)."""
     [named] = yield from read(
         [SectionQuestion(family=family, super=super_column, names=found.unconfirmed)]
@@ -97,8 +102,8 @@ def _is_behind(place: bytes, other: bytes | None, part: Slice) -> bool:
 
 
 def read_supers(
-    read: ReadRound, shape: FamilyShape, part: Slice, within: int, most_bytes: int = PAGE_BYTES
-) -> Conversing[SuperPage]:
+    read: ReadRound[W], shape: FamilyShape, part: Slice, within: int, most_bytes: int = PAGE_BYTES
+) -> Waiting[W, SuperPage]:
     """Super columns that have columns, by name."""
     found: list[tuple[bytes, CellPage]] = []
     after = part.after
@@ -120,8 +125,8 @@ def read_supers(
 
 
 def read_by_family(
-    read: ReadRound, key: bytes, shapes: Mapping[str, FamilyShape], within: int
-) -> Conversing[WholeRow]:
+    read: ReadRound[W], key: bytes, shapes: Mapping[str, FamilyShape], within: int
+) -> Waiting[W, WholeRow]:
     """The first columns of each family, which share the bytes of one page; each of an instant of
     its own. `whole_reading` reads a row so only where one question cannot tell it.
     """

@@ -24,9 +24,9 @@ from tenure.protocol.replication.messages import ReadRows, RowsFound, WholeRow
 from tenure.protocol.replication.operations import KeysListed, ListKeys
 from tenure.protocol.replication.request.settling import RowAsked
 from tenure.protocol.replication.request.whole_reading import read_whole
-from tenure.protocol.replication.row.layout import bound, position, row_key, shapes_of
+from tenure.protocol.replication.row.layout import bound, row_key, shapes_of
 from tenure.protocol.replication.row.limits import PAGE_BYTES
-from tenure.protocol.replication.row.pages import Slice
+from tenure.protocol.replication.row.pages import Slice, row_bounds
 from tenure.protocol.topology.records import Replicas, Topology
 from tenure.protocol.topology.tables import RowKind, TableRecord
 
@@ -40,12 +40,7 @@ class ScanPlace:
     def __init__(self, part: Slice, kind: RowKind) -> None:
         self._kind: RowKind = kind
         self.reverse = part.reverse
-        self.lower = b"" if part.start is None else position(part.start, kind)
-        self.upper = None if part.end is None else position(part.end, kind)
-        if part.after is not None and part.reverse:
-            self.upper = position(part.after, kind)
-        elif part.after is not None:
-            self.lower = position(part.after, kind) + b"\0"
+        self.lower, self.upper = row_bounds(part, kind)
         self.is_last = False
         """Whether there is nothing behind what is listed."""
 

@@ -1,6 +1,5 @@
-"""Parts: reading what a replica has of a section, with tombstones, from cursors of one instant.
-
-(`pages` reads what readers see.) Both read in steps.
+"""Parts: reading what a replica has of a section, with tombstones, from cursors of one instant, in
+steps (see `pages`).
 """
 
 from collections.abc import Iterator
@@ -18,11 +17,12 @@ from tenure.protocol.replication.row.layout import (
     FamilyShape,
     inverted,
 )
-from tenure.protocol.replication.row.limits import PAGE_BYTES, PART_ENTRIES, STEP_ENTRIES
+from tenure.protocol.replication.row.limits import PAGE_BYTES, PART_ENTRIES
 from tenure.protocol.replication.row.names import unescaped
 from tenure.protocol.replication.row.pages import (
     Cursor,
     Cursors,
+    Pace,
     Slice,
     Steps,
     bounds,
@@ -109,14 +109,15 @@ def _collect(
 ) -> Steps[bytes | None]:
     """Take cells until so many live ones are there; where that was, or None at the end."""
     live = size = 0
-    for count, (place, name, cell) in enumerate(found, 1):
+    pace = Pace()
+    for place, name, cell in found:
         if not is_hidden(cell, marker):
             cells.append((name, cell))
             live += is_live(cell, marker)
             size += len(name) + len(cell)
             if live >= part.first or size >= most_bytes or len(cells) >= PART_ENTRIES:
                 return place
-        if not count % STEP_ENTRIES:
+        if pace.is_over(len(place) + len(cell)):
             yield
     return None
 
