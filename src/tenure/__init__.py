@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tenure.entities.entities import Entities
     from tenure.entities.entity import Alarm, Entity, Socket
     from tenure.entities.methods import reading
+    from tenure.entities.state_fields import was
+    from tenure.entities.state_versions import upgrade
     from tenure.errors import (
         Busy,
         ClosedError,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
         LeaseLost,
         LoadFailed,
         NameHeld,
+        NewerState,
         NoManager,
         NoOwner,
         NoQuorum,
@@ -126,6 +129,7 @@ _WHERE = {
     "MetricsCollector": "tenure.client.collector",
     "Missing": "tenure.cache.hit",
     "NameHeld": "tenure.errors",
+    "NewerState": "tenure.errors",
     "NoManager": "tenure.errors",
     "NoOwner": "tenure.errors",
     "NoQuorum": "tenure.errors",
@@ -170,6 +174,8 @@ _WHERE = {
     "VolumeWrite": "tenure.cache.volume_write",
     "Watch": "tenure.client.watching",
     "WriteUnknown": "tenure.errors",
+    "upgrade": "tenure.entities.state_versions",
+    "was": "tenure.entities.state_fields",
     "blocking_quorum": "tenure.routing.derived_keys",
     "derived_keys": "tenure.routing.derived_keys",
     "open_store": "tenure.columns.opening",
@@ -236,6 +242,7 @@ __all__ = [
     "MetricsCollector",
     "Missing",
     "NameHeld",
+    "NewerState",
     "NoManager",
     "NoOwner",
     "NoQuorum",
@@ -289,4 +296,6 @@ __all__ = [
     "reading",
     "refusal",
     "route",
+    "upgrade",
+    "was",
 ]

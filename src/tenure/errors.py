@@ -20,6 +20,7 @@ TenureError
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
 │   ├── WriteUnknown        a store may have the write or not; carries how to repeat it
 │   └── StoreFailed         a store may have kept what an entity changed, or not
+├── NewerState              a newer version of the class has kept it; nothing was begun
 ├── StoreAway               the store of an entity cannot be asked; nothing was begun
 ├── NotEnoughReplicas       too few replicas of a store are there; nothing was begun
 ├── TooLate                 a store no longer takes writes of that time; nothing was written
@@ -179,6 +180,12 @@ class StoreFailed(OutcomeUnknown):
 
 class StoreAway(TenureError):
     """The store cannot be asked for an entity, so its call was not begun; it may be repeated."""
+
+
+class NewerState(TenureError):
+    """A newer version of an entity's class has kept its state, which this process cannot read, so
+    its call was not begun; a process with the newer version can carry it out.
+    """
 
 
 class Overloaded(TenureError):

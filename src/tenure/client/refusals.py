@@ -16,6 +16,7 @@ from tenure.errors import (
     Fenced,
     Full,
     LeaseLost,
+    NewerState,
     NoOwner,
     NotOwner,
     OutcomeUnknown,
@@ -66,6 +67,8 @@ def refusal(error: BaseException) -> HttpAnswer | None:
             return HttpAnswer(503, _not_begun(1.0), "no owner of the key took the request")
         case StoreAway():
             return HttpAnswer(503, _not_begun(1.0), "the store of the key cannot be asked")
+        case NewerState():
+            return HttpAnswer(503, _not_begun(1.0), "a newer release serves the key")
         case Overloaded():
             return HttpAnswer(503, _not_begun(1.0), "the owner of the key is overloaded")
         case Fenced():

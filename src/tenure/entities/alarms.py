@@ -18,7 +18,7 @@ from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
 from tenure.entities.stores import EntityStore
 from tenure.entities.turns import EntityHost
-from tenure.errors import Busy, LeaseLost, NotOwner, StoreAway
+from tenure.errors import Busy, LeaseLost, NewerState, NotOwner, StoreAway
 from tenure.protocol.entity.envelope import SetAlarm
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.runtime.agenda import LATER, Agenda
@@ -69,7 +69,7 @@ class Alarms:
         except (NotOwner, LeaseLost):
             if self.owner.check(key) is not None:  # the key was about to move, but did not
                 self.agenda.later(key)  # otherwise the next owner finds the alarm
-        except (Busy, StoreAway):
+        except (Busy, NewerState, StoreAway):
             self.agenda.later(key)
         except Exception:
             logger.exception("the alarm of %s %.100r could not be handled", self.host.pool, key)

@@ -18,7 +18,15 @@ from tenure.entities.entity_turn import CURRENT, EntityTurn
 from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
 from tenure.entities.turns import EntityHost
-from tenure.errors import Busy, LeaseLost, NotOwner, OutcomeUnknown, StoreAway, UsageError
+from tenure.errors import (
+    Busy,
+    LeaseLost,
+    NewerState,
+    NotOwner,
+    OutcomeUnknown,
+    StoreAway,
+    UsageError,
+)
 from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, cycle
 from tenure.routing.router import pursued
 from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
@@ -122,7 +130,7 @@ class Caller:
         attempt = partial(self._attempt, call)
         try:
             return await pursued(self._lookup, call.key, trying, step, attempt)
-        except (Busy, StoreAway) as error:
+        except (Busy, NewerState, StoreAway) as error:
             if not trying.is_in_doubt:
                 raise
             raise OutcomeUnknown(  # the last attempt was not begun; an earlier one may have been

@@ -8,7 +8,7 @@ is that `self`: a background task that has kept it can no longer touch the state
 import asyncio
 from collections.abc import Awaitable
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -34,6 +34,12 @@ class Entity(Generic[S]):
 
     __slots__ = ("__dict__", "__weakref__", "_turn")
     _turn: EntityTurn
+    __tenure_version__: ClassVar[int] = 1
+
+    def __init_subclass__(cls, *, version: int | None = None, **others: Any) -> None:  # noqa: ANN401  # of other bases
+        super().__init_subclass__(**others)
+        if version is not None:
+            cls.__tenure_version__ = version
 
     # --- yours to write ---
 

@@ -10,7 +10,9 @@ import msgspec
 from tenure.base.names import shown
 from tenure.entities.entity import Entity, Socket
 from tenure.entities.methods import EntityMethod, methods_of
-from tenure.entities.state_codec import StateCodec, fields_of
+from tenure.entities.state_codec import StateCodec
+from tenure.entities.state_fields import fields_of
+from tenure.entities.state_versions import Upgrade, checked_version
 from tenure.errors import ConfigurationError, UsageError
 
 HANDLERS = ("on_activate", "on_connect", "on_message", "on_disconnect", "on_alarm")
@@ -42,7 +44,11 @@ class EntityKind:
         for each, is_there in self.handles.items():
             if is_there:
                 _check_handler(kind, each)
-        self.codec = StateCodec(self.name, _state_type(kind), _attachment_type(kind))
+        self.version = checked_version(self.name, kind.__tenure_version__)
+        """The version of its state."""
+        self.codec = StateCodec(
+            self.name, _state_type(kind), _attachment_type(kind), self.version, _upgrades_of(kind)
+        )
 
     def method(self, name: str) -> EntityMethod:
         """The method of this name. Raises UsageError if the class has no such method."""
@@ -55,6 +61,11 @@ class EntityKind:
         """The error of a call to a method that the class does not have."""
         known = ", ".join(self.methods) or "none"
         return UsageError(f"{self.name} has no method {name!r} to be called; it has {known}")
+
+
+def _upgrades_of(kind: type[Entity[Any]]) -> dict[str, Upgrade]:
+    found = {name: inspect.getattr_static(kind, name) for name in dir(kind)}
+    return {name: each for name, each in found.items() if isinstance(each, Upgrade)}
 
 
 def _check_slots(kind: type[Entity[Any]]) -> None:

@@ -171,15 +171,13 @@ class EntityTurn:
                 self._seen = self.live.envelope
                 self._copy = self.live.decoded()
             return self._copy
-        live = self.live
-        if live.state is UNREAD:
-            live.state = live.decoded()
         self.is_touched = True
-        return live.state
+        return self.live.read()
 
     def assign(self, value: Any) -> None:  # noqa: ANN401
         """See `Entity.state`."""
         self._check_exclusive("assign state")
+        self.live.read()  # another state keeps the fields that the class does not know
         self.is_touched = True
         self.live.state = value
 

@@ -84,7 +84,7 @@ class EntityGate:
             return
         state = before.state
         if turn.is_touched:
-            state = self._codec.encode(live.key, turn.live.state)
+            state = self._codec.encode(live.key, live.state, live.unknown)
         is_changed = bool(changes) or state != before.state
         kept = None
         if turn.record != "none" and (is_changed if answer is None else self._may_be_asked(turn)):

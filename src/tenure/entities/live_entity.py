@@ -3,8 +3,11 @@
 import asyncio
 from typing import Any
 
+import msgspec
+
 from tenure.client.lease import Lease
 from tenure.entities.state_codec import StateCodec
+from tenure.entities.unknown_fields import UnknownFields
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall, KeyLine
@@ -31,6 +34,7 @@ class LiveEntity:
         "state",
         "stored",
         "type",
+        "unknown",
         "used_at",
         "waiting",
     )
@@ -58,6 +62,8 @@ class LiveEntity:
         """What is kept, and what the store had last: sockets go on between two commits."""
         self.state: Any = UNREAD
         """The decoded state for turns, which change it."""
+        self.unknown: UnknownFields | None = None
+        """The fields that were kept with that, and its class does not know."""
         self.has_on_alarm = has_on_alarm
         self.used_at = 0.0
         self.heard: dict[bytes, float] = {}
@@ -127,6 +133,19 @@ class LiveEntity:
     def decoded(self) -> Any:  # noqa: ANN401  # the user's
         """A copy of the state that was kept last."""
         return self._codec.decode(self.key, self.envelope.state)
+
+    def read(self) -> Any:  # noqa: ANN401  # the user's
+        """The state for turns."""
+        if self.state is UNREAD:
+            self.state, self.unknown = self._codec.opened(self.key, self.envelope.state)
+        return self.state
+
+    def current(self, found: Envelope) -> Envelope:
+        """What was kept, with its state as this version of the class has it."""
+        state = self._codec.current(self.key, found.state)
+        if state is found.state:
+            return found
+        return msgspec.structs.replace(found, state=state)
 
     def attachment(self, data: bytes) -> Any:  # noqa: ANN401  # the user's
         """The attachment of a socket."""

@@ -3,23 +3,35 @@
 A type that cannot be kept is refused here, when `Entities` is made, and not by the first call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from tenure.entities.state_fields import fields_of, is_pydantic, is_strict
+from tenure.entities.state_versions import StateVersions, Upgrade
+from tenure.entities.unknown_fields import UnknownFields
 from tenure.errors import ConfigurationError, ValueTypeError
 
 STATE_BYTES = 1 << 20
+_pack = msgspec.msgpack.Encoder().encode
+_unpack: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
 
 
 class StateCodec:
     """The codec of one subclass of Entity, whose state is `new`."""
 
-    def __init__(self, name: str, new: Callable[[], Any], attachment: Any) -> None:  # noqa: ANN401  # of any form
+    def __init__(
+        self,
+        name: str,
+        new: Callable[[], Any],
+        attachment: Any,  # noqa: ANN401  # of any form
+        version: int,
+        upgrades: Mapping[str, Upgrade],
+    ) -> None:
         self.name = name
         self.new = new
-        self._encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+        self._encode: Callable[[Any], bytes] = _pack
         self._decode: Callable[[bytes], Any]
         try:
             if is_pydantic(new):
@@ -32,6 +44,8 @@ class StateCodec:
                 f"the state of {self.name}, {_name(self.new)}, cannot be kept: {error}. Every "
                 "field has a default, and a type that msgspec knows"
             ) from None
+        self._versions = StateVersions(name, version, upgrades, new)
+        self._is_strict = is_strict(new)
         if shared := _shared(self.new(), self.new(), _name(self.new)):
             raise ConfigurationError(
                 f"the default of {shared} is one object for all keys, and a change of it in place "
@@ -39,11 +53,18 @@ class StateCodec:
             )
         self.decode_attachment: Any = msgspec.msgpack.Decoder(attachment).decode
 
-    def encode(self, key: str | int, state: object) -> bytes:
-        """Encode state. Raises ValueTypeError if it cannot be kept."""
+    def encode(self, key: str | int, state: object, unknown: UnknownFields | None = None) -> bytes:
+        """Encode state, with the fields that its class does not know. Raises ValueTypeError if it
+        cannot be kept.
+        """
         try:
             data = self._encode(state)
             self._decode(data)
+            if unknown is not None:
+                plain = _unpack(data)
+                unknown.put_back(plain, state)
+                data = _pack(plain)
+            data = self._versions.marked(data)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueTypeError(
                 f"the state of {self.name} {key!r:.100} cannot be kept as {_name(self.new)}: "
@@ -64,13 +85,27 @@ class StateCodec:
         if not data:
             return self.new()
         try:
-            return self._decode(data)
+            return self._decode(self._versions.plain(data) if self._is_strict else data)
         except ValueError as error:
             raise ValueTypeError(
                 f"the state of {self.name} {key!r:.100} was kept by another version of "
                 f"{_name(self.new)}, which this one cannot read: {error}. New fields need a "
                 "default, and a field keeps its type; what was kept is untouched"
             ) from None
+
+    def opened(self, key: str | int, data: bytes) -> tuple[Any, UnknownFields | None]:
+        """The decoded state for turns, and what was kept of it that its class does not know."""
+        state = self.decode(key, data)
+        if not data or self._versions.marked(self._encode(state)) == data:
+            return state, None
+        unknown = UnknownFields(_unpack(self._versions.plain(data)), state)
+        return state, unknown or None
+
+    def current(self, key: str | int, data: bytes) -> bytes:
+        """What was kept, as this version of the class keeps it. Raises as StateVersions.current
+        does.
+        """
+        return self._versions.current(key, data)
 
 
 def _shared(one: object, other: object, path: str) -> str | None:
@@ -82,31 +117,16 @@ def _shared(one: object, other: object, path: str) -> str | None:
     return next(filter(None, found), None)
 
 
-def fields_of(kind: Any) -> tuple[str, ...]:  # noqa: ANN401  # a class
-    """The names of the fields of a Struct, a dataclass, an attrs class or a Pydantic model."""
-    if is_pydantic(kind):
-        return tuple(kind.model_fields)
-    if attributes := getattr(kind, "__attrs_attrs__", ()):
-        return tuple(each.name for each in attributes)
-    return (*getattr(kind, "__struct_fields__", ()), *getattr(kind, "__dataclass_fields__", ()))
-
-
-def is_pydantic(kind: object) -> bool:
-    """Whether it is a Pydantic model, which nothing here imports."""
-    return hasattr(kind, "model_validate") and hasattr(kind, "model_fields")
-
-
 def _pydantic_codec(model: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:  # noqa: ANN401  # a class
     """How a Pydantic model becomes bytes, and comes back."""
-    pack, unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
     def decode(data: bytes) -> Any:  # noqa: ANN401  # the user's
-        return model.model_validate(unpack(data))
+        return model.model_validate(_unpack(data))
 
     def encode(state: Any) -> bytes:  # noqa: ANN401  # the user's
         if not isinstance(state, model):
             raise TypeError(f"it is of type {type(state).__name__}")
-        data = pack(state.model_dump(by_alias=True, round_trip=True))
+        data = _pack(state.model_dump(by_alias=True, round_trip=True))
         # A field may be left out when a model is dumped, or have another name then.
         if decode(data) != state:
             raise ValueError("the model that is read back from what it dumps is another one")

@@ -26,6 +26,7 @@ from tenure.entities.sockets import TURNS, resumed
 from tenure.errors import (
     Busy,
     EntityError,
+    NewerState,
     NotOwner,
     OutcomeUnknown,
     StoreAway,
@@ -196,8 +197,9 @@ class EntityHost:
             )
         if isinstance(error, asyncio.CancelledError) and not limit.was_cancelled:
             return EntityError(f"{what} has awaited something that was cancelled")
-        if isinstance(error, StoreAway):  # of another entity: the call itself was begun
-            return OutcomeUnknown(f"{what} was begun, and has raised StoreAway: {error}")
+        if isinstance(error, NewerState | StoreAway):  # of another entity: this one was begun
+            name = type(error).__name__
+            return OutcomeUnknown(f"{what} was begun, and has raised {name}: {error}")
         if isinstance(error, NotOwner):  # of another pool: the call itself was begun
             return EntityError(f"{what} has raised NotOwner: {error}")
         return None
@@ -262,9 +264,10 @@ class EntityHost:
         return live
 
     async def _activate(self, live: LiveEntity, guard: GuardedBody, lease: Lease) -> None:
-        live.begin(await self.gate.load(live.key, lease))
+        found = await self.gate.load(live.key, lease)
+        live.begin(live.current(found))
         if self.gate.store is not None:
-            live.stored = live.envelope
+            live.stored = found
         live.decoded()  # raises if the state cannot be read
         if self.kind.handles[ACTIVATION]:
             call = EntityCall(live.key, b"", ACTIVATION, b"")
