@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks._family import run
+from benchmarks._last_lines import LastLines
 from benchmarks._quick import VARIABLE
 
 HERE = Path(__file__).parent
@@ -42,16 +43,25 @@ def main(said: list[str]) -> int:
     if options and (code := answered(wanted[0], options)) is not None:
         return code
     environment = os.environ | ({VARIABLE: "1"} if is_quick else {})
-    failed = []
+    failed = {}
     for name in wanted or (each for each in programs if not is_quick or each not in WITHOUT):
         print(f"== {name}", flush=True)
         shorter = PARTS.get(name, ()) if is_quick else ()
         program = [sys.executable, "-m", f"benchmarks.{name}", *(options or shorter)]
         began = monotonic()
-        if run(program, HERE.parent, environment) != 0:
-            failed.append(name)
+        if sys.stdout.isatty():  # a terminal shows progress in place
+            code, last = run(program, HERE.parent, environment), ""
+        else:
+            with LastLines() as lines:
+                code = run(program, HERE.parent, environment, lines.fd)
+            last = lines.text
+        if code != 0:
+            failed[name] = last
         print(f"   {monotonic() - began:.0f} s", flush=True)
     if failed:
+        if wanted != list(failed):
+            for name, last in failed.items():
+                print(f"== {name}, which failed, ended with\n{last}", end="")
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
 

@@ -44,9 +44,12 @@ class _Ended(Exception):
         self.number = number
 
 
-def run(command: Sequence[str], place: Path, environment: dict[str, str]) -> int:
-    """Run it to its end; its exit code. At SIGTERM or SIGINT it is interrupted, as Ctrl-C does it;
-    then this process ends by SystemExit. Nothing that it has started is left in either case.
+def run(
+    command: Sequence[str], place: Path, environment: dict[str, str], output: int | None = None
+) -> int:
+    """Run it to its end, writing to `output` if given; its exit code. At SIGTERM or SIGINT it
+    is interrupted, as Ctrl-C does it; then this process ends by SystemExit. Nothing that it has
+    started is left in either case.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -55,7 +58,9 @@ def run(command: Sequence[str], place: Path, environment: dict[str, str]) -> int
     try:
         # In a group of its own: a Ctrl-C would otherwise reach it twice, the second time while it
         # ends what it has started.
-        program = subprocess.Popen(command, cwd=place, env=environment, process_group=0)
+        program = subprocess.Popen(
+            command, cwd=place, env=environment, process_group=0, stdout=output, stderr=output
+        )
         return program.wait()
     except _Ended as told:
         if program is not None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._family import family
+from benchmarks._family import family, run
+from benchmarks._last_lines import LastLines
 from tests.patience import DEADLINE_SECONDS
 
 ROOT = Path(__file__).parents[3]
@@ -94,3 +95,14 @@ def test_benchmarks_are_run_so() -> None:
         text=True,
     )
     assert runner.stdout.strip() == "benchmarks._family"
+
+
+def test_the_last_lines_of_a_program_are_passed_on_and_kept(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    says = "for i in range(30): print(i, flush=True)\nraise SystemExit('it failed')"
+    with LastLines() as lines:
+        code = run([sys.executable, "-c", says], ROOT, dict(os.environ), lines.fd)
+    assert code == 1
+    assert lines.text.splitlines() == [*map(str, range(6, 30)), "it failed"]
+    assert capfdbinary.readouterr().out.split()[:3] == [b"0", b"1", b"2"]
