@@ -5,15 +5,15 @@ import logging
 import os
 import signal
 import ssl
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
+from tenure.cli.gateway_options import Flag, GatewayOptions
 from tenure.cli.long_run import (
     LogFormat,
     LogLevel,
@@ -22,64 +22,26 @@ from tenure.cli.long_run import (
     tell,
     told_to_end,
 )
+from tenure.cli.member_routes import MemberRoutes
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError
 from tenure.gateway.admin_pages import AdminPages
 from tenure.gateway.gateway import HttpGateway
 from tenure.gateway.gateway_port import LIMITS, GatewayPort
 from tenure.gateway.passed_headers import TrustedProxies
-from tenure.gateway.routes_file import read_routes
+from tenure.gateway.routes_file import RouteSources
 from tenure.gateway.targets import TargetSettings
 from tenure.member.listener import bound, checked_listen, url_of
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.credentials import Credentials
 from tenure.transport.tls import ServerTls
 
-Flag = Annotated[bool, Parameter(negative="")]
-Repeated = Annotated[tuple[str, ...], Parameter(negative="")]
 logger = logging.getLogger("tenure.gateway")
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class GatewayOptions:
-    """The options of `tenure gateway`."""
-
-    listen: str = "127.0.0.1:8080"
-    "HOST:PORT for clients. Port 0 picks a free one."
-    route: Repeated = ()
-    "PATH=POOL or PATH=URL, such as /rooms/{room}=rooms; the first that fits is taken."
-    routes: Path | None = None
-    "A file with further routes, one on each line; SIGHUP has it read again."
-    manager: ManagerUrls = None
-    admin: str | None = None
-    "HOST:PORT for /healthz, /readyz and /metrics; without it there is no such port."
-    deadline: float = 10.0
-    "For how many seconds a request is tried that no owner takes."
-    answer_seconds: float = 60.0
-    "How long an owner may take until its answer begins."
-    drain: float = 10.0
-    "How long requests may go on after SIGTERM."
-    trust: Repeated = ()
-    "The address or network of a load balancer whose X-Forwarded headers are believed."
-    sockets: Repeated = ()
-    "A pool of entities whose WebSockets end at the gateway, and outlive the processes behind it."
-    sockets_listen: str = "127.0.0.1:0"
-    "HOST:PORT where the owners of these entities reach the gateway."
-    sockets_address: str | None = None
-    "The URL at which they do, if it is a different one."
-    tls_cert: Path | None = None
-    "A PEM file with the certificate to present to clients; it is read again when it changes."
-    tls_key: Path | None = None
-    "The file with the key of the certificate."
-    insecure: Flag = False
-    "Listen without TLS where other machines can reach it."
-    access_log: Flag = False
-    "Log a line for each request."
 
 
 def gateway(
     *,
+    manager: ManagerUrls = None,
     options: GatewayOptions | None = None,
     log_level: LogLevel = "warning",
     log_format: LogFormat = "text",
@@ -100,14 +62,15 @@ def gateway(
     log_to_standard_error(log_level, log_format)
     if options.access_log:
         logging.getLogger("tenure.gateway.access").setLevel(logging.INFO)
-    run_long(lambda: _run(options, as_json=json_))
+    run_long(lambda: _run(options, manager, as_json=json_))
 
 
-async def _run(options: GatewayOptions, *, as_json: bool) -> None:
+async def _run(options: GatewayOptions, managers: list[str] | None, *, as_json: bool) -> None:
     told, tls = told_to_end(), _checked_tls(options)
-    routes = read_routes(options.route, options.routes)
+    sources = RouteSources(options.route, options.routes, options.rest)
+    routes = sources.read()
     settings = TargetSettings(
-        managers=",".join(options.manager) if options.manager else None,
+        managers=",".join(managers) if managers else None,
         credentials=Credentials.from_environment(),
         trusted=TrustedProxies(options.trust),
         deadline=checked_seconds("--deadline", options.deadline),
@@ -121,7 +84,10 @@ async def _run(options: GatewayOptions, *, as_json: bool) -> None:
         url = url_of(listening, "http" if tls is None else "https")
         await stack.enter_async_context(made.listening(listening, tls))
         admin = await _admin(stack, made, options)
-        _reload_on_signal(made, options)
+        reload = _reload_on_signal(made, sources)
+        if options.member_routes:
+            following = asyncio.create_task(MemberRoutes(managers, sources, reload).follow())
+            stack.callback(following.cancel)
         text = f"gateway at {url}" + (f", its admin port at {admin}" if admin else "")
         tell("listening", text, as_json=as_json, url=url, admin=admin, pid=os.getpid())
         await told.wait()
@@ -175,13 +141,14 @@ def _checked_tls(options: GatewayOptions) -> ssl.SSLContext | None:
     return None
 
 
-def _reload_on_signal(made: HttpGateway, options: GatewayOptions) -> None:
+def _reload_on_signal(made: HttpGateway, sources: RouteSources) -> Callable[[], None]:
     def reload() -> None:
         try:
-            made.reroute(read_routes(options.route, options.routes))
+            made.reroute(sources.read())
         except ConfigurationError as error:
             logger.error("the routes stay as they were: %s", error)  # noqa: TRY400  # it says all
         else:
             logger.warning("the routes were read again")
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+    return reload

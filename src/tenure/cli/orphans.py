@@ -32,28 +32,30 @@ class Orphans:
     """The orphans of one command."""
 
     def __init__(self) -> None:
+        self.awaited: set[int] = set()
+        """The pids of children that somebody else waits for."""
         self._told: set[int] = set()
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
-    def living(self, command: int) -> list[int]:
-        """Their pids. Those that have ended are taken off the list of processes, as a parent does;
-        `command` has its own waiter.
-        """
+    def living(self) -> list[int]:
+        """Their pids. Those that have ended are taken off the list of processes."""
         living = []
         for pid, has_ended, session in _children():
-            if has_ended and pid != command:
+            if pid in self.awaited:
+                continue
+            if has_ended:
                 with suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
-            elif pid != command and session == os.getsid(0):
+            elif session == os.getsid(0):
                 living.append(pid)
         return living
 
-    async def end(self, command: int, impatient: asyncio.Event) -> None:
+    async def end(self, impatient: asyncio.Event) -> None:
         """Tell all of them to end, and wait until they have; or until somebody is impatient."""
         loop = asyncio.get_running_loop()
         speaks_at = loop.time() + SILENT_SECONDS
-        while (pids := self.living(command)) and not impatient.is_set():
+        while (pids := self.living()) and not impatient.is_set():
             for pid in pids:
                 if pid not in self._told:
                     with suppress(OSError):  # it has gone, or another user's rights

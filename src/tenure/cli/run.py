@@ -12,12 +12,14 @@ import signal
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from tenure.cli.gateway_beside import GatewayBeside, beside_command
+from tenure.cli.gateway_options import Flag, GatewayOptions
 from tenure.cli.long_run import run_long
 from tenure.cli.orphans import Orphans
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
@@ -38,6 +40,8 @@ def run(
     journal: str = MEMORY,
     preset: Literal["paper", "default", "test"] = "default",
     port: int = 0,
+    gateway: Flag = False,
+    options: GatewayOptions | None = None,
 ) -> int:
     """Run a manager beside a command, which finds its URL in TENURE_MANAGERS.
 
@@ -53,6 +57,9 @@ def run(
         How long leases last: paper (60 s), default (12 s), or test (1.2 s).
     port
         The manager's port on 127.0.0.1; by default a free one.
+    gateway
+        Run a gateway, too: it passes each request to the worker that has its key, by the routes
+        that the members of the command bring, and the rest to --rest.
     """
     if not command:
         raise ConfigurationError(
@@ -64,36 +71,60 @@ def run(
                 f"{variable} names managers already: run the command as it is to use those, or "
                 f"unset {variable} to run a manager beside it"
             )
+    if options is not None and not gateway:
+        raise ConfigurationError(
+            f"{' '.join(options.arguments())} is for a gateway, and there is none without --gateway"
+        )
+    front = beside_command(options or GatewayOptions()) if gateway else None
     # A journal in memory is new each time, and so are the owners: nobody can hold anything.
     first = {"first_start": True} if journal == MEMORY else {}
     settings = settings_from(None, journal=journal, preset=preset, port=port, **first)
-    return run_long(lambda: _run(ManagerService(settings), command))
+    return run_long(lambda: _run(ManagerService(settings), command, front))
 
 
-async def _run(service: ManagerService, command: tuple[str, ...]) -> int:
+async def _run(
+    service: ManagerService, command: tuple[str, ...], gateway: GatewayOptions | None
+) -> int:
     orphans, impatient = Orphans(), asyncio.Event()
-    async with service:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(service)
         print(f"tenure: manager and dashboard at {service.url}", file=sys.stderr, flush=True)
         signals = SignalsToCommand(impatient)
+        front = None if gateway is None else await _front(stack, gateway, service, orphans)
         process = await _started(command, {**os.environ, VARIABLE: service.url})
-        signals.to(process)
+        orphans.awaited.add(process.pid)
+        signals.to(process, front)
         ended = asyncio.create_task(process.wait())
-        failed = asyncio.create_task(service.wait())
-        while not ended.done() and not failed.done():
+        failing = [service.wait()] if front is None else [service.wait(), front.wait()]
+        failed = [asyncio.create_task(each) for each in failing]
+        while not any(each.done() for each in (ended, *failed)):
             await asyncio.wait(
-                {ended, failed}, timeout=REAP_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                {ended, *failed}, timeout=REAP_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
-            orphans.living(process.pid)
+            orphans.living()
         if not ended.done():  # without a manager its leases run out: end it, and say why
             with suppress(ProcessLookupError):
                 process.terminate()
             await ended
-        await orphans.end(process.pid, impatient)
-        if failed.done():
-            failed.result()
-        failed.cancel()
+        if front is not None:
+            await front.end()
+        await orphans.end(impatient)
+        for each in failed:
+            if each.done():
+                each.result()
+            each.cancel()
         code = ended.result()
     return code if code >= 0 else KILLED - code
+
+
+async def _front(
+    stack: AsyncExitStack, options: GatewayOptions, service: ManagerService, orphans: Orphans
+) -> GatewayBeside:
+    front = await GatewayBeside.start(options, service.url)
+    stack.push_async_callback(front.end)
+    orphans.awaited.add(front.pid)
+    print(f"tenure: gateway at {front.where}", file=sys.stderr, flush=True)
+    return front
 
 
 async def _started(command: tuple[str, ...], environment: Mapping[str, str]) -> Process:
@@ -109,10 +140,12 @@ async def _started(command: tuple[str, ...], environment: Mapping[str, str]) -> 
 class SignalsToCommand:
     """Forwards signals to the command, except those that the terminal has sent it already, as at
     Ctrl-C. After the command has ended, signals are for this process, which waits for orphans.
+    The gateway ends with the command, while there is somebody to answer what has begun.
     """
 
     def __init__(self, impatient: asyncio.Event) -> None:
         self._impatient = impatient
+        self._front: GatewayBeside | None = None
         self._process: Process | None = None
         self._early: list[signal.Signals] = []
         """Signals that came while the command was being started."""
@@ -120,9 +153,9 @@ class SignalsToCommand:
         for number in FORWARDED:
             loop.add_signal_handler(number, self._forward, number)
 
-    def to(self, process: Process) -> None:
+    def to(self, process: Process, front: GatewayBeside | None) -> None:
         """The command has begun."""
-        self._process = process
+        self._process, self._front = process, front
         for number in self._early:
             self._forward(number)
 
@@ -133,6 +166,8 @@ class SignalsToCommand:
         if self._process.returncode is not None:
             self._impatient.set()
             return
+        if self._front is not None:
+            self._front.hear(number)
         if number is signal.SIGINT and sys.stdin is not None and sys.stdin.isatty():
             return
         with suppress(ProcessLookupError):

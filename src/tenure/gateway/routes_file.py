@@ -1,6 +1,8 @@
-"""The file of a gateway's routes: one on each line; what follows # is a comment."""
+"""Where the routes of a gateway come from. In its file there is one on each line, and what follows
+# is a comment.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tenure.errors import ConfigurationError
@@ -9,18 +11,31 @@ from tenure.gateway.routes import GatewayRoutes
 MOST_BYTES = 1 << 20
 
 
-def read_routes(given: tuple[str, ...], file: Path | None) -> GatewayRoutes:
-    """The routes that were given, and then those of the file. Raises ConfigurationError, which
-    names the line that cannot be used.
-    """
-    return GatewayRoutes.read(_lines(given, file))
+class RouteSources:
+    """All of them. What somebody has written comes first, and then what members bring."""
+
+    def __init__(self, given: Sequence[str], file: Path | None, rest: str | None) -> None:
+        self._given = given
+        self._file = file
+        self._rest = rest
+        self.brought: Sequence[str] = ()
+
+    def read(self) -> GatewayRoutes:
+        """Read the routes. Raises ConfigurationError, which names the line that cannot be used."""
+        return GatewayRoutes.read(self._lines())
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        for each in self._given:
+            yield "--route", each
+        if self._file is not None:
+            yield from _lines_of(self._file)
+        for each in self.brought:
+            yield "a member", each
+        if self._rest is not None:
+            yield "--rest", f"/={self._rest}"
 
 
-def _lines(given: tuple[str, ...], file: Path | None) -> Iterator[tuple[str, str]]:
-    for each in given:
-        yield "--route", each
-    if file is None:
-        return
+def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
     try:
         with file.open("rb") as opened:
             data = opened.read(MOST_BYTES + 1)

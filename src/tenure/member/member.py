@@ -42,6 +42,8 @@ from tenure.member.asgi import (
 from tenure.member.environment import member_environment
 from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, checked_listen, checked_member_address
+from tenure.member.told_routes import told_routes
+from tenure.routing.template import PathKey
 from tenure.transport.credentials import Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
@@ -107,6 +109,7 @@ class Member:
         self._forwarding: Forwarding | None = None
         self._listener: MemberListener
         self._is_entered = False
+        self._paths: dict[str, None] = {}
         self.has_begun = False
         """Whether anybody has ever entered it here."""
         self.state: Mapping[str, Any] = {}
@@ -141,6 +144,13 @@ class Member:
         if self._forwarding is None:
             raise _not_entered()
         return self._forwarding
+
+    def is_asked_at(self, key: PathKey) -> None:
+        """Take note of where in a path its keys are, which `tenure gateway` asks for; see
+        `told_routes`. Where a function finds them, nobody else can know.
+        """
+        if not callable(key):
+            self._paths.update(dict.fromkeys((key,) if isinstance(key, str) else key))
 
     def check(self, key: UserKey) -> Lease | None:
         """Return what `Owner.check` does; None if the member is not entered yet."""
@@ -252,7 +262,7 @@ class Member:
                 lookup=lookup,
                 _environment=self._environment(secret),
                 probe=self._probe if self._options["watchdog"] else None,
-                **self._options,
+                **self._joining(),
             )
             stack.callback(self._forget)
             self._owner, self._lookup = owner, lookup
@@ -266,6 +276,9 @@ class Member:
             stack.push_async_callback(self._leave)
             self._is_entered = True
             yield
+
+    def _joining(self) -> MemberOptions:
+        return {**self._options, "labels": told_routes(self._paths, self._options.get("labels"))}
 
     def _environment(self, secret: PoolSecret) -> Environment:
         made = environment_here(self.credentials)

@@ -80,6 +80,7 @@ class Relay:
         self._member = member
         self.key = key
         self.templates = Templates(key)
+        member.is_asked_at(key)
         self._relays = relay
         self._ready = ready
         self._has_warned = False

@@ -11,6 +11,7 @@ WORKERS = {
     "uvicorn-4": 4,
     "gunicorn": 3,
     "hypercorn": 3,
+    "granian": 3,
     "aiohttp": 1,
     "aiohttp-3": 3,
 }
@@ -29,6 +30,8 @@ class Started:
         self._server: WebServer | None = None
 
     def server(self) -> WebServer:
+        if self._kind == "granian":
+            pytest.importorskip("granian")
         if self._server is None or self._server.process.poll() is not None:
             self._stack.close()
             begun = serving(self._kind, self._log, WORKERS[self._kind])

@@ -27,6 +27,10 @@ COMMANDS = {
         *("--workers", "3", "--worker-class", "uvicorn.workers.UvicornWorker"),
     ],
     "hypercorn": ["-m", "hypercorn", APP, "--bind", "127.0.0.1:{port}", "--workers", "3"],
+    "granian": [
+        *("-m", "granian", APP, "--interface", "asgi", "--port", "{port}", "--workers", "3"),
+        "--no-access-log",
+    ],
     "aiohttp": ["-m", AIOHTTP, "{port}"],
     "aiohttp-3": [
         *("-m", "gunicorn", f"{AIOHTTP}:app", "--bind", "127.0.0.1:{port}"),

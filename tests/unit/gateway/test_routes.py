@@ -6,7 +6,7 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.gateway.routes import GatewayRoutes, RoutedTo
-from tenure.gateway.routes_file import read_routes
+from tenure.gateway.routes_file import RouteSources
 
 
 def routes(*texts: str) -> GatewayRoutes:
@@ -94,22 +94,33 @@ def test_a_mistake_in_the_file_names_its_line(tmp_path: Path) -> None:
     file = tmp_path / "routes"
     file.write_text("# where rooms are\n\n/rooms/{room}=rooms # all of them\n/carts=carts\n")
     with pytest.raises(ConfigurationError, match=r"routes:4: .* names 0 keys"):
-        read_routes((), file)
+        RouteSources((), file, None).read()
     file.write_text("# where rooms are\n/rooms/{room}=rooms # all of them\n")
-    found = read_routes(("/rooms/{room}/first=firsts",), file)
+    found = RouteSources(("/rooms/{room}/first=firsts",), file, None).read()
     assert found.find("/rooms/a/first", []) == RoutedTo("firsts", "a")
     assert found.find("/rooms/a", []) == RoutedTo("rooms", "a")
 
 
 def test_no_routes_and_a_file_that_is_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="needs a route"):
-        read_routes((), None)
+        RouteSources((), None, None).read()
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        read_routes((), tmp_path / "none")
+        RouteSources((), tmp_path / "none", None).read()
     file = tmp_path / "routes"
     file.write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(ConfigurationError, match="more than 1048576 bytes"):
-        read_routes((), file)
+        RouteSources((), file, None).read()
     file.write_text("/=http://10.0.0.7:8000\n" * 1001)
     with pytest.raises(ConfigurationError, match="at most 1000"):
-        read_routes((), file)
+        RouteSources((), file, None).read()
+
+
+def test_what_is_written_comes_before_what_members_bring_and_then_the_rest(tmp_path: Path) -> None:
+    sources = RouteSources(("/a/{a}=given",), None, "http://10.0.0.7:80")
+    sources.brought = ["/a/{a}=brought", "/b/{b}=brought"]
+    found = sources.read()
+    assert found.find("/a/x", []) == RoutedTo("given", "x")
+    assert found.find("/b/x", []) == RoutedTo("brought", "x")
+    assert found.find("/c", []) == RoutedTo("http://10.0.0.7:80", None)
+    with pytest.raises(ConfigurationError, match=r"--rest: "):
+        RouteSources((), None, "nowhere").read()
