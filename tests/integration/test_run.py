@@ -6,7 +6,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -140,3 +141,74 @@ def test_a_web_server_with_workers_runs_beside_it() -> None:
             )
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 0
+
+
+STORING = """
+import asyncio, dataclasses
+from tenure import Entities, Entity
+
+@dataclasses.dataclass
+class Count:
+    value: int = 0
+
+class Counter(Entity[Count]):
+    async def add(self) -> int:
+        self.state.value += 1
+        return self.state.value
+
+async def main():
+    async with Entities(Counter, "counters", store="columns:") as counters:
+        print(await counters["k"].add())
+
+asyncio.run(main())
+"""
+
+
+def test_a_store_beside_the_command_keeps_what_it_is_given(tmp_path: Path) -> None:
+    port = str(free_ports(4)[0])
+    said = ["run", "--store", "--data", str(tmp_path / "kept"), "--port", port, "--preset", "test"]
+    for count in (1, 2):
+        ended = run(*said, "--", sys.executable, "-c", STORING)
+        assert (ended.stdout, ended.returncode) == (f"{count}\n", 0), ended.stderr
+        assert f"tenure: the store is kept in {tmp_path / 'kept'}\n" in ended.stderr
+
+
+def node_pid(data: Path, name: str) -> int:
+    """The process of this node."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has gone
+            if str(data / name).encode() in each.read_bytes().split(b"\0"):
+                return int(each.parent.name)
+    return 0
+
+
+@ON_LINUX
+def test_a_node_of_the_store_that_is_killed_is_started_again(tmp_path: Path) -> None:
+    port = free_ports(4)[0]
+    said = ["--store", "--data", str(tmp_path), "--port", str(port), "--", "sh", "-c"]
+    with started(*said, "echo $TENURE_STORE; exec sleep 600") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(f"columns:http://127.0.0.1:{port + 1},")
+        os.kill(first := node_pid(tmp_path, "node-2"), signal.SIGKILL)
+        told = "node-2 of the store has ended (killed by signal 9), and was started again\n"
+        while (line := process.stderr.readline()) != told:
+            assert line
+        assert node_pid(tmp_path, "node-2") not in (0, first)
+    assert node_pid(tmp_path, "node-2") == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "environment", "error"),
+    [
+        (["--store"], {"TENURE_STORE": "columns:http://n"}, "leave out --store to use that one"),
+        (["--store", "--journal", "memory"], {}, "a store refuses the lower lease numbers"),
+    ],
+)
+def test_a_store_that_cannot_be_is_refused(
+    tmp_path: Path, said: list[str], environment: dict[str, str], error: str
+) -> None:
+    data = ("--data", str(tmp_path / "kept"))
+    ended = run("run", *said, *data, "--", "true", **environment)
+    assert (ended.returncode, error in " ".join(ended.stderr.split())) == (2, True)
+    assert not (tmp_path / "kept").exists()

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tenure.cli.asking import HttpReply, ask
 from tenure.cli.demo.ports import free_ports
-from tenure.cli.up import HomeCluster
+from tenure.cli.home_cluster import HomeCluster
 from tenure.errors import TenureError
 from tenure.protocol.topology.answers import MovesRead, NodeSummary, RingRead, UpkeepRead
 

@@ -1,9 +1,10 @@
 """`tenure run -- COMMAND`: a manager beside any command, for as long as the command runs.
 
 The manager lives in this process and the command in its own, which finds the manager's URL in its
-environment. Signals go to the command, because it is the one that has something to finish: a web
-server hands its keys over while it ends, and needs the manager for that. So the manager goes last:
-after the command, and after what the command has left running (`orphans.py`).
+environment; the nodes of a store and a gateway have processes of their own as well. Signals go to
+the command, because it is the one that has something to finish: a web server hands its keys over
+while it ends, and needs the manager for that. So the nodes and the manager go last: after the
+command, and after what the command has left running (`orphans.py`).
 """
 
 import asyncio
@@ -22,10 +23,13 @@ from tenure.cli.gateway_beside import GatewayBeside, beside_command
 from tenure.cli.gateway_options import Flag, GatewayOptions
 from tenure.cli.long_run import run_long
 from tenure.cli.orphans import Orphans
+from tenure.cli.store_beside import MANAGER_PORT, store_beside
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
+from tenure.entities.stores import STORE_VARIABLE
 from tenure.errors import ConfigurationError, TenureError
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
+from tenure.runtime.private_files import make_directory
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 KILLED = 128
@@ -37,9 +41,11 @@ REAP_SECONDS = 60.0
 
 def run(
     *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    journal: str = MEMORY,
+    journal: str = "",
     preset: Literal["paper", "default", "test"] = "default",
     port: int = 0,
+    store: Flag = False,
+    data: Path = Path("tenure-data"),
     gateway: Flag = False,
     options: GatewayOptions | None = None,
 ) -> int:
@@ -52,11 +58,17 @@ def run(
     command
         The command and its arguments, after two dashes.
     journal
-        The manager's journal: memory, which is the default, sqlite:PATH or etcd:URL,URL,...
+        The manager's journal: memory, sqlite:PATH or etcd:URL,URL,... By default memory, and with
+        --store a file beside what the nodes keep.
     preset
         How long leases last: paper (60 s), default (12 s), or test (1.2 s).
     port
-        The manager's port on 127.0.0.1; by default a free one.
+        The manager's port on 127.0.0.1; by default a free one, and with --store 7499.
+    store
+        Run a store of three nodes, too, on the ports after the manager's: the command finds it in
+        TENURE_STORE, which Entities(store="columns:") means.
+    data
+        The directory for what the nodes and the manager keep; the next run goes on with it.
     gateway
         Run a gateway, too: it passes each request to the worker that has its key, by the routes
         that the members of the command bring, and the rest to --rest.
@@ -65,33 +77,62 @@ def run(
         raise ConfigurationError(
             "which command? Write it after two dashes: tenure run -- uvicorn app:app --workers 4"
         )
-    for variable in (VARIABLE, FILE_VARIABLE):
-        if os.environ.get(variable):
-            raise ConfigurationError(
-                f"{variable} names managers already: run the command as it is to use those, or "
-                f"unset {variable} to run a manager beside it"
-            )
+    _refuse_a_second("managers", "run the command as it is to use those", VARIABLE, FILE_VARIABLE)
     if options is not None and not gateway:
         raise ConfigurationError(
             f"{' '.join(options.arguments())} is for a gateway, and there is none without --gateway"
         )
     front = beside_command(options or GatewayOptions()) if gateway else None
-    # A journal in memory is new each time, and so are the owners: nobody can hold anything.
-    first = {"first_start": True} if journal == MEMORY else {}
-    settings = settings_from(None, journal=journal, preset=preset, port=port, **first)
-    return run_long(lambda: _run(ManagerService(settings), command, front))
+    where = data.expanduser().resolve() if store else None
+    if where is not None:
+        _refuse_a_second("a store", "leave out --store to use that one", STORE_VARIABLE)
+        port = port or MANAGER_PORT
+    settings = settings_from(None, preset=preset, port=port, **_journal(journal, where))
+    if where is not None:
+        make_directory(where)
+    return run_long(lambda: _run(ManagerService(settings), command, where, front))
+
+
+def _refuse_a_second(what: str, way_out: str, *variables: str) -> None:
+    for variable in variables:
+        if os.environ.get(variable):
+            raise ConfigurationError(
+                f"{variable} names {what} already: {way_out}, or unset {variable} to run one of "
+                "its own beside the command"
+            )
+
+
+def _journal(named: str, data: Path | None) -> dict[str, object]:
+    if data is not None and named == MEMORY:
+        raise ConfigurationError(
+            "--journal memory begins anew each time, and a store refuses the lower lease numbers "
+            "of a new journal: leave it out, or name one that lasts"
+        )
+    kept = MEMORY if data is None else f"sqlite:{data / 'journal.sqlite'}"
+    journal = named or kept
+    # A journal in memory is new each time, and so are the owners: nobody can hold anything. The
+    # same is true of the first run with a store.
+    is_first = journal == kept and (data is None or not (data / "journal.sqlite").exists())
+    return {"journal": journal, **({"first_start": True} if is_first else {})}
 
 
 async def _run(
-    service: ManagerService, command: tuple[str, ...], gateway: GatewayOptions | None
+    service: ManagerService,
+    command: tuple[str, ...],
+    data: Path | None,
+    gateway: GatewayOptions | None,
 ) -> int:
     orphans, impatient = Orphans(), asyncio.Event()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(service)
         print(f"tenure: manager and dashboard at {service.url}", file=sys.stderr, flush=True)
+        told = {VARIABLE: service.url}
+        if data is not None:
+            store = store_beside(data, service.url, orphans.awaited.add)
+            told[STORE_VARIABLE] = await stack.enter_async_context(store)
         signals = SignalsToCommand(impatient)
         front = None if gateway is None else await _front(stack, gateway, service, orphans)
-        process = await _started(command, {**os.environ, VARIABLE: service.url})
+        process = await _started(command, {**os.environ, **told})
         orphans.awaited.add(process.pid)
         signals.to(process, front)
         ended = asyncio.create_task(process.wait())

@@ -1,191 +1,23 @@
-"""`tenure columns up`: a manager and some nodes on this host, until a signal ends them.
-
-Each is a process of its own, started with the very commands that a user would type, so that any of
-them can be killed, looked at and started again. What they keep is in one directory, and the next
-`up` there goes on with it.
-"""
+"""`tenure columns up`: a manager and some nodes on this host, until a signal ends them."""
 
 import asyncio
 import json
-import secrets
 import shlex
-import sys
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tenure.cli.asking import ask
+from tenure.cli.home_cluster import HomeCluster
 from tenure.cli.long_run import told_to_end
 from tenure.cli.ordering import budget_of
 from tenure.cli.output import say
 from tenure.cli.ring import BalanceText
 from tenure.cli.waiting import WaitingLine
-from tenure.columns.opening import open_store
-from tenure.errors import ConfigurationError, NoManager, TenureError
-from tenure.protocol.topology.answers import RingRead
-from tenure.runtime.private_files import make_directory, overwrite
+from tenure.errors import ConfigurationError
 
 Flag = Annotated[bool, Parameter(negative="")]
-START_SECONDS = 30.0
-END_SECONDS = 10.0
-MOST_REPLICAS = 3
 MOST_NODES = 16
-
-
-class HomeCluster:
-    """The processes."""
-
-    def __init__(
-        self,
-        data: Path,
-        cluster: str,
-        nodes: int,
-        port: int,
-        options: Sequence[str] = (),
-        managing: Sequence[str] = (),
-        budget: int | None = None,
-    ) -> None:
-        """`options` are those of each node, and `managing` those of the manager; `budget` is what
-        it may move in a day, where that is to be changed.
-        """
-        self.data = data
-        self.cluster = cluster
-        self.nodes = nodes
-        self.port = port
-        self._options = options
-        self._managing = managing
-        self._budget = budget
-        self._running: dict[str, asyncio.subprocess.Process] = {}
-
-    def command(self, name: str) -> list[str]:
-        """Return the command that starts the process called `name`, as a user types it."""
-        tenure = [sys.executable, "-m", "tenure"]
-        if name == "manager":
-            journal = f"sqlite:{self.data / 'journal.sqlite'}"
-            port = str(self.port)
-            command = [*tenure, "manager", "--port", port, "--journal", journal, "--json"]
-            return [*command, *self._managing]
-        number = int(name.removeprefix("node-"))
-        return [
-            *(*tenure, "columns", "node", "--cluster", self.cluster, "--name", name),
-            *("--data", str(self.data / name), "--secret", str(self.data / "secret")),
-            *("--manager", self.manager, "--port", str(self.port + number), "--json"),
-            *self._options,
-        ]
-
-    @property
-    def manager(self) -> str:
-        """The manager's URL."""
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def url(self) -> str:
-        """The URL of the store."""
-        return "columns:" + ",".join(self._nodes())
-
-    def _nodes(self) -> list[str]:
-        ports = range(self.port + 1, self.port + 1 + self.nodes)
-        return [f"http://127.0.0.1:{port}" for port in ports]
-
-    async def start(self) -> None:
-        """Start all, and wait until the ring is formed, and every node takes part. Raises
-        TenureError.
-        """
-        try:
-            make_directory(self.data)
-        except OSError as error:
-            raise ConfigurationError(
-                f"the directory {self.data} cannot be made: {error.strerror}. Name another one"
-            ) from error
-        secret = self.data / "secret"
-        if not secret.exists():
-            overwrite(secret, secrets.token_hex(32).encode())
-        await self.launch("manager")
-        body = {
-            "name": self.cluster,
-            "placement": str(min(self.nodes, MOST_REPLICAS)),
-            "first_nodes": self.nodes,
-        }
-        await self._until(lambda: self._is_made(body))
-        if self._budget is not None:
-            path = f"/v1/clusters/{self.cluster}/balance"
-            await asyncio.to_thread(ask, [self.manager], path, {"bytes_a_day": self._budget})
-        for number in range(1, self.nodes + 1):
-            await self.launch(f"node-{number}")
-        await self._until(self._is_formed)
-        for url in self._nodes():
-            async with open_store(f"columns:{url}"):
-                pass  # the node has answered: others vouch for it
-
-    def _is_made(self, body: dict[str, object]) -> bool:
-        try:
-            ask([self.manager], "/v1/clusters", body)
-        except NoManager:
-            return False
-        return True
-
-    def _is_formed(self) -> bool:
-        reply = ask([self.manager], f"/v1/clusters/{self.cluster}/ring")
-        return bool(reply.read(RingRead).ranges)
-
-    async def launch(self, name: str) -> None:
-        """Start a process."""
-        with (self.data / f"{name}.log").open("ab") as log:
-            self._running[name] = await asyncio.create_subprocess_exec(
-                *self.command(name), stdout=log, stderr=log, start_new_session=True
-            )
-
-    def kill(self, name: str) -> None:
-        """Kill a process, at once."""
-        self._running[name].kill()
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + START_SECONDS
-        while not await asyncio.to_thread(holds):
-            for name, process in self._running.items():
-                if process.returncode is not None:
-                    raise TenureError(f"{name} has ended: {self.last_words(name)}")
-            if time.monotonic() > until:
-                raise TenureError(f"it takes too long; the logs are in {self.data}")
-            await asyncio.sleep(0.1)
-
-    def last_words(self, name: str) -> str:
-        """Return the last line in the log of a process."""
-        lines = (self.data / f"{name}.log").read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "it has said nothing"
-
-    def pids(self) -> dict[str, int]:
-        """Return the process id of each running process, by name."""
-        return {name: process.pid for name, process in self._running.items()}
-
-    async def watch(self) -> None:
-        """Report each process that ends, and how to start it again."""
-
-        async def follow(name: str, process: asyncio.subprocess.Process) -> None:
-            code = await process.wait()
-            why = f"killed by signal {-code}" if code < 0 else self.last_words(name)
-            say(f"{name} has ended ({why}); the others run on. To start it again:")
-            say(f"  {shlex.join(self.command(name))}")
-
-        await asyncio.gather(*(follow(*each) for each in self._running.items()))
-        await asyncio.Event().wait()
-
-    async def end(self) -> None:
-        """End all that run: nodes first."""
-        for name, process in reversed(self._running.items()):
-            with suppress(ProcessLookupError):
-                process.terminate()
-            try:
-                async with asyncio.timeout(END_SECONDS):
-                    await process.wait()
-            except TimeoutError:
-                say(f"{name} does not end, and is killed")
-                process.kill()
-                await process.wait()
 
 
 def up(

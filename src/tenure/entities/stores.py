@@ -19,6 +19,9 @@ KINDS = (
     '"cassandra:HOST,HOST/KEYSPACE"'
 )
 
+STORE_VARIABLE = "TENURE_STORE"
+"""The environment variable that tells of the store that `columns:` alone means."""
+
 
 class EntityStore(Protocol):
     """The store of one pool's entities."""
@@ -91,7 +94,7 @@ def _told(url: str) -> str:
     """The URL, in full: `columns:` alone is the store of which this process was told."""
     if url != "columns:":
         return url
-    told = os.environ.get("TENURE_STORE", "")
+    told = os.environ.get(STORE_VARIABLE, "")
     if not told:
         raise ConfigurationError(
             'store="columns:" is the store of which TENURE_STORE tells, and TENURE_STORE is not '
