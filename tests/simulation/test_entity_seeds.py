@@ -60,6 +60,8 @@ SOON = (
     "readings-of-turns",
     "frames-taken-again",
     "time-goes-back",
+    "unknown-fields-dropped",
+    "unknown-in-lists-dropped",
 )
 
 

@@ -3,10 +3,14 @@
 Each operation has a name that is used once. It gets the next place in the ledger, and everything
 that leaves the entity (answers, frames, readings) contains place and name. A ledger that begins
 anew, because its former state is lost, begins another epoch.
+
+The processes have two releases of its class. Both count what they have entered, and the new one in
+a field that the old one does not know; so it does with each of the last operations. The new one
+looks whether the old one has lost any of that.
 """
 
 import asyncio
-from typing import cast
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -23,6 +27,20 @@ PAUSES = (0.0, 0.0, 0.4, 8.0)
 """Seconds for which an operation is half done."""
 
 
+class Mark(msgspec.Struct):
+    """An operation, and which release has entered it."""
+
+    op: str = ""
+    is_new: bool = False
+
+
+class NewMark(Mark):
+    """The same in the new release."""
+
+    again: str = ""
+    """The operation, if the new release has entered it."""
+
+
 class Book(msgspec.Struct):
     """The contents of a ledger."""
 
@@ -34,6 +52,25 @@ class Book(msgspec.Struct):
     now: float = 0.0
     said: dict[str, int] = {}
     """The number of the last message of each client, by its name."""
+    by_old: int = 0
+    """How many operations the old release has entered."""
+    marks: list[Any] = []
+
+
+class OldBook(Book):
+    """What the old release knows of it."""
+
+    marks: list[Mark] = []
+
+
+class NewBook(Book):
+    """What the new release knows of it."""
+
+    by_new: int = 0
+    marks: list[NewMark] = []
+
+
+B = TypeVar("B", bound=Book)
 
 
 class Failure(Exception):
@@ -46,8 +83,14 @@ def here() -> LedgerProcess:
     return cast("LedgerProcess", loop.host)  # type: ignore[attr-defined]
 
 
-class OpsLedger(Entity[Book]):
+class OpsLedger(Entity[B], Generic[B]):
     """The ledger of one key."""
+
+    def _check(self) -> None:
+        """Check that nothing is lost that a release has kept."""
+
+    def _mark(self, op: str) -> None:
+        """Mark an operation as this release does."""
 
     async def add(self, op: str, alarm: float | None = None) -> PlacedOp:
         """Enter an operation, and set an alarm that rings `alarm` seconds later."""
@@ -88,6 +131,7 @@ class OpsLedger(Entity[Book]):
     async def look(self) -> Shown:
         """Show the ledger's contents."""
         book = self.state
+        self._check()
         await asyncio.sleep(0)
         op = book.shown[-1] if book.shown else ""
         alarms = {name: due.timestamp() for name, due in self.alarms.items()}
@@ -132,6 +176,8 @@ class OpsLedger(Entity[Book]):
         if now < book.now:
             process.wrong("time", f"{self.key}: now() went back from {book.now} to {now}")
         book.now = now
+        self._check()
+        self._mark(op)
         if not book.epoch:
             book.epoch = process.site.now
         book.place += 1
@@ -140,6 +186,37 @@ class OpsLedger(Entity[Book]):
         entry = PlacedOp(book.epoch, book.place, op)
         self.broadcast(_frame(entry))
         return entry
+
+
+class OldLedger(OpsLedger[OldBook]):
+    """The ledger in the old release."""
+
+    def _mark(self, op: str) -> None:
+        self.state.by_old += 1
+        self.state.marks = [*self.state.marks, Mark(op)][-SHOWN:]
+
+
+class NewLedger(OpsLedger[NewBook]):
+    """The ledger in the new release."""
+
+    def _check(self) -> None:
+        book = self.state
+        lost = [each for each in book.marks if each.again != (each.op if each.is_new else "")]
+        if lost or book.by_old + book.by_new != book.place:
+            here().wrong(
+                "releases",
+                f"{self.key} is at {book.place}, with {book.by_old} of the old release and "
+                f"{book.by_new} of the new one; marks that have lost something: {lost}",
+            )
+
+    def _mark(self, op: str) -> None:
+        self.state.by_new += 1
+        self.state.marks = [*self.state.marks, NewMark(op, is_new=True, again=op)][-SHOWN:]
+
+
+RELEASES: tuple[type[Entity[Any]], ...] = (OldLedger, NewLedger)
+for _each in RELEASES:
+    _each.__name__ = "OpsLedger"
 
 
 def _frame(entry: PlacedOp) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from lab.worlds.entity.checkers import EntityCheckers
 from lab.worlds.entity.entries import Shown
 from lab.worlds.entity.faults import FAULTS
-from lab.worlds.entity.ledger import OpsLedger
+from lab.worlds.entity.ledger import RELEASES
 from lab.worlds.entity.site import EntitySite, LedgerProcess
 from lab.worlds.entity.store import SimDatabase
 from lab.worlds.entity.trial import EntityTrial
@@ -32,8 +32,8 @@ async def program(process: Any) -> None:
         site.tell(process.slot, "is told of losses", lost)
         process.told.ranges.append((site.now, lost))
 
-    entities = Entities(
-        OpsLedger,
+    entities: Entities[Any] = Entities(
+        RELEASES[process.uid % len(RELEASES)],
         POOL,
         store="sqlite:simulated" if site.database else None,
         turn=TURN,
