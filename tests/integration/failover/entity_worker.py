@@ -9,7 +9,9 @@ answered with all numbers of that key.
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import IO, Any
 
 import msgspec
 
@@ -40,7 +42,16 @@ class NumberLedger(Entity[Numbers]):
         """Nobody waits for an hour."""
 
 
-async def answer(ledgers: Entities[NumberLedger], line: str) -> str:
+async def lines_of(pipe: IO[str]) -> AsyncIterator[str]:
+    """What is said over a pipe, line by line."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    while line := (await reader.readline()).decode().strip():
+        yield line
+
+
+async def answer(ledgers: Entities[Any], line: str) -> str:
     """What becomes of a line."""
     key, _, number = line.partition(" ")
     try:
@@ -56,10 +67,6 @@ async def answer(ledgers: Entities[NumberLedger], line: str) -> str:
 
 async def main(store: str) -> None:
     """Answer lines until there are no more."""
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-
     async with Entities(NumberLedger, "ledgers", store=store, turn=10.0) as ledgers:
 
         async def tell(line: str) -> None:
@@ -68,7 +75,7 @@ async def main(store: str) -> None:
 
         print("ready", flush=True)
         async with asyncio.TaskGroup() as group:
-            while line := (await reader.readline()).decode().strip():
+            async for line in lines_of(sys.stdin):
                 group.create_task(tell(line))
 
 

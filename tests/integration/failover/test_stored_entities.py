@@ -12,8 +12,6 @@ commit would put an earlier list, with something else at its end, in its place.
 import asyncio
 import os
 import signal
-import sys
-from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -25,8 +23,7 @@ from time import monotonic
 import pytest
 
 from lab.demo.ring.home_ring import HomeRing, until
-from tests.patience import DEADLINE_SECONDS
-from tests.repo.reading import ROOT
+from tests.integration.failover.asked_worker import Worker
 
 pytestmark = pytest.mark.asyncio
 SECONDS = 30.0
@@ -34,65 +31,6 @@ SECONDS = 30.0
 STEPS = ("kill_an_owner", "stop_an_owner", "kill_a_node")
 KEYS = [f"key-{i}" for i in range(12)]
 NODES = ["node-1", "node-2", "node-3"]
-
-
-class Worker:
-    """A process that owns some of the keys."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.answers: dict[str, asyncio.Future[str]] = {}
-        self.is_ready = asyncio.Event()
-        self._reading = asyncio.create_task(self._read())
-
-    @classmethod
-    async def start(cls, home: HomeRing) -> "Worker":
-        worker = cls(
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.integration.failover.entity_worker", "columns:"),
-                stdin=PIPE,
-                stdout=PIPE,
-                cwd=ROOT,
-                env={**os.environ, "TENURE_MANAGERS": home.manager, "TENURE_STORE": home.url},
-                start_new_session=True,
-            )
-        )
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            await worker.is_ready.wait()
-        return worker
-
-    async def _read(self) -> None:
-        assert self.process.stdout
-        while line := (await self.process.stdout.readline()).decode().strip():
-            if line == "ready":
-                self.is_ready.set()
-                continue
-            what, key, *rest = line.split(" ", 3)
-            asked = key if what == "has" else f"{key} {rest[0]}"
-            answer = self.answers.pop(asked, None)
-            if answer is not None and not answer.done():
-                answer.set_result(line)
-        for each in self.answers.values():
-            if not each.done():
-                each.set_result("died")
-
-    async def ask(self, line: str) -> str:
-        """What it says to that, or `died`."""
-        assert self.process.stdin
-        answer = self.answers[line] = asyncio.get_running_loop().create_future()
-        if self._reading.done():
-            return "died"
-        with suppress(ConnectionError):
-            self.process.stdin.write(f"{line}\n".encode())
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            return str(await answer)
-
-    async def end(self) -> None:
-        """Kill it, also if it is stopped."""
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-        await self._reading
 
 
 class Load:
@@ -114,7 +52,11 @@ class Load:
 
     async def join(self) -> None:
         """One more may own keys."""
-        worker = await Worker.start(self._home)
+        worker = await Worker.start(
+            *("tests.integration.failover.entity_worker", "columns:"),
+            TENURE_MANAGERS=self._home.manager,
+            TENURE_STORE=self._home.url,
+        )
         self.workers.append(worker)
         self._everybody.append(worker)
 
