@@ -95,6 +95,7 @@ P = TypeVar("P")
 
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
+_NO_PARTS = digest_of(())
 _PROMISES = b"promises"
 _FILLING = b"filling"
 
@@ -226,9 +227,8 @@ class NodeReplica(Replica):
 
     def _parts(self, step: ReadParts) -> PartsRead:
         table = self.tables[step.table]
-        at = position(step.key, table.kind)
-        record = self.record(table, at)
-        sealed = self.sealed[on_ring(step.key, table.kind)]
+        at, place = position(step.key, table.kind), on_ring(step.key, table.kind)
+        record, sealed = self.record(table, at), self.sealed[place]
         parts: list[SectionPart] = []
         for question in step.questions:
             cursors = self.cursors(table, question.family)
@@ -243,13 +243,13 @@ class NodeReplica(Replica):
             part = _at_once(section_part(*row, left))
             parts.append(part if question.lists_supers else part.without_known(sealed))
         return PartsRead(
-            digest=digest_of(parts),
+            digest=digest_of(parts) if parts else _NO_PARTS,
             parts=() if step.digest_only else tuple(parts),
             sealed=sealed,
             adopted=record.adopted,
             attempt=record.attempt,
             newest=record.newest,
-            promised=self.horizon_of(table, step.key),
+            promised=self.promised[place],
         )
 
     def _state(self, step: ReadState) -> StateRead:

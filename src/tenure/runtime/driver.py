@@ -112,7 +112,8 @@ class Driver(Generic[E, A]):
 
     def _sleep_until(self, wake_at: Instant) -> None:
         if self._alarm is not None:
-            if wake_at == self._rings_at and self._loop is not None:
+            # An alarm that rings too early only asks again, and most would be moved many times.
+            if wake_at >= self._rings_at and self._loop is not None:
                 return
             self._alarm.cancel()
             self._alarm = None

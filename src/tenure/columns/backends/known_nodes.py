@@ -28,6 +28,8 @@ class KnownNodes:
         self._home = random.choice(self._given)  # noqa: S311 - so that handles spread
         self._draws: dict[str, float] = {}
         """A random number for each node: a handle prefers the same replica of a row each time."""
+        self._orders: dict[tuple[NodeId, ...], list[str]] = {}
+        """The order of these replicas, as long as the topology and the home are the same."""
         self._heard: dict[str, None] = {}
         """The nodes that have answered, over connections that are not lost."""
         self._probed: dict[str, float] = {}
@@ -62,6 +64,7 @@ class KnownNodes:
             here = [node.address for node in topology.nodes]
             gone = set(self._addresses if self._topology else ()).difference(here)
             self._topology, self._addresses = topology, tuple(here)
+            self._orders.clear()
             self._given = tuple(node for node in self._given if node not in gone)
             for node in sorted(gone):
                 self.lost.pop(node, None)
@@ -82,6 +85,7 @@ class KnownNodes:
             self.lost[node] = why
         if node == self._home:
             self._home = next(iter(self._heard), None) or self._next_in_turn()
+            self._orders.clear()
 
     def demote(self, nodes: Sequence[str], now: float) -> None:
         """These nodes did not reach enough replicas, but another one did."""
@@ -126,8 +130,12 @@ class KnownNodes:
         record = topology.tables.get(table) if topology else None
         if topology is None or record is None:
             return []
-        found = (self._near(node) for node in topology.at(position(key, record.kind)).everyone)
-        return sorted(filter(None, found), key=self._draw)
+        nodes = topology.at(position(key, record.kind)).everyone
+        order = self._orders.get(nodes)
+        if order is None:
+            order = sorted(filter(None, map(self._near, nodes)), key=self._draw)
+            self._orders[nodes] = order
+        return order
 
     def _near(self, node: NodeId) -> str | None:
         """The address of a node that is as near as any: in the data centre of the node that is

@@ -294,8 +294,7 @@ class StoreEngine:
                 self.on_promised(promises)
 
     def _tell(self, node: NodeId, message: NodeMessage) -> None:
-        known = (*self.topology.nodes, *self.topology.waiting)
-        address = next((each.address for each in known if each.id == node), None)
+        address = self.topology.address(node)
         if address is None:
             return
         if isinstance(message.body, ReadParts):

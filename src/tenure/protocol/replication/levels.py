@@ -32,7 +32,10 @@ class Need(NamedTuple):
 
     def may_be_met(self, gone: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
         """Whether enough of them are left without those that are gone."""
-        return sum(node not in gone for node in self.nodes) >= self.enough
+        left = len(self.nodes)
+        for node in self.nodes if gone else ():
+            left -= node in gone
+        return left >= self.enough
 
 
 def majority(nodes: Sequence[NodeId]) -> int:
@@ -71,14 +74,21 @@ def are_met(
     needs: Iterable[Need], answered: "AbstractSet[NodeId] | Mapping[NodeId, object]"
 ) -> bool:
     """Whether every need has enough answers."""
-    return all(need.is_met(answered) for need in needs)
+    # This is asked with every answer: a generator would cost as much as the answer.
+    for need in needs:  # noqa: SIM110
+        if not need.is_met(answered):
+            return False
+    return True
 
 
 def may_be_met(
     needs: Iterable[Need], gone: "AbstractSet[NodeId] | Mapping[NodeId, object]"
 ) -> bool:
     """Whether every need can have enough answers without those that are gone."""
-    return all(need.may_be_met(gone) for need in needs)
+    for need in needs:  # noqa: SIM110 - as above
+        if not need.may_be_met(gone):
+            return False
+    return True
 
 
 def fewest(needs: Iterable[Need], nearest_first: Sequence[NodeId]) -> list[NodeId]:

@@ -85,7 +85,7 @@ class StoreNode:
             case Convicted(nodes):
                 context.down = frozenset(nodes)
             case DelaysMeasured(nearest):
-                context.nearest = nearest
+                context.set_nearest(nearest)
             case NumbersTold(numbers, asked_at):
                 context.given.on_told(numbers, asked_at)
             case CompareAsked():

@@ -119,6 +119,8 @@ class NodeContext:
         self.topology: Topology = config.topology
         self.down: frozenset[NodeId] = frozenset()
         self.nearest: tuple[NodeId, ...] = ()
+        self._nearness: dict[NodeId, int] = {self.node: 0}
+        """The places of these nodes in their order."""
         self.actions: list[NodeAction] = []
         self.to_itself: deque[NodeMessage] = deque()
         self.filling = config.filling
@@ -177,9 +179,16 @@ class NodeContext:
             return None
         return self.topology.at(position(key, record.kind))
 
-    def count_request(self, table: str, key: Key) -> None:
-        """Count a request for a row, which this node got as a replica."""
-        self.requests.add(position(key, self.topology.tables[table].kind))
+    def is_replica_of(self, table: str, key: Key) -> bool:
+        """Whether this node is a replica of a row for which it is asked; it counts the request."""
+        record = self.topology.tables.get(table)
+        if record is None:
+            return False
+        at = position(key, record.kind)
+        if self.node not in self.topology.at(at).everyone:
+            return False
+        self.requests.add(at)
+        return True
 
     def datacentre_of(self, node: NodeId) -> str:
         """The datacentre of a node."""
@@ -189,8 +198,15 @@ class NodeContext:
     def in_order(self, nodes: Sequence[NodeId]) -> list[NodeId]:
         """The nodes that are up, the nearest first; the node itself is the nearest of all (5.7)."""
         up = [node for node in nodes if node not in self.down or node == self.node]
-        places = {node: place for place, node in enumerate(self.nearest)}
-        return sorted(up, key=lambda node: -1 if node == self.node else places.get(node, len(up)))
+        return sorted(up, key=self._nearness_of)
+
+    def set_nearest(self, nearest: Sequence[NodeId]) -> None:
+        """These are the other nodes, the nearest first."""
+        self.nearest = tuple(nearest)
+        self._nearness = {node: place for place, node in enumerate((self.node, *nearest))}
+
+    def _nearness_of(self, node: NodeId) -> int:
+        return self._nearness.get(node, len(self._nearness))
 
     # --- others ---
 

@@ -32,15 +32,12 @@ class ReplicaPart:
         # No answer at all: one about a row that it does not keep would count as one (R10).
         if not self._is_replica(asked):
             return
-        if isinstance(asked, OfRow):
-            self._context.count_request(asked.table, asked.key)
         self._context.run(asked, partial(self._answer, sender, asked))
 
     def _is_replica(self, asked: AnyOperation) -> bool:
         context = self._context
         if isinstance(asked, OfRow):
-            replicas = context.replicas(asked.table, asked.key)
-            return replicas is not None and context.node in replicas.everyone
+            return context.is_replica_of(asked.table, asked.key)
         if isinstance(asked, RangeOperation):
             replicas = context.topology.at(asked.range.start)
             return replicas.range == asked.range and context.node in replicas.everyone

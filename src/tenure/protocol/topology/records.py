@@ -235,6 +235,22 @@ class Topology(msgspec.Struct, frozen=True, array_like=True, kw_only=True, dict=
     def _members(self) -> dict[NodeId, Node]:
         return {each.id: each for each in self.nodes}
 
+    def address(self, node: NodeId) -> str | None:
+        """The address of a member, or of a node that waits."""
+        return self._addresses.get(node)
+
+    @cached_property
+    def _addresses(self) -> dict[NodeId, str]:
+        return {each.id: each.address for each in (*self.waiting, *self.nodes)}
+
+    def place(self, node: NodeId) -> int | None:
+        """The place of a member among all of them; None of a node that is none."""
+        return self._places.get(node)
+
+    @cached_property
+    def _places(self) -> dict[NodeId, int]:
+        return {each.id: place for place, each in enumerate(self.nodes)}
+
     def is_removed(self, node: NodeId) -> bool:
         """Whether that node was taken out: nothing that it says counts (R10, R18)."""
         return node in self._removed_ids

@@ -26,9 +26,8 @@ from tenure.protocol.replication.conversation import (
 )
 from tenure.protocol.replication.levels import Level, are_met, fewest
 from tenure.protocol.replication.messages import DrawVersion, VersionDrawn, WriteRow
-from tenure.protocol.replication.operations import PartsRead, ReadParts, ReadState, StateRead
+from tenure.protocol.replication.operations import ReadParts, ReadState
 from tenure.protocol.replication.row.limits import AHEAD_US, LAST_US
-from tenure.protocol.replication.row.records import NOTHING
 from tenure.protocol.replication.row.versions import Version, version_of
 from tenure.protocol.topology.records import NodeId, Topology
 
@@ -76,7 +75,7 @@ def slot_of(node: NodeId, topology: Topology) -> int:
     follow each other, since a write may be under way while a node's place in the order changes.
     Raises TooFewReplicas if the node is no longer on the ring, and so has none.
     """
-    place = next((at for at, each in enumerate(topology.nodes) if each.id == node), None)
+    place = topology.place(node)
     if place is None:
         raise TooFewReplicas
     return (2 * place + topology.version % 2) % SLOTS
@@ -115,27 +114,28 @@ def _newest(talk: Conversation, asked: DrawVersion | WriteRow) -> Conversing[lis
     nearest = talk.context.in_order(replicas.everyone)
     chosen = fewest(needs, nearest)
     answers = talk.ask(dict.fromkeys(chosen, question))
-    others = [node for node in nearest if node not in chosen]
     yield Until(
         lambda: are_met(needs, answers),
-        or_else=lambda: talk.ask(dict.fromkeys(others, question), answers),
+        or_else=lambda: talk.ask(
+            dict.fromkeys([node for node in nearest if node not in chosen], question), answers
+        ),
     )
-    old = [node for node, told in answers.items() if not told.newest]
+    told = [
+        (version_of(each.newest).time, each.promised) for each in answers.values() if each.newest
+    ]
+    if len(told) < len(answers):
+        old = [node for node, each in answers.items() if not each.newest]
+        told += yield from _told_by_old(talk, asked, old)
+    return told
+
+
+def _told_by_old(
+    talk: Conversation, asked: DrawVersion | WriteRow, old: list[NodeId]
+) -> Conversing[list[tuple[int, int]]]:
+    """The same of nodes of an older release, which tell it only with all that a row has there."""
     states = talk.ask(dict.fromkeys(old, ReadState(table=asked.table, key=asked.key)))
-    yield Until(lambda: states.keys() >= set(old))
-    everything: list[PartsRead | StateRead] = [*answers.values(), *states.values()]
-    return [_told(told) for told in everything if not _is_mute(told)]
-
-
-def _is_mute(told: PartsRead | StateRead) -> bool:
-    """Whether an older node has answered, which tells this only with all that it has of the row."""
-    return isinstance(told, PartsRead) and not told.newest
-
-
-def _told(told: PartsRead | StateRead) -> tuple[int, int]:
-    if isinstance(told, StateRead):
-        return version_of(told.state.newest).time, told.state.sealed
-    return version_of(told.newest or NOTHING).time, told.promised
+    yield Until(lambda: len(states) == len(old))
+    return [(version_of(each.state.newest).time, each.state.sealed) for each in states.values()]
 
 
 def first_level(level: Level) -> Level:
