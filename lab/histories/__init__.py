@@ -9,6 +9,7 @@
 - `ring`: the manager and the nodes;
 - `trouble`: what goes wrong with them, drawn from a seed;
 - `outages`: how long clients had no answer, though there was a quorum;
+- `starvation`: how long processes had no processor meanwhile, which is no fault of theirs;
 - `verdicts`: the judges of `lab.judges`, and Porcupine;
 - `recorded_run`: one run, from its start to its verdict.
 """

@@ -5,10 +5,11 @@ notes its *spells*: from when a node gets into trouble until it takes part again
 replicas, so a quorum is up as long as no more than one node is in trouble, also while the range
 changes its replicas. What counts of a stretch is its longest part outside of the times when two
 were. It may be as long as a node's patience: so long a node that is cut off itself waits for others
-in vain. It may be `SLACK_NS` longer, as the machine is busy, and answers take time, too.
+in vain. It may be `SLACK_NS` longer, as answers take time, too. What processes waited for a
+processor meanwhile does not count (see `starvation`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,6 +48,8 @@ class Outage(NamedTuple):
     stretch: Stretch
     began: int
     ended: int
+    starved_ns: int = 0
+    """How long it may have been because processes waited for a processor."""
 
     @property
     def length_ns(self) -> int:
@@ -54,13 +57,21 @@ class Outage(NamedTuple):
         return self.ended - self.began
 
     @property
+    def counts_ns(self) -> int:
+        """How long it was for other reasons than a busy machine."""
+        return max(0, self.length_ns - self.starved_ns)
+
+    @property
     def is_too_long(self) -> bool:
         """Whether the handle had no answer for longer than may be."""
-        return self.length_ns > seconds(PATIENCE_SECONDS) + SLACK_NS
+        return self.counts_ns > seconds(PATIENCE_SECONDS) + SLACK_NS
 
     def __str__(self) -> str:
         took, why = self.length_ns / SECOND_NS, self.stretch.said or "a call took so long"
-        return f"{self.stretch.client} had no answer for {took:.1f} s: {why}"
+        starved = f", {self.starved_ns / SECOND_NS:.1f} s without processors" * bool(
+            self.starved_ns
+        )
+        return f"{self.stretch.client} had no answer for {took:.1f} s{starved}: {why}"
 
 
 class CallWatch:
@@ -111,7 +122,15 @@ def outage_of(stretch: Stretch, unwell: Sequence[tuple[int, int]]) -> Outage:
     return found
 
 
-def outages(stretches: Iterable[Stretch], spells: Iterable[Spell]) -> list[Outage]:
-    """The outages of all stretches, the longest first."""
+def outages(
+    stretches: Iterable[Stretch],
+    spells: Iterable[Spell],
+    starved: Callable[[int, int], int] = lambda _began, _ended: 0,
+) -> list[Outage]:
+    """The outages of all stretches, the longest first; `starved` tells for how long processes had
+    no processor.
+    """
     unwell = list(without_quorum(spells))
-    return sorted((outage_of(each, unwell) for each in stretches), key=lambda each: -each.length_ns)
+    found = (outage_of(each, unwell) for each in stretches)
+    counted = (each._replace(starved_ns=starved(each.began, each.ended)) for each in found)
+    return sorted(counted, key=lambda each: -each.counts_ns)

@@ -21,6 +21,7 @@ from lab.histories.operations_of_clients import KINDS
 from lab.histories.outages import Stretch, outages
 from lab.histories.program import command
 from lab.histories.ring import CLOCKS_APART, Ring
+from lab.histories.starvation import Starvation
 from lab.histories.trouble import CLIENTS, Trouble
 from lab.histories.verdicts import judge_all, porcupine
 from lab.judges.operations import Complaint
@@ -33,12 +34,14 @@ ENDS_SECONDS = 15.0
 SHOWN = 5
 
 
-async def record(place: Path, seed: int, asked: Namespace, on: Hosts) -> Trouble:
+async def record(place: Path, seed: int, asked: Namespace, on: Hosts) -> tuple[Trouble, Starvation]:
     """Record a run into files of `place`."""
     random = Random(seed)
     ring = Ring(place, on, random)
     trouble = Trouble(ring, random)
     clients: list[asyncio.subprocess.Process] = []
+    starvation = Starvation(lambda: [*ring.pids(), *(each.pid for each in clients)])
+    watching = asyncio.create_task(starvation.watch())
     try:
         await ring.start(NODES)
         on.make(CLIENTS)
@@ -60,11 +63,12 @@ async def record(place: Path, seed: int, asked: Namespace, on: Hosts) -> Trouble
             )
         await _until_over(trouble, clients, asked.seconds)
     finally:
+        watching.cancel()
         for client in clients:
             if client.returncode is None:
                 client.kill()
         await ring.end()
-    return trouble
+    return trouble, starvation
 
 
 async def _client(place: Path, command: list[str]) -> asyncio.subprocess.Process:
@@ -108,11 +112,6 @@ def main(arguments: Sequence[str]) -> int:
         "--without", action="append", default=[], choices=KINDS, help="no rows of this kind"
     )
     parser.add_argument("--one-judge", action="store_true", help="do without Porcupine, and Go")
-    parser.add_argument(
-        "--outages",
-        action="store_true",
-        help="fail if a client had no answer for too long: where nothing else needs the processors",
-    )
     asked = parser.parse_args(arguments)
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
     place = (asked.place / f"seed-{seed}").resolve()
@@ -124,20 +123,21 @@ def main(arguments: Sequence[str]) -> int:
         for lack in on.lacks:
             print(f"without {lack}")
         began = time.monotonic()
-        trouble = asyncio.run(record(place, seed, asked, on))
+        trouble, starvation = asyncio.run(record(place, seed, asked, on))
     took = time.monotonic() - began
     print(f"recorded in {took:.0f} s, with trouble: {dict(trouble.counts)}", flush=True)
     if program is None and not asked.one_judge:
         print("second judge: NOT RUN, there is no Go here; say --one-judge to do without it")
-    fails = judge(place, seed, trouble, program, fails_on_outages=asked.outages)
+    fails = _has_outages(place, trouble, starvation)
+    fails |= judge(place, seed, trouble, program, are_kept=fails)
     return int(fails or (program is None and not asked.one_judge))
 
 
 def judge(
-    place: Path, seed: int, trouble: Trouble, program: Path | None, *, fails_on_outages: bool
+    place: Path, seed: int, trouble: Trouble, program: Path | None, *, are_kept: bool
 ) -> bool:
-    """Ask all judges, and print what they say; returns whether one complains. The histories of
-    batches of which nobody complains are not kept.
+    """Ask both judges, and print what they say; returns whether one complains. The histories of
+    batches of which nobody complains are not kept, unless `are_kept` says so.
     """
     began = time.monotonic()
     verdicts = list(judge_all(place, program))
@@ -155,10 +155,8 @@ def judge(
     for complaint in sorted(complaints, key=lambda each: each.promise)[-SHOWN:]:
         print(f"\n{complaint}, with seed {seed}")
         print("\n".join(_story(complaint, trouble)))
-    if _has_outages(place, trouble) and fails_on_outages:
-        return True
     for each in verdicts:
-        for file in each.files if each.is_clean else ():
+        for file in each.files if each.is_clean and not are_kept else ():
             file.unlink()
     return not all(each.is_clean for each in verdicts)
 
@@ -168,11 +166,15 @@ def _together(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: sum((each[name] for each in said[1:]), said[0][name]) for name in said[0]}
 
 
-def _has_outages(place: Path, trouble: Trouble) -> bool:
+def _has_outages(place: Path, trouble: Trouble, starvation: Starvation) -> bool:
     """Whether a handle got no answer for too long."""
+    if not starvation.can_be_seen:
+        print("outages of handles: NOT JUDGED, this system does not tell who waits for processors")
+        return False
     decoder = msgspec.json.Decoder(Stretch)
     lines = (line for file in place.glob("outages-*.jsonl") for line in file.open("rb"))
-    found = outages([decoder.decode(line) for line in lines], trouble.spells)
+    stretches = [decoder.decode(line) for line in lines]
+    found = outages(stretches, trouble.spells, starvation.between)
     too_long = [each for each in found if each.is_too_long]
     print(f"outages of handles that are too long: {len(too_long)}; the longest:")
     for each in found[:SHOWN]:

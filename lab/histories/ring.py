@@ -114,6 +114,11 @@ class Ring:
         urls = (f"http://{self.hosts.address(each.number)}:{each.port}" for each in self.nodes)
         self.url.write_text("columns:" + ",".join(urls))
 
+    def pids(self) -> list[int]:
+        """The processes of the nodes that run, and are not in trouble."""
+        processes = [each.process for each in self.nodes if not each.is_in_trouble]
+        return [each.pid for each in processes if each is not None and each.returncode is None]
+
     # --- nodes ---
 
     def new_node(self) -> NodeHost:
