@@ -39,6 +39,11 @@ class Planned(NamedTuple):
     """The differences from the table of the situation; with two situations, the differences between
     the outcomes of their plans.
     """
+    movers: frozenset[int]
+    """The owners that are to ask because of these moves: who has the range, or who is to be granted
+    it where it is free."""
+    losers: frozenset[int]
+    """The owners of ranges that nobody is to have: they are to ask if they leave."""
 
 
 class PlanningFailed(NamedTuple):
@@ -89,7 +94,9 @@ class Planning:
         by_owner: dict[int, list[KeyRange]] = {}
         for key_range, incarnation in plan.owners:
             by_owner.setdefault(incarnation, []).append(key_range)
-        return Planned(plan, by_owner, moves)
+        movers = frozenset(each.giver or each.taker for each in moves if each.taker != NOBODY)
+        losers = frozenset(each.giver for each in moves if each.taker == NOBODY)
+        return Planned(plan, by_owner, moves, movers, losers)
 
     def _moves(self, plan: Plan) -> Iterator[PlannedMove]:
         present = self.situation.present
@@ -138,10 +145,3 @@ def thinned(present: RangeMap[Right], plan: Plan) -> Plan:
     why_not = f"the table has no room for more than {RANGES_PER_TABLE} ranges"
     held_back = [*plan.held_back, HeldBack(f"{len(new) - room} cuts of ranges", why_not)]
     return plan._replace(owners=owners, held_back=held_back)
-
-
-def without_those(plan: Plan, gone: set[int]) -> Plan:
-    """The plan without incarnations that left while it was made: their ranges go to nobody."""
-    owners = plan.owners
-    values = [NOBODY if owner in gone else owner for owner in owners.values()]
-    return plan._replace(owners=RangeMap.at_starts(owners.starts(), values))

@@ -189,7 +189,7 @@ class Moving:
             for key_range, right in self.table.within(item.range):
                 laid = (giving, session.untold, plan, session.recalled, session.orders, former)
                 for piece in _cut(key_range, *laid):
-                    planned = plan[piece.start]
+                    planned = self._planned(session, plan[piece.start])
                     fate = self._fate(now, session, piece, planned)
                     if fate == "moves":
                         moves.append(PieceToMove(piece, right.number, planned))
@@ -241,6 +241,15 @@ class Moving:
     def on_gone(self, incarnation: int) -> None:
         """Forget the hand-overs of an incarnation that is gone."""
         self._told.pop(incarnation, None)
+
+    def _planned(self, session: Session, planned: int) -> int:
+        """The owner that is to have what `session` has. An owner that has gone, or goes, since the
+        plan was made is to have nothing: nobody gets its part until the next plan.
+        """
+        taker = self.sessions.get(planned)
+        if taker is session or (taker is not None and not taker.leaving):
+            return planned
+        return NOBODY
 
     def _fate(self, now: Instant, session: Session, piece: KeyRange, planned: int) -> "Fate":
         """Decide the fate of a piece that the incarnation has; recall it here, if that is the

@@ -7,28 +7,27 @@ it does between any two rounds, so a late plan is no worse: the same grants, ret
 would have happened since.
 
 There are two exceptions. If an operator steers meanwhile, the plan is thrown away. If an owner
-goes, nobody gets its part of the plan until the next one. An owner that comes is in the next plan.
-So a pool whose owners come and go all the time is planned nevertheless.
+goes, nobody gets its part of the plan until the next one (`Moving`). An owner that comes is in the
+next plan. So a pool whose owners come and go all the time is planned nevertheless.
+
+A plan is compared with the table where it is made. If the table has changed since, the step that
+adopts it looks at these changes only: the whole would take as long as a small plan does.
 
 A policy that raises, or does not return, costs its pool its balance and nothing else: the pool goes
 on by the simplest rule (`Staying`), and `trouble` says so to everybody who asks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.planning import (
-    Planned,
-    Planning,
-    PlanningFailed,
-    without_those,
-)
-from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation, changes
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
+from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation
 from tenure.protocol.balance.staying import Staying
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.lease.causes import joined
+from tenure.protocol.lease.leader.change_log import ChangeLog
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.move_log import MoveLog
@@ -40,6 +39,9 @@ from tenure.protocol.lease.table import LeaseTable
 
 RANGES_EACH = DEFAULT.ranges
 """How many ranges a plan gives to each owner, about."""
+CHANGES_COMPARED = 1_000
+"""How many changes of the table a late plan is compared with in a step. If there are more, all
+owners are poked: each asks a little earlier than it would have."""
 
 
 class Planner:
@@ -52,12 +54,15 @@ class Planner:
         policy: Policy,
         sessions: Mapping[int, Session],
         log: MoveLog,
+        changed: ChangeLog,
     ) -> None:
         self.context = context
         self.table = table
         self.policy = policy
         self.sessions = sessions
         self.log = log
+        self.changed = changed
+        """What has changed in the table."""
         self.load_watch = LoadWatch(table, context.timing.renew_ns)
         self.plan: RangeMap[int] = table.owners()
         """The owner that each range should have."""
@@ -239,9 +244,7 @@ class Planner:
 
     def follow(self, now: Instant, work: Planning, made: Planned) -> None:
         """Follow this plan from now on, without what it gives to owners that have left since."""
-        gone = {each.incarnation for each in work.situation.candidates if self._goes(each)}
-        if gone:
-            made = made._replace(plan=without_those(made.plan, gone))
+        if any(map(self._goes, work.situation.candidates)):
             self._due = now
         plan = made.plan
         self.plan, self._memory, self._by_owner = plan.owners, plan.memory, made.by_owner
@@ -250,18 +253,26 @@ class Planner:
         for each in (*work.situation.candidates, *work.situation.leavers):
             if each.incarnation in self.sessions:
                 self.sessions[each.incarnation].planned = True
-        is_late = bool(gone) or work.as_of != self.context.history.lsn
-        moves = changes(self.table.rights, plan) if is_late else made.moves
         moving = (session.incarnation for session in self.sessions.values() if session.is_moving)
-        changing = {
-            each.giver or each.taker
-            for each in moves
-            if each.taker != NOBODY or self._is_leaving(each.giver)
-        }
-        for incarnation in sorted(changing.union(moving)):
+        leaving = filter(self._is_leaving, made.losers)
+        for incarnation in sorted({*made.movers, *leaving, *moving, *self._changed(work.as_of)}):
             session = self.sessions.get(incarnation)
             if session is not None:
                 session.unsettle(self.context)
+
+    def _changed(self, as_of: int) -> Iterator[int]:
+        """The owners to which the plan means something new, because the table has changed while it
+        was made.
+        """
+        entries = self.changed.since(as_of, at_most=CHANGES_COMPARED)
+        if entries is None:
+            yield from self.sessions
+            return
+        for entry in entries:
+            for piece, right in self.table.within(entry.range):
+                for _, taker in self.plan.within(piece):
+                    if taker != right.owner:
+                        yield right.owner or taker
 
     def invariants(self) -> None:
         """The planner wakes for whatever is due."""

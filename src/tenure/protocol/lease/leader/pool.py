@@ -92,7 +92,9 @@ class Pool:
         self.responses = Responses(
             context, table, self.sessions.addresses, self.moving, self.proofs
         )
-        self.planner = Planner(context, table, policy, self.sessions, self.move_log)
+        self.planner = Planner(
+            context, table, policy, self.sessions, self.move_log, self.publisher.log
+        )
         self.renumbering = Renumbering(context, table, self.publisher, self.sessions)
         if self.sessions:
             self.planner.by(Instant(0))

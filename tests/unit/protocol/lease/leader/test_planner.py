@@ -1,13 +1,17 @@
 """Plans that are made beside the machine: when they count, and what a policy that fails costs."""
 
+import sys
 from collections.abc import Sequence
+from types import FrameType
+from typing import Any, Self
 
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE
-from tenure.protocol.balance.planning import Planning
+from tenure.protocol.balance.planning import Planned, Planning
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.answers import PlanRead, PoolMade, Steered
@@ -21,6 +25,7 @@ from tenure.protocol.lease.leader.events import (
     StopRequested,
 )
 from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.messages import LeaseResponse
 from tenure.protocol.lease.records import Steering
 from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, ReadPlan
 from tenure.protocol.lease.timing import DEFAULT
@@ -36,9 +41,9 @@ HALVES = ByName((LOW, "a b c"), (HIGH, "b a c"))
 class Beside(Desk):
     """A desk whose policies are asked beside it: what is asked waits until the test lets it."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, split_points: tuple[Key, ...] = ()) -> None:
         self.asked: list[Planning] = []
-        super().__init__(policy)
+        super().__init__(policy, split_points=split_points)
         self.context.plans_at_once = 0
 
     def _take(self, action: ManagerAction) -> None:
@@ -53,7 +58,12 @@ class Beside(Desk):
         self.commit()
 
     def planned(self) -> set[int]:
-        return set(self.pool.planner.plan.values())
+        """The owners that are to have something, by the plan; NOBODY where it names one that has
+        gone, or goes.
+        """
+        there = self.pool.sessions
+        stay = {NOBODY, *(each for each in there if not there[each].leaving)}
+        return {each if each in stay else NOBODY for each in self.pool.planner.plan.values()}
 
 
 def one_owner(policy: Policy) -> Beside:
@@ -111,6 +121,12 @@ def test_what_a_late_plan_gives_to_who_has_gone_is_given_to_nobody_until_the_nex
     desk.commit()
     desk.made(at(1.5))
     assert desk.planned() == {1, NOBODY}
+    held = desk.pool.table.held_by(1)
+    renewed = desk.ask(at(1.5), 1, A, held)
+    assert isinstance(renewed, LeaseResponse)
+    assert {lease.mark for lease in renewed.leases} <= {"renewed", "granted"}, (
+        "nobody is to have it"
+    )
     desk.advance(at(1.5))
     desk.made(at(2))
     assert desk.planned() == {1}
@@ -194,6 +210,67 @@ def test_who_begins_to_leave_while_a_plan_is_made_is_planned_for_again() -> None
     desk.advance(at(1.5))
     desk.made(at(1.6))
     assert desk.planned() == {2}
+
+
+MANY = tuple(number.to_bytes(4, "big") for number in range(1, 51_000))
+
+
+class Lines:
+    """Counts the lines of Python that are executed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._before: object = None
+
+    def __enter__(self) -> Self:
+        self._before = sys.gettrace()
+        sys.settrace(self._on_event)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)  # type: ignore[arg-type]  # what gettrace gave
+
+    def _on_event(self, _: FrameType, event: str, __: object) -> Any:  # noqa: ANN401  # itself
+        self.count += event == "line"
+        return self._on_event
+
+
+def in_turns(situation: Situation) -> Plan:
+    """Every range goes to another owner than the one beside it."""
+    there = [each.incarnation for each in situation.candidates]
+    starts = [b"", *MANY]
+    takers = [there[number % len(there)] for number in range(len(starts))]
+    return Plan(RangeMap.at_starts(starts, takers), RangeMap(None))
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "one comes", "one goes", "one returns all"])
+def test_a_late_plan_of_many_ranges_takes_its_step_next_to_nothing(meanwhile: str) -> None:
+    """A step that compared them all held up every lease."""
+    desk = Beside(in_turns, MANY)
+    for number, name in ((A, "a"), (B, "b"), (C, "c")):
+        desk.owner(T0, name, number)
+    desk.advance(at(0.2))
+    desk.made(at(0.3))
+    desk.ask(at(0.4), 1, A, desk.pool.table.held_by(1))
+    desk.pool.planner.replan(at(1))
+    desk.commit()
+    if meanwhile == "one comes":
+        desk.owner(at(1.1), "d", 104)
+    elif meanwhile == "one goes":
+        desk.pool.on_death(at(1.1), desk.pool.sessions[3], LeaderKind.EXPIRED)
+    elif meanwhile == "one returns all":
+        desk.ask(at(1.1), 1, A, ())
+    desk.commit()
+    work = desk.asked.pop(0)
+    made = work.carry_out()
+    assert isinstance(made, Planned)
+    assert len(made.plan.owners) == len(MANY) + 1
+    with Lines() as lines:
+        assert desk.pool.planner.on_made(at(2), work, made)
+    desk.commit()
+    assert lines.count < 2_000
+    if meanwhile == "one returns all":
+        assert desk.pokes(B), "all are poked, where too much has changed"
 
 
 class Failing:
