@@ -15,6 +15,7 @@ from tenure.protocol.lease.records import (
     State,
     TookOver,
     WaitedOut,
+    bytes_of,
 )
 from tenure.protocol.lease.rivalry import OVER_KEPT, RIVALS_KEPT, Rivalry
 from tenure.protocol.lease.table import FIRST_NUMBER, Counters, LeaseTable
@@ -30,6 +31,8 @@ class LeaseHistory:
 
     def __init__(self, state: State, lsn: int) -> None:
         self.lsn = lsn
+        self.bytes = 0
+        """About how many bytes the records have that were applied here."""
         self.leadership = state.leadership
         self.promise_ns = state.promise_ns
         self.waited_out = state.waited_out
@@ -55,6 +58,7 @@ class LeaseHistory:
     def apply(self, record: AnyRecord) -> None:
         """Apply `record`, which has the next LSN."""
         self.lsn += 1
+        self.bytes += bytes_of(record)
         match record:
             case Changed(pool=pool) | Left(pool=pool) | Joined(pool=pool):
                 table = self._table(pool)

@@ -53,6 +53,12 @@ OWNER_CHARACTERS_PER_POOL = 8 << 20
 all but the labels: 256 characters for each owner of a full pool, and 32 MiB if each character takes
 four bytes."""
 
+GONE_NAMES_PER_POOL = 1 << 13
+"""The most names that are remembered of owners that are gone: all owners of the paper's pool, four
+times within the minutes for which a name is remembered. Whoever may join can come under another
+name each time.
+"""
+
 SPLIT_POINTS_PER_POOL = 1 << 16
 """The most split points: half of all ranges, since the rest is for later moves."""
 

@@ -16,6 +16,7 @@ import msgspec
 from tenure.base.keys import Key, PoolKind
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
+from tenure.protocol.lease.limits import GONE_NAMES_PER_POOL
 from tenure.protocol.lease.messages import Entry, Held, Join
 from tenure.protocol.lease.records import (
     UNSTEERED,
@@ -85,6 +86,9 @@ class LeaseTable:
         self.characters = 0
         """The characters of all members' names and addresses."""
         self.numbered: dict[str, tuple[int, int]] = {}
+        """The last incarnation and nonce of every name that is remembered."""
+        self._gone: dict[str, int] = {}
+        """Those of them whose owners are gone, the first that went first."""
         self.next_number: int = first.number + 1
         self.next_incarnation: int = first.incarnation
         self.is_deleted = False
@@ -118,12 +122,21 @@ class LeaseTable:
                 self._held.pop(incarnation, None)
                 self._changed.pop(incarnation, None)
                 self._forget_eviction(incarnation)
+                if member is not None:
+                    self._remember_gone(member)
 
     def _forget_eviction(self, incarnation: int) -> None:
         evicted = self.steering.evicted
         if incarnation in evicted:
             rest = tuple(each for each in evicted if each != incarnation)
             self.steering = msgspec.structs.replace(self.steering, evicted=rest)
+
+    def _remember_gone(self, member: MemberRecord) -> None:
+        """Remember the name of an owner that is gone, and not too many (see `Sessions`)."""
+        if self.numbered.get(member.name, (NOBODY, 0))[0] == member.incarnation:
+            self._gone[member.name] = member.incarnation
+            if len(self._gone) > GONE_NAMES_PER_POOL:
+                self.forget(*next(iter(self._gone.items())))
 
     def _join(self, record: Joined) -> None:
         self.is_deleted = False
@@ -143,6 +156,7 @@ class LeaseTable:
         self.reads_ns = max(self.reads_ns, record.reads_ns)
         self.characters += characters_of(self.members[record.incarnation])
         self.numbered[record.name] = (record.incarnation, record.nonce)
+        self._gone.pop(record.name, None)
         self.next_incarnation = max(self.next_incarnation, record.incarnation + 1)
 
     def _lay(self, entries: Iterable[Entry], handed: int, *, renumbers: bool = False) -> None:
@@ -173,14 +187,15 @@ class LeaseTable:
         """Forget the names of all that are gone, because another leader takes over: joins that
         were made before do not have its nonce, so none of them is ever numbered (P2, P9).
         """
-        names = [name for name, (number, _) in self.numbered.items() if number not in self.members]
-        for name in names:
+        for name in self._gone:
             del self.numbered[name]
+        self._gone.clear()
 
     def forget(self, name: str, incarnation: int) -> None:
         """Forget a name, unless it is another incarnation's by now."""
         if self.numbered.get(name, (NOBODY, 0))[0] == incarnation not in self.members:
             del self.numbered[name]
+            del self._gone[name]
 
     # --- reading ---
 
@@ -299,6 +314,8 @@ class LeaseTable:
         table.members = {member.incarnation: member for member in state.members}
         table.characters = sum(map(characters_of, state.members))
         table.numbered = {name: (number, nonce) for name, number, nonce in state.numbered}
+        gone = sorted((number, name) for name, number, _ in state.numbered)
+        table._gone = {name: number for number, name in gone if number not in table.members}
         table.next_number = state.next_number
         table.next_incarnation = state.next_incarnation
         table.steering = state.steering
@@ -314,6 +331,8 @@ class LeaseTable:
         for incarnation, member in self.members.items():
             assert incarnation < self.next_incarnation, member
             assert self.numbered[member.name] == (incarnation, member.nonce), member
+        gone = {name for name, (number, _) in self.numbered.items() if number not in self.members}
+        assert self._gone.keys() == gone, self._gone.keys() ^ gone
         assert not (self.is_deleted and self.members), self.members
         assert set(self.steering.evicted) <= self.members.keys(), self.steering
 

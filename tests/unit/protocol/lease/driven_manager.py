@@ -125,6 +125,12 @@ class Driven:
             if event is not None:
                 self.take(event)
 
+    def answer_first(self) -> None:
+        """The journal does the first of what was held back; more may be held back then."""
+        event = self.journal.carry_out(self.waiting.popleft())
+        if event is not None:
+            self.take(event)
+
     def release(self) -> None:
         """The journal does what was held back."""
         self.held = ()

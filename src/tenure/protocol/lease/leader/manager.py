@@ -46,6 +46,7 @@ from tenure.protocol.lease.leader.view import (
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from tenure.protocol.lease.records import AnyRecord, PromiseLowered, State
 from tenure.protocol.lease.timing import Timing
+from tenure.protocol.log.compaction import Compaction
 from tenure.protocol.log.follower import Follower
 from tenure.protocol.log.journal import (
     Appended,
@@ -68,6 +69,8 @@ DEFAULT_COMPACT_AFTER = 10_000
 """The number of records after which the journal is compacted: about a second of reading at a
 takeover.
 """
+COMPACT_AFTER_BYTES = 64 << 20
+"""The bytes of records after which it is compacted, too: a join may have a hundred KiB."""
 
 GONE_BACK = GiveUp(
     "the journal has gone back: this manager, owners or lookups have seen later leaderships or "
@@ -106,6 +109,7 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     create_pools: bool = True
     """Whether a pool's first owner creates it."""
     compact_after: int = DEFAULT_COMPACT_AFTER
+    compact_after_bytes: int = COMPACT_AFTER_BYTES
     plans_at_once: int | None = None
     """The largest pool, in ranges, that is planned within the machine. None stands for
     PLANS_AT_ONCE for our own policies, which return, and for 0 for any other."""
@@ -153,7 +157,9 @@ class Manager:
         """Whether the journal could not be read after a campaign was won: it is tried at the next
         beat.
         """
-        self._compacted_lsn = 0
+        self.compaction: Compaction[State] = Compaction(
+            config.compact_after, config.compact_after_bytes
+        )
         self._journal_health = JournalHealth()
         self._is_silent = False
         """Whether the log says that this leader does not answer."""
@@ -313,7 +319,7 @@ class Manager:
     def _lead(self, now: Instant, event: Loaded[AnyRecord, State] | Followed[AnyRecord]) -> None:
         assert self.leader is None
         history = self.follower.take()
-        self._compacted_lsn = self.follower.snapshot_lsn
+        self.compaction.begin(self.follower.snapshot_lsn)
         nonce = self.random.randrange(1, NONCE_LIMIT)  # for this leadership alone (P2)
         seal = Seal(event.journal, event.leadership, nonce)
         secret = history.secret or self.random.randbytes(SECRET_BYTES)
@@ -361,13 +367,13 @@ class Manager:
         self._compact()
 
     def _compact(self) -> None:
-        """Replace the records by their sum, at a moment when all of it is committed."""
+        """Replace the records by their sum, if it is time and all of it is committed."""
         assert self.leader
-        context = self.leader.context
-        lsn = context.history.lsn
-        if not context.ledger.unsettled and lsn >= self._compacted_lsn + self.config.compact_after:
-            self._compacted_lsn = lsn
-            self._actions.append(Compact(context.ledger.mandate, lsn, context.history.state()))
+        history, ledger = self.leader.context.history, self.leader.context.ledger
+        self.compaction.take(history.lsn, history.bytes, history.state)
+        replacing = self.compaction.durable(ledger.committed)
+        if replacing is not None:
+            self._actions.append(Compact(ledger.mandate, *replacing))
 
     def _step_down(self, why: LogKind, detail: str = "") -> None:
         """Forget everything that was decided and not committed, and tell clients to

@@ -16,6 +16,7 @@ from tenure.protocol.lease.leader.addresses import Addresses
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.lease.leader.session import Session
+from tenure.protocol.lease.limits import GONE_NAMES_PER_POOL
 from tenure.protocol.lease.messages import Join, LeaseRequest, ShortRequest
 from tenure.protocol.lease.records import Joined, MemberRecord
 from tenure.protocol.lease.table import NOBODY, LeaseTable
@@ -29,9 +30,9 @@ class Sessions(Mapping[int, Session]):
         self.table = table
         self._living: dict[int, Session] = {}
         self.addresses = Addresses(context, table, self)
-        self._gone: deque[tuple[Instant, str, int]] = deque()
+        self._gone: deque[tuple[Instant, str, int]] = deque(maxlen=GONE_NAMES_PER_POOL)
         """The names of owners that are gone and still remembered, by the time at which
-        they left.
+        they left. The table remembers no more.
         """
         self.next_expiry = FAR_FUTURE
         """When a hold may run out next; never later than it does."""

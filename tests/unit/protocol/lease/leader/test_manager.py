@@ -4,6 +4,7 @@ from collections import deque
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import KEY_BYTES
@@ -436,3 +437,49 @@ def test_a_state_is_taken_when_all_of_it_is_committed() -> None:
     assert sum(isinstance(call, Compact) for call in driven.calls) == compactions
     driven.release()
     assert sum(isinstance(call, Compact) for call in driven.calls) == compactions + 1
+
+
+def test_a_manager_that_always_has_something_to_write_compacts_all_the_same() -> None:
+    """Otherwise whoever keeps it busy makes its journal grow without end."""
+    driven = Driven(compact_after=10)
+    driven.join()
+    driven.held = (Append,)
+    for number in range(100):
+        driven.hear(joining(driven, f"o{number}"))
+        driven.hear(joining(driven, f"p{number}"))
+        driven.answer_first()
+        assert driven.machine.leader is not None
+        assert driven.machine.leader.context.ledger.unsettled, "one is always on its way"
+    assert len(driven.journal.records) < 30
+    driven.release()
+    known = driven.machine.leader.context.history if driven.machine.leader else None
+    assert known is not None
+    successor = Driven(journal=driven.journal)
+    driven.journal.vacate()
+    successor.run(at(5))
+    assert successor.machine.leader is not None
+    assert successor.machine.leader.context.history.tables["p"].state() == known.tables["p"].state()
+
+
+def test_few_records_are_compacted_too_where_they_are_long() -> None:
+    """A join may have a hundred KiB of labels."""
+    driven = Driven(compact_after_bytes=50_000)
+    for number in range(30):
+        long = {f"label-{each}": "x" * 190 for each in range(50)}
+        driven.hear(structs.replace(joining(driven, f"o{number}"), labels=long))
+    assert len(driven.journal.records) < 10
+    records = len(driven.journal.records)
+    driven.hear(joining(driven, "o99"))
+    assert len(driven.journal.records) == records + 1
+
+
+def joining(driven: Driven, name: str) -> Join:
+    return Join(
+        pool="p",
+        kind="hashed",
+        name=name,
+        address="http://o",
+        owner_nonce=1 + int(name[1:]),
+        manager_nonce=driven.nonce,
+        sequence=1,
+    )

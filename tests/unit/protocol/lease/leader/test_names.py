@@ -3,7 +3,11 @@
 import pytest
 
 from tenure.base.ranges import WHOLE
+from tenure.protocol.lease import table
+from tenure.protocol.lease.history import LeaseHistory
+from tenure.protocol.lease.leader import sessions
 from tenure.protocol.lease.messages import LeaseResponse, Refusal
+from tenure.protocol.lease.records import Joined, Left, State
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import ByName, Desk, at
 from tests.unit.protocol.lease.driven_manager import Driven
@@ -19,6 +23,38 @@ def test_names_that_processes_draw_do_not_gather_for_ever() -> None:
         desk.ask(at(2 * i + 1), incarnation, A + i, (), leaving=True)
     assert len(desk.pool.table.numbered) < KEPT / 2 + 5
     assert desk.pool.table.next_incarnation == 301
+
+
+def test_whoever_comes_under_another_name_each_time_has_few_of_them_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Within the minutes for which names are remembered: each takeover and snapshot reads them."""
+    for part in (table, sessions):
+        monkeypatch.setattr(part, "GONE_NAMES_PER_POOL", 20)
+    desk = Desk(ByName((WHOLE, "a")))
+    desk.owner(at(0), "a", A)
+    for i in range(50):
+        incarnation = desk.owner(at(0.1), f"drawn-{i}", B + i)
+        desk.ask(at(0.1), incarnation, B + i, (), leaving=True)
+    assert list(desk.pool.table.numbered) == ["a", *(f"drawn-{i}" for i in range(30, 50))]
+    late = desk.join(at(0.2), "drawn-49", B + 49)
+    assert isinstance(late, Refusal)
+    assert late.reason == "past"
+    standby = LeaseHistory(State(), 0)
+    for record in desk.records:
+        standby.apply(record)
+    assert standby.tables["p"].numbered == desk.pool.table.numbered, "a standby forgets no later"
+    snapshot = LeaseHistory(standby.state(), standby.lsn)
+    for history in (standby, snapshot):
+        history.apply(joined("next", 99))
+        history.apply(Left(pool="p", incarnation=99, entries=()))
+        history.invariants()
+        assert len(history.tables["p"].numbered) == 21
+        assert "drawn-30" not in history.tables["p"].numbered
+
+
+def joined(name: str, incarnation: int) -> Joined:
+    return Joined(pool="p", incarnation=incarnation, name=name, nonce=1, address="http://x")
 
 
 def test_a_straggling_join_is_past_for_minutes_and_harmless_then() -> None:
