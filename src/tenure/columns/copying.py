@@ -11,7 +11,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from tenure.columns.backends.contract import Backend
+from tenure.columns.backends.contract import Backend, pages_of
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Unsupported
@@ -47,27 +47,27 @@ async def copy_table(
     """Copy the rows behind the key `after`; yields the last key of each batch, and its number of
     columns. Of a fenced table the copy has the rows, and no fence.
     """
-    while True:
-        page = await old.read(
-            ReadRows(
-                table=table.name, part=Slice(ROWS_AT_ONCE, after=after), within=COLUMNS_AT_ONCE
-            )
-        )
+    part = Slice(ROWS_AT_ONCE, after=after)
+    asked = ReadRows(table=table.name, part=part, within=COLUMNS_AT_ONCE)
+    async for page in pages_of(old, asked):
         counts = await asyncio.gather(*(_copy_row(table, row, old, new) for row in page.rows))
         if page.rows:
             yield page.rows[-1].key, sum(counts)
-        if page.next is None:
-            return
-        after = page.next
 
 
 async def _copy_row(table: Table, row: WholeRow, old: Backend, new: Backend) -> int:
     """Copy what the page of the row has, which is of one instant, and then what is behind it."""
     count = 0
     for name, first in row.families.items():
-        sections = _sections(table, row.key, name, first, old)
-        async for super_column, begin in sections:
-            async for page in _columns(table, row.key, name, super_column, begin, old):
+        async for super_column, begin in _sections(table, row.key, name, first, old):
+            asked = ReadPage(
+                table=table.name,
+                key=row.key,
+                family=name,
+                super=super_column,
+                part=Slice(COLUMNS_AT_ONCE),
+            )
+            async for page in pages_of(old, asked, begin):
                 count += len(page.cells)
                 await _write(table, row.key, name, super_column, page.cells, new)
     return count
@@ -80,35 +80,11 @@ async def _sections(
     if isinstance(first, CellPage):
         yield None, first
         return
-    page = first
-    while True:
+    part = Slice(PAGE_COLUMNS)
+    asked = ReadSupers(table=table.name, key=key, family=family, part=part, within=COLUMNS_AT_ONCE)
+    async for page in pages_of(old, asked, first):
         for name, columns in page.supers:
             yield name, columns
-        if page.next is None:
-            return
-        part = Slice(PAGE_COLUMNS, after=page.next)
-        asked = ReadSupers(
-            table=table.name, key=key, family=family, part=part, within=COLUMNS_AT_ONCE
-        )
-        page = await old.read(asked)
-
-
-async def _columns(
-    table: Table,
-    key: bytes,
-    family: str,
-    super_column: bytes | None,
-    page: CellPage,
-    old: Backend,
-) -> AsyncIterator[CellPage]:
-    while True:
-        yield page
-        if page.next is None:
-            return
-        part = Slice(COLUMNS_AT_ONCE, after=page.next)
-        page = await old.read(
-            ReadPage(table=table.name, key=key, family=family, super=super_column, part=part)
-        )
 
 
 async def _write(

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from tenure.base.keys import hashed_key, ordered_key
 from tenure.base.names import shown
+from tenure.columns.backends.contract import pages_of
 from tenure.columns.paths import edits_of, key_of, path_of
 from tenure.columns.requests import RowMutation
 from tenure.columns.results import Page, SuperColumn, column_of, page_of
@@ -221,44 +222,33 @@ class OwnedRow:
         memory = MemoryRow(self._table.shapes)
         for shape in self._table.shapes.values():
             async for super_column in self._sections(shape):
-                await self._read_section(memory, shape, super_column)
+                asked = ReadPage(
+                    table=self._table.name,
+                    key=self._key,
+                    family=shape.name,
+                    super=super_column,
+                    part=Slice(PAGE_COLUMNS),
+                )
+                async for page in pages_of(self._store.backend, asked):
+                    for cell in page.cells:
+                        memory.put(shape.name, super_column, cell)
+                    self._check_size(memory.size)
         return memory
 
     async def _sections(self, shape: FamilyShape) -> AsyncIterator[bytes | None]:
         if not shape.has_supers:
             yield None
             return
-        part = Slice(PAGE_COLUMNS)
-        while True:
-            asked = ReadSupers(
-                table=self._table.name, key=self._key, family=shape.name, part=part, within=1
-            )
-            page = await self._store.backend.read(asked)
+        asked = ReadSupers(
+            table=self._table.name,
+            key=self._key,
+            family=shape.name,
+            part=Slice(PAGE_COLUMNS),
+            within=1,
+        )
+        async for page in pages_of(self._store.backend, asked):
             for name, _ in page.supers:
                 yield name
-            if page.next is None:
-                return
-            part = Slice(PAGE_COLUMNS, after=page.next)
-
-    async def _read_section(
-        self, memory: MemoryRow, shape: FamilyShape, super_column: bytes | None
-    ) -> None:
-        part = Slice(PAGE_COLUMNS)
-        while True:
-            asked = ReadPage(
-                table=self._table.name,
-                key=self._key,
-                family=shape.name,
-                super=super_column,
-                part=part,
-            )
-            page = await self._store.backend.read(asked)
-            for cell in page.cells:
-                memory.put(shape.name, super_column, cell)
-            self._check_size(memory.size)
-            if page.next is None:
-                return
-            part = Slice(PAGE_COLUMNS, after=page.next)
 
     def _check_size(self, size: int) -> None:
         if size > ROW_BYTES:

@@ -7,7 +7,7 @@ from struct import error
 from typing import Any
 
 from tenure.base.names import shown
-from tenure.columns.backends.contract import Backend
+from tenure.columns.backends.contract import Backend, pages_of
 from tenure.columns.backends.embedded import wall_clock
 from tenure.columns.paths import Path, edits_of, key_of, path_of, shape_of
 from tenure.columns.requests import Consistency, RowMutation
@@ -235,15 +235,10 @@ class ColumnStore:
         upper = None if end is None else key_of(table, end)
         _check_flag("reverse", reverse)
         part = Slice(SCANNED_ROWS, lower, upper, reverse)
-        while True:
-            page = await self.backend.read(
-                ReadRows(table=table.name, part=part, within=within, level=level)
-            )
+        asked = ReadRows(table=table.name, part=part, within=within, level=level)
+        async for page in pages_of(self.backend, asked):
             for row in page.rows:
                 yield row_of(table, row)
-            if page.next is None:
-                return
-            part = Slice(SCANNED_ROWS, lower, upper, reverse, page.next)
 
     async def warm(self, table: Table, key: object, *families: str) -> None:
         """Have a row read into memory, all families or those that you name; returns at once.

@@ -10,7 +10,7 @@ stay as they are.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
-from tenure.columns.backends.contract import Backend
+from tenure.columns.backends.contract import Backend, pages_of
 from tenure.columns.tables import Table
 from tenure.protocol.replication.messages import ReadRows, WholeRow
 from tenure.protocol.replication.row.admission import Outranked
@@ -26,19 +26,13 @@ row refuses it, and says what it has promised."""
 
 async def told_fences(table: Table, backend: Backend) -> AsyncIterator[tuple[int, int]]:
     """The journal and the highest lease number of each row that has a fence and a column."""
-    after: bytes | None = None
-    while True:
-        page = await backend.read(
-            ReadRows(table=table.name, part=Slice(ROWS_AT_ONCE, after=after), within=1)
-        )
+    asked = ReadRows(table=table.name, part=Slice(ROWS_AT_ONCE), within=1)
+    async for page in pages_of(backend, asked):
         for journal, number in await asyncio.gather(
             *(_fence(table, backend, row) for row in page.rows)
         ):
             if number:
                 yield journal, number
-        if page.next is None:
-            return
-        after = page.next
 
 
 async def _fence(table: Table, backend: Backend, row: WholeRow) -> tuple[int, int]:

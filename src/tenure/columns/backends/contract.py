@@ -4,17 +4,27 @@ The store checks and encodes what the application passes before it calls a backe
 the backend returns. A backend repeats nothing that its caller could not tell: the store does that.
 """
 
-from collections.abc import Mapping
-from typing import Literal, Protocol, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from typing import Literal, Protocol, TypeVar, cast
+
+import msgspec
 
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
-from tenure.protocol.replication.messages import Reads
+from tenure.protocol.replication.messages import (
+    ReadPage,
+    ReadRows,
+    Reads,
+    ReadSupers,
+    RowsFound,
+)
 from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
+from tenure.protocol.replication.row.pages import CellPage, SuperPage
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
 A = TypeVar("A")
+P = TypeVar("P", CellPage, SuperPage, RowsFound)
 
 Fencing = Literal["", "lwt"]
 """How a store on another system refuses what former owners write; not at all unless configured."""
@@ -62,3 +72,14 @@ class Backend(Protocol):
     async def read(self, asked: Reads[A]) -> A:
         """What readers see of it. What `warms` is only read into memory."""
         ...
+
+
+async def pages_of(backend: Backend, asked: Reads[P], first: P | None = None) -> AsyncIterator[P]:
+    """All pages of what is asked for; the first of them may have been read already."""
+    question = cast("ReadPage | ReadSupers | ReadRows", asked)
+    page = await backend.read(asked) if first is None else first
+    yield page
+    while page.next is not None:
+        part = msgspec.structs.replace(question.part, after=page.next)
+        page = await backend.read(cast("Reads[P]", msgspec.structs.replace(question, part=part)))
+        yield page
