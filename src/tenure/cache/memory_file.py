@@ -9,7 +9,6 @@ lock is on another file, because each write replaces this one.
 import fcntl
 import os
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -88,18 +87,9 @@ class MemoryFile:
         """Write `memory` to the disk. Raises ConfigurationError if it cannot be written."""
         body = msgspec.msgpack.encode(memory)
         data = MAGIC + b"%d\n" % VERSION + zlib.crc32(body).to_bytes(4, "big") + body
-        beside = self.path.with_name(self.path.name + ".new")
         try:
-            private_files.overwrite(beside, data)
-            beside.replace(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            private_files.replace(self.path, data)
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
             raise self._useless(f"it cannot be written: {error.strerror or error}") from error
 
     def close(self) -> None:

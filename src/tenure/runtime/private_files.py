@@ -38,6 +38,30 @@ def overwrite(path: Path, data: bytes) -> None:
         os.fsync(handle)
 
 
+def replace(path: Path, data: bytes) -> None:
+    """Put another file in the place of this one: it exists whole or not at all, whenever the power
+    fails. Raises OSError.
+    """
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        overwrite(beside, data)
+        beside.replace(path)
+        sync(path.parent)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a directory, on the disk. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def open_lock(path: Path) -> IO[bytes]:
     """Open a file to lock it; make it if there is none. Raises OSError.
 

@@ -192,11 +192,7 @@ def _write(directory: Path, name: str, said: StoreMark) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.rename(directory / name)
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    private_files.sync(directory)
 
 
 class StoreMoved(StoreUnwritable):

@@ -8,13 +8,13 @@ copies a store while it is open. So the watch keeps its length in a file beside 
 of it is synced.
 """
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from tenure.errors import MALFORMED, StoreDamaged
+from tenure.runtime import private_files
 
 MARK = "tenure-manifest.json"
 
@@ -42,7 +42,7 @@ class ManifestWatch:
             size = (self._path / name).stat().st_size
             seen = ManifestMark(name, size)
             if seen != self._noted:
-                _sync(self._path / name)
+                private_files.sync(self._path / name)
                 draft = self._path / f".{MARK}"
                 draft.write_bytes(msgspec.json.encode(seen))
                 draft.rename(self._path / MARK)
@@ -63,11 +63,3 @@ def check_manifest(path: Path) -> None:
             "store, and some would be removed; nothing was touched. Restore a backup: tenure "
             "columns restore"
         )
-
-
-def _sync(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,6 @@ replace them, so a whole one always exists.
 """
 
 import asyncio
-import os
 import secrets
 import time
 from collections.abc import Callable
@@ -199,15 +198,8 @@ class NodeDirectory:
         self._write(KNOWN, msgspec.msgpack.encode(known))
 
     def _write(self, name: str, data: bytes) -> None:
-        beside = self.path / f"{name}.new"
         with Translated(self.path):
-            private_files.overwrite(beside, data)
-            beside.replace(self.path / name)
-            place = os.open(self.path, os.O_RDONLY)
-            try:
-                os.fsync(place)
-            finally:
-                os.close(place)
+            private_files.replace(self.path / name, data)
 
 
 def read_secret(path: Path) -> bytes:

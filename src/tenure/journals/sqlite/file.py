@@ -158,12 +158,12 @@ def _make(path: Path, state: bytes) -> None:
         draft = place / "journal"
         with translated(path):
             _write(draft, state)
-        _sync(draft)
+        private_files.sync(draft)
         try:
             os.link(draft, path)
         except FileExistsError:
             return  # another manager was first, and has made it whole
-        _sync(path.parent)
+        private_files.sync(path.parent)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -182,15 +182,7 @@ def _make_directory(directory: Path) -> None:
         return
     _make_directory(directory.parent)
     directory.mkdir(private_files.PARENT_MODE, exist_ok=True)
-    _sync(directory.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    private_files.sync(directory.parent)
 
 
 def _file_id(name: str) -> tuple[int, int] | None:
