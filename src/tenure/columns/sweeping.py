@@ -29,7 +29,6 @@ from tenure.protocol.replication.row.layout import (
     AFTER,
     CELL,
     MARKER,
-    PLACE,
     TIME_BYTES,
     inverted,
     parted,
@@ -37,7 +36,6 @@ from tenure.protocol.replication.row.layout import (
     row_key,
 )
 from tenure.protocol.replication.row.limits import STEP_ENTRIES
-from tenure.protocol.replication.row.names import unescaped
 from tenure.protocol.replication.row.pages import Pace, Steps, of_a_step
 from tenure.protocol.replication.row.records import NOTHING, record_of, stored
 from tenure.protocol.replication.row.versions import version_of
@@ -172,11 +170,8 @@ class Sweep:
         """
         if len(value) > TIME_BYTES:
             return value
-        inside = len(at)
-        if self._table.shapes[family].has_supers:
-            _, inside = unescaped(key, len(at) + len(CELL))
-        inside += len(PLACE)
-        return value + inverted(key[inside : inside + TIME_BYTES])
+        _, _, rest = parted(self._table.shapes[family], at, key)
+        return value + inverted(rest[:TIME_BYTES])
 
     def _at(self, key: bytes) -> bytes:
         return key[: row_key(key, self._table.kind)[1]]

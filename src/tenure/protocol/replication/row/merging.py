@@ -18,8 +18,7 @@ from tenure.protocol.replication.row.admission import (
     entry_digest,
 )
 from tenure.protocol.replication.row.cells import is_live, packed_time
-from tenure.protocol.replication.row.layout import CELL, FamilyShape, number_of, place_of
-from tenure.protocol.replication.row.names import unescaped
+from tenure.protocol.replication.row.layout import FamilyShape, number_of, parted, place_of
 from tenure.protocol.replication.row.records import NOTHING, RowRecord
 from tenure.protocol.replication.row.states import RowState, is_marker
 from tenure.protocol.replication.row.versions import version_of
@@ -157,15 +156,8 @@ class StateMerge:
                 self._doomed.append(Doomed(packed_time(after), family, key, covers=False))
         shape = self._shapes[family]
         if shape.order == "time":
-            section, name = self._parted(shape, key)
+            section, _, name = parted(shape, self._at, key)
             if before is not None and not is_marker(before):
                 self._puts.append((space, place_of(section, name, before), None))
             if after is not None and not is_marker(after):
                 self._puts.append((space, place_of(section, name, after), number_of(after)))
-
-    def _parted(self, shape: FamilyShape, key: bytes) -> tuple[bytes, bytes]:
-        """The section and the name that a cell's key consists of; nothing much for a marker's."""
-        end = len(self._at)
-        if shape.has_supers and key[end : end + 1] == CELL:
-            _, end = unescaped(key, end + len(CELL))
-        return key[:end], key[end + len(CELL) :]
