@@ -50,6 +50,10 @@ class Asker(Protocol):
         """A node does not answer: it acts by a later topology."""
         ...
 
+    def on_topology(self, now: Instant) -> None:
+        """This node acts by another topology."""
+        ...
+
 
 class Wakes(Protocol):
     """The parts that have something to do at some time."""
@@ -61,14 +65,6 @@ class Wakes(Protocol):
 
     def advance(self, now: Instant) -> None:
         """Do what is due."""
-        ...
-
-
-class Waits(Protocol):
-    """The requests that go on under another topology."""
-
-    def on_topology(self, now: Instant) -> None:
-        """Take a new topology."""
         ...
 
 
@@ -125,7 +121,7 @@ class NodeContext:
         self.to_itself: deque[NodeMessage] = deque()
         self.filling = config.filling
         """The record that is kept of the filling."""
-        self.waiting: list[Waits] = []
+        self.waiting: list[Asker] = []
         """The requests that wait for another topology."""
         self.places = RequestPlaces(config.most_requests)
         """The places of the requests of clients that are not answered."""
