@@ -6,7 +6,7 @@ horizons of such a replica differ by range, because seals do.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -62,7 +62,7 @@ from tenure.protocol.replication.row.copies import (
 from tenure.protocol.replication.row.layout import AFTER, TIME_BYTES, position, row_key
 from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES
 from tenure.protocol.replication.row.merging import Found, StateMerge
-from tenure.protocol.replication.row.pages import Steps, of_a_step
+from tenure.protocol.replication.row.pages import Steps, at_once, of_a_step
 from tenure.protocol.replication.row.parts import section_part, supers_with_columns
 from tenure.protocol.replication.row.records import record_of, stored
 from tenure.protocol.replication.row.sections import SectionPart, digest_of
@@ -90,8 +90,6 @@ from tenure.protocol.replication.tasks import (
 )
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
-
-P = TypeVar("P")
 
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
@@ -238,9 +236,9 @@ class NodeReplica(Replica):
             if question.within is not None:  # the families of a whole row share a page
                 left -= sum(each.size for each in parts)
             if question.within is not None and question.lists_supers:
-                parts += _at_once(supers_with_columns(*row, left, sealed))
+                parts += at_once(supers_with_columns(*row, left, sealed))
                 continue
-            part = _at_once(section_part(*row, left))
+            part = at_once(section_part(*row, left))
             parts.append(part if question.lists_supers else part.without_known(sealed))
         return PartsRead(
             digest=digest_of(parts) if parts else _NO_PARTS,
@@ -481,13 +479,3 @@ def _some_steps(left: list[Steps[int]]) -> bool:
         else:
             return False
     return True
-
-
-def _at_once(steps: Steps[P]) -> P:
-    """Run a reading to its end without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            page: P = end.value
-            return page
