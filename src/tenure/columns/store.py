@@ -8,7 +8,6 @@ from typing import Any
 
 from tenure.base.names import shown
 from tenure.columns.backends.contract import Backend, pages_of
-from tenure.columns.backends.embedded import wall_clock
 from tenure.columns.paths import Path, edits_of, key_of, path_of, shape_of
 from tenure.columns.requests import Consistency, RowMutation
 from tenure.columns.results import Row, column_of, page_of, row_of
@@ -29,6 +28,7 @@ from tenure.protocol.replication.row.layout import TIME_BYTES, FamilyShape, inve
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
 from tenure.protocol.replication.row.names import NameType
 from tenure.protocol.replication.row.pages import Slice
+from tenure.runtime.clock import wall_us
 
 FIRST = 100
 """How many columns a page has by default."""
@@ -48,7 +48,7 @@ class ColumnStore:
         self,
         backend: Backend,
         tables: Mapping[str, Table],
-        clock: Callable[[], int] = wall_clock,
+        clock: Callable[[], int] = wall_us,
     ) -> None:
         self.backend = backend
         self.tables: Mapping[str, Table] = tables

@@ -38,6 +38,11 @@ boot_clock = cast("Clock", partial(time.clock_gettime_ns, _CLOCK_ID))
 and a function of Python's would cost as much again as the reading itself."""
 
 
+def wall_us() -> int:
+    """The wall clock, in microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
 class Timer(Protocol):
     """Something that will be called at an instant, unless it is cancelled before."""
 

@@ -13,11 +13,12 @@ import pytest
 import pytest_asyncio
 
 from tenure import Family, Owner, Table
-from tenure.columns.backends.embedded import EmbeddedBackend, wall_clock
+from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.rocksdb import MIB, EngineOptions, RocksEngine
 from tenure.columns.store import ColumnStore
 from tenure.protocol.lease.timing import TEST
 from tenure.protocol.replication.row.limits import HORIZON_LAG_US
+from tenure.runtime.clock import wall_us
 from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 
@@ -51,7 +52,7 @@ class Beside:
         self.store = ColumnStore(self.backend, {"t": TABLE}, self._wall)
 
     def _wall(self) -> int:
-        return wall_clock() + self._ahead
+        return wall_us() + self._ahead
 
     async def round(self) -> None:
         """Write, sync, flush and merge; read a page behind tombstones; sweep them."""

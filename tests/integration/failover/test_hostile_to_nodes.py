@@ -18,8 +18,8 @@ import pytest
 
 from tenure import open_store
 from tenure.columns.backends.cluster import STORE_ROLE
-from tenure.columns.node.node_service import wall_us
 from tenure.columns.store import ColumnStore
+from tenure.runtime.clock import wall_us
 from tenure.transport.datagram import DatagramSeal
 from tenure.wire.columns import encode_store
 from tenure.wire.gossip import encode_gossip

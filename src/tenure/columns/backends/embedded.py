@@ -20,6 +20,7 @@ from tenure.protocol.replication.row.limits import HORIZON_LAG_US
 from tenure.protocol.replication.row.pages import Steps
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
+from tenure.runtime.clock import wall_us
 
 _log = logging.getLogger("tenure.columns")
 
@@ -49,11 +50,6 @@ def _check_is_alone(engine: StorageEngine) -> None:
         )
 
 
-def wall_clock() -> int:
-    """The present time, in microseconds since 1970."""
-    return time.time_ns() // 1_000
-
-
 class EmbeddedBackend:
     """See `Backend`. With `sync="fast"` writes are answered before they are synced."""
 
@@ -62,7 +58,7 @@ class EmbeddedBackend:
         make_engine: Callable[[], StorageEngine],
         tables: Sequence[Table],
         sync: Sync = "normal",
-        clock: Callable[[], int] = wall_clock,
+        clock: Callable[[], int] = wall_us,
     ) -> None:
         self._make_engine = make_engine
         self._tables = tables

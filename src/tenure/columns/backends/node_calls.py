@@ -9,7 +9,6 @@ what the first one did with it is unknown.
 
 import asyncio
 import random
-import time
 from typing import TypeAlias
 
 import msgspec
@@ -36,6 +35,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.openings import OpenStore, StoreOpened
 from tenure.protocol.replication.row.admission import Outranked
+from tenure.runtime.clock import wall_us
 from tenure.transport.contract import NeverConnected, Transport
 from tenure.wire.columns import ToStoreClient
 
@@ -157,7 +157,7 @@ class NodeCalls:
 
     def again(self, asked: AdoptRow) -> AdoptRow:
         """Another try to adopt a row, above those of other handles under the same lease."""
-        self._try = max(self._try + 1, time.time_ns() // 1_000)
+        self._try = max(self._try + 1, wall_us())
         return msgspec.structs.replace(asked, attempt=self._try)
 
     def _again(self, asked: Asked) -> Asked:

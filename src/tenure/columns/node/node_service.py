@@ -11,7 +11,6 @@ earlier state, even to one in which it had never taken part (R26).
 
 import asyncio
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +39,7 @@ from tenure.protocol.gossip.gossiper_events import GossiperConfig
 from tenure.protocol.replication.node_events import NodeConfig
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import NO_NODE, Node, NodeId, Topology
+from tenure.runtime.clock import wall_us
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.datagram import DatagramSeal, UdpDatagrams, host_and_port
@@ -124,11 +124,6 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
-
-
-def wall_us() -> int:
-    """The present time, in microseconds since 1970."""
-    return time.time_ns() // 1_000
 
 
 @contextmanager

@@ -10,12 +10,13 @@ import pytest
 from tenure.cli.demo.ports import free_ports
 from tenure.columns.backends.cluster import STORE_ROLE
 from tenure.columns.node.node_directory import IDENTITY
-from tenure.columns.node.node_service import NodeService, wall_us
+from tenure.columns.node.node_service import NodeService
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError, StoreInUse
 from tenure.protocol.replication.messages import AskTopology, NodeMessage
 from tenure.protocol.topology.records import Removed
+from tenure.runtime.clock import wall_us
 from tenure.transport.datagram import DatagramSeal, host_and_port
 from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS

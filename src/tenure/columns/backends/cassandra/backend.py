@@ -8,7 +8,6 @@ in the order of their keys only if the whole cluster keeps them in that order, w
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -62,6 +61,7 @@ from tenure.protocol.replication.row.pages import CellPage, SuperPage
 from tenure.protocol.replication.row.records import RowRecord
 from tenure.protocol.replication.row.versions import NEVER, Version
 from tenure.protocol.topology.tables import TableRecord
+from tenure.runtime.clock import wall_us
 
 A = TypeVar("A")
 _OfRow: TypeAlias = ReadColumn | ReadPage | ReadSupers | ReadRow | RowMutation
@@ -79,7 +79,7 @@ class CassandraBackend:
         create: bool,
         fence: Fencing,
         options: Mapping[str, Any],
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        clock: Callable[[], int] = wall_us,
     ) -> None:
         self.address = address
         self._driver = CassandraDriver(address, options)
