@@ -7,6 +7,7 @@ and receiver, and the topology by which the sender acts (R10, R16); its content 
 Messages are made with keywords only. Fields are only ever added at the end, with defaults.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -193,6 +194,16 @@ class WholeRow(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     def size(self) -> int:
         """The bytes of all names and values."""
         return sum(page.size for page in self.families.values())
+
+
+def whole_row(key: RowKey, pages: Mapping[str, CellPage | SuperPage]) -> WholeRow:
+    """The row of these families, of which only those count that have any columns."""
+    found = pages.items()
+    return WholeRow(
+        key=key,
+        simple={name: page for name, page in found if isinstance(page, CellPage) and page.cells},
+        supers={name: page for name, page in found if isinstance(page, SuperPage) and page.supers},
+    )
 
 
 class RowFound(ToClient, frozen=True, kw_only=True):

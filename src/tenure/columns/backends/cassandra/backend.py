@@ -45,6 +45,7 @@ from tenure.protocol.replication.messages import (
     ReadSupers,
     RowsFound,
     WholeRow,
+    whole_row,
 )
 from tenure.protocol.replication.row.admission import (
     Ahead,
@@ -235,14 +236,7 @@ class CassandraBackend:
         pages = await asyncio.gather(
             *(reading.family(shape, asked.within) for shape in shapes.values())
         )
-        found = [*zip(shapes, pages, strict=True)]
-        return WholeRow(
-            key=asked.key,
-            simple={name: page for name, page in found if isinstance(page, CellPage) if page.cells},
-            supers={
-                name: page for name, page in found if isinstance(page, SuperPage) if page.supers
-            },
-        )
+        return whole_row(asked.key, dict(zip(shapes, pages, strict=True)))
 
     async def _rows(self, asked: ReadRows) -> RowsFound:
         part = asked.part

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.protocol.replication.messages import WholeRow
+from tenure.protocol.replication.messages import WholeRow, whole_row
 from tenure.protocol.replication.request.resolving import Resolved
 from tenure.protocol.replication.row.layout import FamilyShape
 from tenure.protocol.replication.row.limits import PAGE_BYTES, PAGE_COLUMNS
@@ -130,18 +130,12 @@ def read_by_family(
     """The first columns of each family, which share the bytes of one page; each of an instant of
     its own. `whole_reading` reads a row so only where one question cannot tell it.
     """
-    simple: dict[str, CellPage] = {}
-    with_supers: dict[str, SuperPage] = {}
+    pages: dict[str, CellPage | SuperPage] = {}
     left = PAGE_BYTES
     for name, shape in shapes.items():
         if shape.has_supers:
-            inner = yield from read_supers(read, shape, Slice(within), within, left)
-            if inner.supers:
-                with_supers[name] = inner
-                left -= inner.size
+            pages[name] = yield from read_supers(read, shape, Slice(within), within, left)
         else:
-            columns = yield from read_page(read, shape, None, Slice(within), left)
-            if columns.cells:
-                simple[name] = columns
-                left -= columns.size
-    return WholeRow(key=key, simple=simple, supers=with_supers)
+            pages[name] = yield from read_page(read, shape, None, Slice(within), left)
+        left -= pages[name].size
+    return whole_row(key, pages)

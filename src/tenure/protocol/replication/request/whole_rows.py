@@ -4,21 +4,29 @@ Either from the parts of one instant that enough replicas have, or from the stat
 was settled. So a mutation over several families is in it, or is not.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tenure.protocol.replication.messages import WholeRow
+from tenure.protocol.replication.messages import WholeRow, whole_row
+from tenure.protocol.replication.request.page_reading import read_by_family
+from tenure.protocol.replication.request.resolving import Resolved
 from tenure.protocol.replication.row.cells import is_live
 from tenure.protocol.replication.row.layout import CELL, FamilyShape, parted
-from tenure.protocol.replication.row.limits import PAGE_BYTES
-from tenure.protocol.replication.row.memory_row import MemoryRow
 from tenure.protocol.replication.row.names import unescaped
-from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage, found_cell
+from tenure.protocol.replication.row.pages import (
+    CellPage,
+    Slice,
+    Steps,
+    SuperPage,
+    at_once,
+    found_cell,
+)
 from tenure.protocol.replication.row.parts import place_in_time
 from tenure.protocol.replication.row.records import NOTHING
 from tenure.protocol.replication.row.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.row.states import RowState, is_marker
 
 Shapes = Mapping[str, FamilyShape]
+Section = tuple[str, bytes | None]
 
 
 def questions_of(shapes: Shapes, within: int) -> tuple[SectionQuestion, ...]:
@@ -41,20 +49,16 @@ def row_of_parts(key: bytes, shapes: Shapes, parts: Sequence[SectionPart]) -> Wh
     by_family = _by_family(shapes, parts)
     if by_family is None:
         return None
-    simple: dict[str, CellPage] = {}
-    supers: dict[str, SuperPage] = {}
+    found: dict[str, CellPage | SuperPage] = {}
     for name, (first, *inner) in by_family.items():
         if shapes[name].has_supers:
             pages = [(of, _page_of(part)) for (of, _), part in zip(first.cells, inner, strict=True)]
             if any(_is_unknown(page) for _, page in pages):
                 return None
-            supers[name] = SuperPage(tuple(each for each in pages if each[1].cells), first.last)
+            found[name] = SuperPage(tuple(each for each in pages if each[1].cells), first.last)
         else:
-            simple[name] = _page_of(first)
-    families: list[CellPage | SuperPage] = [*simple.values(), *supers.values()]
-    if any(map(_is_unknown, families)):
-        return None
-    return _row(key, simple, supers)
+            found[name] = _page_of(first)
+    return None if any(map(_is_unknown, found.values())) else whole_row(key, found)
 
 
 def _by_family(
@@ -86,22 +90,17 @@ def _is_unknown(page: CellPage | SuperPage) -> bool:
 
 def row_of_state(key: bytes, shapes: Shapes, state: RowState, within: int) -> WholeRow:
     """The page that a reader sees of a row that was settled to this state."""
-    row = _readable(shapes, state)
-    simple: dict[str, CellPage] = {}
-    supers: dict[str, SuperPage] = {}
-    left = PAGE_BYTES
-    for name, shape in shapes.items():
-        if shape.has_supers:
-            supers[name] = _super_page(row, shape, within, left)
-            left -= supers[name].size
-        else:
-            simple[name] = _cell_page(row.columns(name, None), shape, within, left)
-            left -= simple[name].size
-    return _row(key, simple, supers)
+    live = _live(shapes, state)
+
+    def read(questions: Sequence[SectionQuestion]) -> Steps[list[Resolved]]:
+        yield from ()
+        return [_answer(live, each) for each in questions]
+
+    return at_once(read_by_family(read, key, shapes, within))
 
 
-def _readable(shapes: Shapes, state: RowState) -> MemoryRow:
-    """The live cells of a state, under all its markers."""
+def _live(shapes: Shapes, state: RowState) -> dict[Section, list[tuple[bytes, bytes]]]:
+    """The live cells of a state, under all its markers, in the order of their families."""
     markers: dict[tuple[str, bytes], bytes] = {}
     cells: list[tuple[str, bytes, bytes, bytes]] = []
     for family, key, entry in state.entries:
@@ -111,46 +110,20 @@ def _readable(shapes: Shapes, state: RowState) -> MemoryRow:
                 markers[family, section] = entry
             else:
                 cells.append((family, section, name, entry))
-    row = MemoryRow(shapes)
+    found: dict[Section, list[tuple[bytes, bytes]]] = {}
     for family, section, name, cell in cells:
         above = (markers.get((family, each), NOTHING) for each in (b"", section))
         if is_live(cell, max(state.marker, *above)):
             inner = unescaped(section, len(CELL))[0] if section else None
-            row.put(family, inner, found_cell(name, cell))
-    return row
+            found.setdefault((family, inner), []).append((name, cell))
+    for (family, _), of_section in found.items():
+        if shapes[family].order == "time":
+            of_section.sort(key=lambda each: place_in_time(*each))
+    return found
 
 
-def _super_page(row: MemoryRow, shape: FamilyShape, within: int, most_bytes: int) -> SuperPage:
-    found: list[tuple[bytes, CellPage]] = []
-    size = 0
-    for inner in row.supers(shape.name):
-        columns = row.columns(shape.name, inner)
-        found.append((inner, _cell_page(columns, shape, within, most_bytes - size)))
-        size += len(inner) + found[-1][1].size
-        if len(found) == within or size >= most_bytes:
-            return SuperPage(tuple(found), inner)
-    return SuperPage(tuple(found))
-
-
-def _cell_page(
-    columns: Iterable[FoundCell], shape: FamilyShape, within: int, most_bytes: int
-) -> CellPage:
-    cells: list[FoundCell] = []
-    size = 0
-    for cell in columns:
-        cells.append(cell)
-        size += cell.size
-        if len(cells) == within or size >= most_bytes:
-            by_time = shape.order == "time"
-            place = place_in_time(cell.name, cell.version.packed()) if by_time else cell.name
-            return CellPage(tuple(cells), place)
-    return CellPage(tuple(cells))
-
-
-def _row(key: bytes, simple: Mapping[str, CellPage], supers: Mapping[str, SuperPage]) -> WholeRow:
-    """Only the families that have any columns."""
-    return WholeRow(
-        key=key,
-        simple={name: page for name, page in simple.items() if page.cells},
-        supers={name: page for name, page in supers.items() if page.supers},
-    )
+def _answer(live: Mapping[Section, list[tuple[bytes, bytes]]], asked: SectionQuestion) -> Resolved:
+    if asked.lists_supers:
+        names = sorted(inner or b"" for family, inner in live if family == asked.family)
+        return Resolved(tuple((name, b"") for name in names))
+    return Resolved(tuple(live.get((asked.family, asked.super), ())))
