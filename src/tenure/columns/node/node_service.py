@@ -36,7 +36,14 @@ from tenure.columns.node.table_openings import TableOpenings
 from tenure.errors import ConfigurationError, TenureError
 from tenure.manager.access.tokens import TokenFile
 from tenure.protocol.gossip.gossiper_events import GossiperConfig
-from tenure.protocol.replication.node_events import NodeConfig
+from tenure.protocol.replication.node_events import (
+    CompareAsked,
+    Convicted,
+    NodeConfig,
+    NumbersTold,
+    TopologyGossiped,
+    TopologyLearned,
+)
 from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
 from tenure.protocol.topology.records import NO_NODE, Node, NodeId, Topology
 from tenure.runtime.clock import wall_us
@@ -225,7 +232,7 @@ class NodeService:
                 settings.managers, manager, self._request, self._on_told, self.on_failed
             )
             self._link.on_compare = self._on_compare
-            self._link.on_numbers = self.store.tell_numbers
+            self._link.on_numbers = lambda *told: self.store.post(NumbersTold(*told))
             self._link.on_may_leave = self._disk.leave
             self._disk.on_damaged = self._poke
             self._link.start()
@@ -253,7 +260,7 @@ class NodeService:
         self.gossip = GossipEngine(
             self.directory,
             self._datagrams,
-            self.store.tell_convicted,
+            lambda nodes: self.store.post(Convicted(nodes)),
             self._on_newer,
             self.on_failed,
         )
@@ -325,13 +332,13 @@ class NodeService:
         assert self._storage is not None
         self._scrub = Scrub(self._storage, settings.scrub_bytes_a_second, self._disk.refused)
         self._scrub.start()
-        self.store.tell_convicted(self.gossip.down)
+        self.store.post(Convicted(self.gossip.down))
         if self._newer is not None:
             self._on_newer(*self._newer)
 
     def _on_told(self, topology: Topology) -> None:
         if self._has_started:
-            self.store.learn(topology)
+            self.store.post(TopologyLearned(topology))
             return
         try:
             if self._topology is None:
@@ -347,8 +354,8 @@ class NodeService:
     def _on_newer(self, node: NodeId, version: int) -> None:
         if not self._has_started:
             self._newer = node, version
-        elif version > self.store.topology.version:
-            self.store.ask_topology(node)
+        else:
+            self.store.post(TopologyGossiped(node, version))
 
     def _on_topology(self, topology: Topology) -> None:
         if topology.is_removed(self.directory.identity.node):
@@ -421,4 +428,4 @@ class NodeService:
 
     def _on_compare(self) -> None:
         if self._has_started:
-            self.store.compare()
+            self.store.post(CompareAsked())

@@ -11,7 +11,6 @@ from typing import assert_never
 
 import msgspec
 
-from tenure.base.instants import Instant
 from tenure.base.noted import Noted
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
@@ -20,13 +19,11 @@ from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError, StoreUnwritable
 from tenure.protocol.replication.delays import Delays
-from tenure.protocol.replication.messages import AskTopology, MessagePart, NodeMessage
+from tenure.protocol.replication.messages import MessagePart, NodeMessage
 from tenure.protocol.replication.node import StoreNode
 from tenure.protocol.replication.node_events import (
     AnswerClient,
     AskManagers,
-    CompareAsked,
-    Convicted,
     DelaysMeasured,
     DoubtTopology,
     KeepTopology,
@@ -34,7 +31,6 @@ from tenure.protocol.replication.node_events import (
     NodeConfig,
     NodeEvent,
     NodeTold,
-    NumbersTold,
     RunStep,
     StepDone,
     StepFailed,
@@ -44,7 +40,6 @@ from tenure.protocol.replication.node_events import (
     SyncUpTo,
     TellNode,
     TopologyKept,
-    TopologyLearned,
 )
 from tenure.protocol.replication.openings import UNASKED, OpenStore, store_opened
 from tenure.protocol.replication.operations import PartsRead, ReadParts
@@ -183,23 +178,6 @@ class StoreEngine:
         """Hand the machine an event, if it runs."""
         if self._driver is not None:
             self._driver.post(event)
-
-    def ask_topology(self, node: NodeId) -> None:
-        """Ask a node by which topology it acts."""
-        if self._driver is not None:
-            body = AskTopology(ticket=self.machine.context.draw_ticket())
-            self._tell(node, self._message(node, body))
-
-    def _message(self, node: NodeId, body: AskTopology) -> NodeMessage:
-        topology = self.topology
-        return NodeMessage(
-            cluster=topology.cluster,
-            id=topology.id,
-            sender=self._directory.identity.node,
-            receiver=node,
-            version=topology.version,
-            body=body,
-        )
 
     # --- what the machine asks for ---
 
@@ -454,24 +432,6 @@ class StoreEngine:
     def _on_lost(self, url: str, why: str) -> None:
         _log.info("no connection to the node at %s: %s", url, why)
 
-    # --- who is up ---
-
-    def tell_convicted(self, nodes: tuple[NodeId, ...]) -> None:
-        """These nodes are considered down, and no others (R5)."""
-        self.post(Convicted(nodes))
-
-    def compare(self) -> None:
-        """A manager asks to compare replicas now."""
-        self.post(CompareAsked())
-
-    def tell_numbers(self, numbers: dict[str, int], asked_at: Instant) -> None:
-        """Managers have told the numbers of the next leases (R36)."""
-        self.post(NumbersTold(numbers, asked_at))
-
     def report(self) -> NodeReport:
         """The report of what the node does of its own accord."""
         return self.machine.report(self._clock())
-
-    def learn(self, topology: Topology) -> None:
-        """A manager announces a topology."""
-        self.post(TopologyLearned(topology))

@@ -52,11 +52,10 @@ class Interrupted(Exception):
 class RequestFailed(Interrupted):
     """The conversation cannot have what it needs."""
 
-    why: FailedWhy = "unavailable"
-
-    def __init__(self, detail: str = "") -> None:
+    def __init__(self, detail: str = "", why: FailedWhy = "unavailable") -> None:
         super().__init__(detail)
         self.detail = detail
+        self.why = why
 
 
 class Silent(RequestFailed):
@@ -66,13 +65,8 @@ class Silent(RequestFailed):
 class TooFewReplicas(RequestFailed):
     """The replicas that are up cannot meet the level (R5)."""
 
-    why = "too few replicas"
-
-
-class NoSuchTable(RequestFailed):
-    """This node has not heard of the table."""
-
-    why = "no such table"
+    def __init__(self) -> None:
+        super().__init__(why="too few replicas")
 
 
 class TopologyReplaced(Interrupted):
@@ -108,7 +102,7 @@ class Conversation:
         """The replicas of a row, and what the level needs of them."""
         replicas = self.context.replicas(table, key)
         if replicas is None:
-            raise NoSuchTable(table)
+            raise RequestFailed(table, "no such table")
         return replicas, self.needs(replicas, level)
 
     def needs(self, replicas: Replicas, level: Level) -> list[Need]:

@@ -29,6 +29,7 @@ from tenure.protocol.replication.node_events import (
     StepFailed,
     StoreAsked,
     Synced,
+    TopologyGossiped,
     TopologyKept,
     TopologyLearned,
 )
@@ -78,6 +79,9 @@ class StoreNode:
             case StoreAsked():
                 if context.admit(event):
                     self.coordinator.on_asked(now, event)
+            case TopologyGossiped(node, version):
+                if version > context.topology.version:
+                    self._ask_topology(node)
             case TopologyLearned(topology):
                 self._learn(topology)
             case TopologyKept(topology):
@@ -171,8 +175,10 @@ class StoreNode:
         if len(self._parked) < PARKED:
             self._parked.append(message)
         if self._keeps is None or self._keeps.version < message.version:
-            ask = AskTopology(ticket=self.context.draw_ticket())
-            self.context.tell(message.sender, ask)
+            self._ask_topology(message.sender)
+
+    def _ask_topology(self, node: NodeId) -> None:
+        self.context.tell(node, AskTopology(ticket=self.context.draw_ticket()))
 
     def _hear(self, teller: NodeId, told: Topology, *, is_proven: bool) -> None:
         """Take a topology of another node, or ask others about it (R32)."""
@@ -186,7 +192,7 @@ class StoreNode:
             return
         context.actions.append(DoubtTopology(teller, told.version, doubt))
         for node in self._told.to_ask(mine) if doubt == "leaps" else ():
-            context.tell(node, AskTopology(ticket=context.draw_ticket()))
+            self._ask_topology(node)
 
     def _learn(self, topology: Topology) -> None:
         known = self._keeps or self.context.topology

@@ -95,6 +95,13 @@ class Synced(msgspec.Struct, frozen=True):
     changes: int
 
 
+class TopologyGossiped(msgspec.Struct, frozen=True):
+    """A node has gossiped the version of the topology by which it acts."""
+
+    node: NodeId
+    version: int
+
+
 class TopologyLearned(msgspec.Struct, frozen=True):
     """A manager has told this topology."""
 
@@ -138,6 +145,7 @@ NodeEvent: TypeAlias = (
     | StepDone
     | StepFailed
     | Synced
+    | TopologyGossiped
     | TopologyLearned
     | TopologyKept
     | Convicted

@@ -33,7 +33,7 @@ FIRST_TRY = 1
 
 def adopt_row(talk: Conversation, asked: AdoptRow) -> Conversing[Adopted]:
     """The row is this owner's, or a later one's. Raises Silent if the owner must try again, and
-    NotGiven or TryAhead for what no owner says.
+    another RequestFailed for what no owner says.
     """
     check_try(talk, asked)
     yield from wait_until_given(talk, asked.table, asked.number)

@@ -45,12 +45,6 @@ by as much again, and they must take the write.
 """
 
 
-class Overdrawn(RequestFailed):
-    """Versions of the row were drawn so quickly that the next one would be refused as ahead."""
-
-    why = "overloaded"
-
-
 class DrawnTimes:
     """The times that this node has drawn, so that it draws none twice."""
 
@@ -59,13 +53,14 @@ class DrawnTimes:
 
     def draw(self, key: Key, above: int, slot: int, most: int) -> int:
         """The first time of the slot that is above `above`, and above all drawn for the row.
-        Raises Overdrawn if it is above `most`.
+        Raises RequestFailed if it is above `most`: versions of the row were drawn so quickly
+        that it would be refused as ahead.
         """
         row = crc32(key) % ROWS
         first = max(above, self._last.get(row, 0)) + 1
         time = first + (slot - first) % SLOTS
         if time > most:
-            raise Overdrawn(f"the next time for it, {time}, is above {most}")
+            raise RequestFailed(f"the next time for it, {time}, is above {most}", "overloaded")
         self._last[row] = time
         return time
 

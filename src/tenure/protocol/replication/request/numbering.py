@@ -10,22 +10,12 @@ WAIT_NS = seconds(1)
 """How long a request waits for managers, who answer within milliseconds."""
 
 
-class NotGiven(RequestFailed):
-    """No manager has given such a number: nothing was sent."""
-
-    why = "too few replicas"  # a client asks other nodes then, which may have heard of it
-
-
-class TryAhead(RequestFailed):
-    """The try of an adoption, which is a time, is far ahead: no other handle of the owner would
-    draw one above it.
-    """
-
-
 def check_try(talk: Conversation, asked: AdoptRow) -> None:
-    """Raise TryAhead for a try that is far ahead of this node's clock."""
+    """Raise RequestFailed for a try, which is a time, that is far ahead of this node's clock: no
+    other handle of the owner would draw one above it.
+    """
     if asked.attempt > talk.context.wall_us + AHEAD_US:
-        raise TryAhead(
+        raise RequestFailed(
             f"the try {asked.attempt} is more than a minute ahead of the node's clock, which says "
             f"{talk.context.wall_us}: set the clocks"
         )
@@ -33,7 +23,7 @@ def check_try(talk: Conversation, asked: AdoptRow) -> None:
 
 def wait_until_given(talk: Conversation, table: str, number: int) -> Conversing[None]:
     """Wait until it is known whether managers have given a lease of this number, of the pool that
-    fences the table. Raises NotGiven.
+    fences the table. Raises RequestFailed if they have not.
     """
     record = talk.context.topology.tables.get(table)
     pool = record.fenced_by if record else ""
@@ -48,7 +38,8 @@ def wait_until_given(talk: Conversation, table: str, number: int) -> Conversing[
     if given.is_given(pool, number):
         return
     if given.is_true_since(since) or not given.may_be_given(pool, number):
-        raise NotGiven(
+        raise RequestFailed(
             f"managers have given no lease of the pool {pool!r} with the number {number}. If they "
-            "have, this node has not heard of it: ask again later"
+            "have, this node has not heard of it: ask again later",
+            why="too few replicas",  # a client asks other nodes then, which may have heard of it
         )
