@@ -6,7 +6,7 @@ horizons of such a replica differ by range, because seals do.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -31,6 +31,7 @@ from tenure.protocol.replication.operations import (
     ListPlaces,
     ListRows,
     MergeState,
+    OfRow,
     PartsRead,
     PieceRead,
     PromiseFence,
@@ -64,7 +65,7 @@ from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES
 from tenure.protocol.replication.row.merging import Found, StateMerge
 from tenure.protocol.replication.row.pages import Steps, at_once, of_a_step
 from tenure.protocol.replication.row.parts import section_part, supers_with_columns
-from tenure.protocol.replication.row.records import record_of, stored
+from tenure.protocol.replication.row.records import RowRecord, record_of, stored
 from tenure.protocol.replication.row.sections import SectionPart, digest_of
 from tenure.protocol.replication.row.states import RowState
 from tenure.protocol.replication.row.sums import SUM_BYTES, digest_of_sums, row_print
@@ -76,6 +77,7 @@ from tenure.protocol.replication.tasks import (
     FollowRanges,
     HintsRead,
     KeepHint,
+    NodeTask,
     ReadHints,
     RowsCompared,
     RowsWeighed,
@@ -90,6 +92,7 @@ from tenure.protocol.replication.tasks import (
 )
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
+from tenure.protocol.topology.tables import RowKind
 
 LISTED_ROWS = 1_000
 """The most rows in one answer."""
@@ -132,8 +135,12 @@ class NodeReplica(Replica):
         self.filling = record_of_filling(filling)
         self.horizons.load()
         self.engine.make_spaces([*map(places_space, self.tables), HINTS])
-        self.range_sums.load({name: table.kind for name, table in self.tables.items()})
+        self.range_sums.load(self._kinds)
         self.promises = counter_of(self.engine)
+
+    @property
+    def _kinds(self) -> dict[str, RowKind]:
+        return {name: table.kind for name, table in self.tables.items()}
 
     def _load_sums(self, table: str) -> None:
         """A replica of a cluster has no sums of whole tables."""
@@ -151,7 +158,7 @@ class NodeReplica(Replica):
             case ApplyRow():
                 return self._apply(step)
             case ReadState():
-                return self._state(step)
+                return StateRead(state=self._state(step))
             case MergeState():
                 return self._take(step)
             case PromiseFence():
@@ -160,41 +167,54 @@ class NodeReplica(Replica):
                 return self._list(step)
             case ListKeys():
                 return self._list_keys(step)
-            case FollowRanges():
-                return self._follow(step)
-            case BuildSums():
-                return self._build(step)
+            case ReadPiece():
+                return self._read_piece(step)
             case ReadSums():
                 return self._read_sums(step)
             case ListPlaces():
-                return self._list_places(step)
+                rows = self.range_sums.rows(step.table, step.range, step.places)
+                return RowsListed(rows=tuple(rows))
             case FindDoomed():
                 return self._find_doomed(step)
-            case SweepSome():
-                return self._sweep(step)
-            case WeighRows():
-                return self._weigh(step)
-            case KeepHint():
-                return self._keep_hint(step)
-            case DropHint():
-                return self._drop_hint(step)
-            case ReadHints():
-                return self._read_hints(step)
             case PromiseHorizon():
                 return self._promise(step)
             case SealHorizon():
                 return self._seal(step)
+            case _:
+                return self._tend(step)
+
+    def _tend(self, task: NodeTask) -> StepResult:
+        match task:
+            case FollowRanges():
+                self.range_sums.follow(self._kinds, task.ranges)
+                return TaskDone()
+            case BuildSums():
+                return TaskDone(self.range_sums.build())
+            case SweepSome():
+                return self._sweep(task)
+            case WeighRows():
+                return self._weigh(task)
+            case KeepHint():
+                self.engine.apply([(HINTS, task.key, task.hint)])
+                return TaskDone()
+            case DropHint():
+                self.engine.apply([(HINTS, task.key, None)])
+                return TaskDone()
+            case ReadHints():
+                walk = self.engine.cursor(HINTS).walk(task.after + b"\0", None)
+                hints, is_all = of_a_step(walk)
+                return HintsRead(tuple(hints), is_all)
             case WipeRange():
-                return self._wipe(step)
+                return self._wipe(task)
             case BeginFilling():
-                return self._begin_filling(step)
-            case ReadPiece():
-                return self._read_piece(step)
+                self.engine.apply([(META, _FILLING, packed_record(task.record))])
+                self.filling = task.record
+                return TaskDone()
             case TakePiece():
-                return self._take_piece(step)
+                return self._take_piece(task)
             case CompareRows():
-                return self._compare(step)
-        assert_never(step)
+                return self._compare(task)
+        assert_never(task)
 
     def horizon_of(self, table: Table, key: Key) -> int:
         """The time up to which the writes of a row are refused: promised, whether sealed or not
@@ -224,9 +244,9 @@ class NodeReplica(Replica):
         return RowApplied(refused=self.write(mutation, step.attempt, self._clock()))
 
     def _parts(self, step: ReadParts) -> PartsRead:
-        table = self.tables[step.table]
-        at, place = position(step.key, table.kind), on_ring(step.key, table.kind)
-        record, sealed = self.record(table, at), self.sealed[place]
+        table, at, record = self._row(step)
+        place = on_ring(step.key, table.kind)
+        sealed = self.sealed[place]
         parts: list[SectionPart] = []
         for question in step.questions:
             cursors = self.cursors(table, question.family)
@@ -250,13 +270,15 @@ class NodeReplica(Replica):
             promised=self.promised[place],
         )
 
-    def _state(self, step: ReadState) -> StateRead:
-        return StateRead(state=self._state_of(self.tables[step.table], step.key))
+    def _row(self, step: OfRow[Any]) -> tuple[Table, bytes, RowRecord]:
+        """The table, the position and the record of a row."""
+        table = self.tables[step.table]
+        at = position(step.key, table.kind)
+        return table, at, self.record(table, at)
 
-    def _state_of(self, table: Table, key: Key) -> RowState:
+    def _state(self, step: OfRow[Any]) -> RowState:
         """The state of a whole row."""
-        at = position(key, table.kind)
-        record = self.record(table, at)
+        table, at, record = self._row(step)
         found = self._entries_of(table, at)
         return RowState(
             entries=tuple(
@@ -268,7 +290,7 @@ class NodeReplica(Replica):
             journal=record.journal,
             adopted=record.adopted,
             attempt=record.attempt,
-            sealed=self.sealed[on_ring(key, table.kind)],
+            sealed=self.sealed[on_ring(step.key, table.kind)],
             is_whole=True,
         )
 
@@ -281,13 +303,11 @@ class NodeReplica(Replica):
                     yield family, key, entry
 
     def _take(self, step: MergeState) -> StateMerged:
-        table = self.tables[step.table]
-        at = position(step.key, table.kind)
+        table, at, record = self._row(step)
         merge = StateMerge(table.shapes, table.spaces, at, step.state)
         found = {
             family: self.engine.get(table.spaces[family], keys) for family, keys in merge.wanted()
         }
-        record = self.record(table, at)
         everything = list(self._entries_of(table, at)) if merge.replaces(record) else ()
         sealed = self.sealed[on_ring(step.key, table.kind)]
         outcome = merge.admit(record, found, everything, sealed)
@@ -297,9 +317,7 @@ class NodeReplica(Replica):
         return StateMerged()
 
     def _fence(self, step: PromiseFence) -> StateRead:
-        table = self.tables[step.table]
-        at = position(step.key, table.kind)
-        record = self.record(table, at)
+        table, at, record = self._row(step)
         is_same = (record.fence, record.journal) == (step.number, step.journal)
         refused = None
         if not may_write(step.number, step.journal, record) or (
@@ -314,7 +332,7 @@ class NodeReplica(Replica):
             batch.append(self._promised_once_more())
             self.apply(table.name, at, batch, record, after)
             self.promises += 1
-        return StateRead(state=self._state_of(table, step.key), refused=refused)
+        return StateRead(state=self._state(step), refused=refused)
 
     # --- ranges ---
 
@@ -367,11 +385,6 @@ class NodeReplica(Replica):
         horizons = self.horizons.within(step.range)
         return PieceRead(rows=packed_rows(rows), mark=mark, is_all=is_all, horizons=horizons)
 
-    def _begin_filling(self, step: BeginFilling) -> TaskDone:
-        self.engine.apply([(META, _FILLING, packed_record(step.record))])
-        self.filling = step.record
-        return TaskDone()
-
     def _take_piece(self, step: TakePiece) -> TaskDone:
         filling = self.filling.with_part(step.number, step.part)
         batch, changes = taken(rows_of(step.rows))
@@ -403,40 +416,13 @@ class NodeReplica(Replica):
             )
         )
 
-    # --- hints ---
-
-    def _keep_hint(self, step: KeepHint) -> TaskDone:
-        self.engine.apply([(HINTS, step.key, step.hint)])
-        return TaskDone()
-
-    def _drop_hint(self, step: DropHint) -> TaskDone:
-        self.engine.apply([(HINTS, step.key, None)])
-        return TaskDone()
-
-    def _read_hints(self, step: ReadHints) -> HintsRead:
-        found, is_all = of_a_step(self.engine.cursor(HINTS).walk(step.after + b"\0", None))
-        return HintsRead(tuple(found), is_all)
-
     # --- upkeep ---
-
-    def _follow(self, step: FollowRanges) -> TaskDone:
-        kinds = {name: table.kind for name, table in self.tables.items()}
-        self.range_sums.follow(kinds, step.ranges)
-        return TaskDone()
-
-    def _build(self, step: BuildSums) -> TaskDone:
-        return TaskDone(self.range_sums.build())
 
     def _read_sums(self, step: ReadSums) -> SumsRead:
         sums = self.range_sums.read(step.table, step.range, step.place)
         if sums is None:
             return SumsRead(is_known=False)
         return SumsRead(sums=b"" if digest_of_sums(sums) == step.digest else sums)
-
-    def _list_places(self, step: ListPlaces) -> RowsListed:
-        return RowsListed(
-            rows=tuple(self.range_sums.rows(step.table, step.range, step.places)), is_all=True
-        )
 
     def _find_doomed(self, step: FindDoomed) -> DoomedFound:
         until = self._clock() - self._lag_us

@@ -17,6 +17,7 @@ from tenure.columns.opening import StoreOpening
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table, by_name, check_same
 from tenure.errors import SchemaError
+from tenure.protocol.replication.node_events import TopologyLearned
 from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topology
 from tenure.runtime.private_files import overwrite
 from tenure.transport.credentials import NOTHING, Credentials
@@ -134,7 +135,7 @@ class TablesMade(StoreOpening):
             version = topology.version + 1
             topology = msgspec.structs.replace(topology, tables=tables, version=version)
         for service in self._services:
-            service.store.learn(topology)
+            service.store.post(TopologyLearned(topology))
         async with asyncio.timeout(DEADLINE_SECONDS):
             while any(each.store.topology != topology for each in self._services):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)

@@ -15,6 +15,7 @@ from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
 from tenure.errors import ConfigurationError, SchemaError, StoreInUse
 from tenure.protocol.replication.messages import AskTopology, NodeMessage
+from tenure.protocol.replication.node_events import TopologyLearned
 from tenure.protocol.topology.records import Removed
 from tenure.runtime.clock import wall_us
 from tenure.transport.datagram import DatagramSeal, host_and_port
@@ -59,7 +60,7 @@ async def test_a_removed_node_is_turned_away_by_who_knows_it(tmp_path: Path) -> 
     transport.start(lambda _node, _said: None, lambda _node, why: lost.put_nowait(why))
     try:
         async with running(nodes[:1]) as [service]:
-            service.store.learn(newer)
+            service.store.post(TopologyLearned(newer))
             async with asyncio.timeout(DEADLINE_SECONDS):
                 while service.store.topology != newer:  # noqa: ASYNC110 - it can only be looked at
                     await asyncio.sleep(0.01)

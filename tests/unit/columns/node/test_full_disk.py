@@ -16,6 +16,7 @@ from tenure.columns.node.node_directory import IDENTITY, NodeDirectory
 from tenure.columns.node.node_lives import NodeLives
 from tenure.columns.node.node_service import NodeService
 from tenure.errors import ConfigurationError, StoreUnwritable, WriteUnknown
+from tenure.protocol.replication.node_events import TopologyLearned
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 
@@ -58,7 +59,7 @@ async def test_a_topology_that_a_full_disk_refuses_is_kept_when_it_has_room(
     monkeypatch.setattr("tenure.columns.node.store_engine.KEEP_SECONDS", 0.01)
     async with running(nodes) as [node]:
         monkeypatch.setattr(NodeDirectory, "keep_topology", keeps_no_file)
-        node.store.learn(told)
+        node.store.post(TopologyLearned(told))
         await until(lambda: "file" in refused)
         monkeypatch.setattr(RocksEngine, "make_spaces", makes_no_space)
         monkeypatch.setattr(NodeDirectory, "keep_topology", keep)

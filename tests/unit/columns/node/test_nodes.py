@@ -28,7 +28,7 @@ from tenure.protocol.replication.messages import (
     AskTopology,
     NodeMessage,
 )
-from tenure.protocol.replication.node_events import NodeEvent, NodeTold
+from tenure.protocol.replication.node_events import Convicted, NodeEvent, NodeTold, TopologyLearned
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS
@@ -160,7 +160,7 @@ async def test_a_quorum_goes_on_without_one_node_and_all_does_not(tmp_path: Path
         # With the third convicted nothing is sent that needs all three.
         third = next(n.id for n in services[0].store.topology.nodes if str(nodes[2].port) == n.name)
         for service in services:
-            service.store.tell_convicted((third,))
+            service.store.post(Convicted((third,)))
         with pytest.raises(NotEnoughReplicas):
             await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}}, consistency="all")
 
@@ -299,5 +299,5 @@ async def test_a_topology_that_one_node_learns_reaches_the_others_by_gossip(
     topology = form_ring(nodes, MAIL)
     async with running(nodes) as services:
         newer = msgspec.structs.replace(topology, version=topology.version + 1)
-        services[0].store.learn(newer)
+        services[0].store.post(TopologyLearned(newer))
         await until(lambda: all(each.store.topology == newer for each in services))
