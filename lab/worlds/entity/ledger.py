@@ -188,7 +188,7 @@ class OpsLedger(Entity[B], Generic[B]):
         return entry
 
 
-class OldLedger(OpsLedger[OldBook]):
+class OldLedger(OpsLedger[OldBook], name="OpsLedger"):
     """The ledger in the old release."""
 
     def _mark(self, op: str) -> None:
@@ -196,7 +196,7 @@ class OldLedger(OpsLedger[OldBook]):
         self.state.marks = [*self.state.marks, Mark(op)][-SHOWN:]
 
 
-class NewLedger(OpsLedger[NewBook]):
+class NewLedger(OpsLedger[NewBook], name="OpsLedger"):
     """The ledger in the new release."""
 
     def _check(self) -> None:
@@ -215,8 +215,6 @@ class NewLedger(OpsLedger[NewBook]):
 
 
 RELEASES: tuple[type[Entity[Any]], ...] = (OldLedger, NewLedger)
-for _each in RELEASES:
-    _each.__name__ = "OpsLedger"
 
 
 def _frame(entry: PlacedOp) -> bytes:

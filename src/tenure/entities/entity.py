@@ -35,9 +35,17 @@ class Entity(Generic[S]):
     __slots__ = ("__dict__", "__weakref__", "_turn")
     _turn: EntityTurn
     __tenure_version__: ClassVar[int] = 1
+    __tenure_name__: ClassVar[str]
 
-    def __init_subclass__(cls, *, version: int | None = None, **others: Any) -> None:  # noqa: ANN401  # of other bases
+    def __init_subclass__(
+        cls,
+        *,
+        version: int | None = None,
+        name: str | None = None,
+        **others: Any,  # noqa: ANN401  # of other bases
+    ) -> None:
         super().__init_subclass__(**others)
+        cls.__tenure_name__ = cls.__name__ if name is None else name
         if version is not None:
             cls.__tenure_version__ = version
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from tenure.base.names import shown
+from tenure.base.names import shown, wrong_with_text
 from tenure.entities.entity import Entity, Socket
 from tenure.entities.methods import EntityMethod, methods_of
 from tenure.entities.state_codec import StateCodec
@@ -29,7 +29,7 @@ class EntityKind:
                 "`class Room(Entity[Lines])`, and pass Room"
             )
         self.type = kind
-        self.name = kind.__name__
+        self.name = _checked_name(kind)
         for each in ("__init__", "__new__"):
             if getattr(kind, each) is not getattr(Entity, each):
                 raise ConfigurationError(
@@ -61,6 +61,16 @@ class EntityKind:
         """The error of a call to a method that the class does not have."""
         known = ", ".join(self.methods) or "none"
         return UsageError(f"{self.name} has no method {name!r} to be called; it has {known}")
+
+
+def _checked_name(kind: type[Entity[Any]]) -> str:
+    name = kind.__tenure_name__
+    if not isinstance(name, str) or not name or wrong_with_text(name):
+        raise ConfigurationError(
+            f"the name of {kind.__name__} is a text, as in `class {kind.__name__}(..., "
+            f'name="Room")`, not {shown(name)}'
+        )
+    return name
 
 
 def _upgrades_of(kind: type[Entity[Any]]) -> dict[str, Upgrade]:

@@ -9,6 +9,7 @@ from tenure.base.names import shown
 from tenure.client.arguments import (
     checked_drain,
     checked_flag,
+    checked_labels,
     checked_name,
     checked_seconds,
 )
@@ -20,6 +21,7 @@ from tenure.client.owner import DRAIN_SECONDS, Owner
 from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
+from tenure.protocol.lease.limits import CLASS_LABEL, LABEL_CHARACTERS
 from tenure.routing.trying import LONGEST_PAUSE
 from tenure.transport.pool_secret import PoolSecret
 
@@ -113,8 +115,10 @@ class EntitySettings:
         on_grant: Callable[[Any], Awaitable[None]],
         lookup: Lookup,
         probe: "Probe",
+        of_class: str,
     ) -> Owner:
-        """An Owner, to be entered."""
+        """An Owner, to be entered, of entities of the class of this name."""
+        own = checked_labels(self.of_owner.get("labels"))
         host = self.listen.rpartition(":")[0]
         return Owner(
             self.managers,
@@ -127,5 +131,5 @@ class EntitySettings:
             lookup=lookup,
             probe=probe if self.of_owner.get("watchdog") else None,
             _environment=self.environment,
-            **self.of_owner,
+            **{**self.of_owner, "labels": {**own, CLASS_LABEL: of_class[:LABEL_CHARACTERS]}},
         )

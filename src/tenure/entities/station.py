@@ -82,6 +82,7 @@ class Station:
                 on_grant=alarms.on_grant,
                 lookup=self.lookup,
                 probe=self._probe,
+                of_class=self.kind.name,
             )
             self.caller = Caller(
                 self.owner,

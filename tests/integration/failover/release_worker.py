@@ -45,7 +45,7 @@ class NewNumbers(msgspec.Struct):
     by_new: int = 0
 
 
-class OldRelease(Entity[OldNumbers]):
+class OldRelease(Entity[OldNumbers], name="NumberLedger"):
     """The release before."""
 
     async def add(self, number: int) -> int:
@@ -59,7 +59,7 @@ class OldRelease(Entity[OldNumbers]):
         return [each.number for each in self.state.found]
 
 
-class NewRelease(Entity[NewNumbers]):
+class NewRelease(Entity[NewNumbers], name="NumberLedger"):
     """The release that is deployed."""
 
     async def add(self, number: int) -> int:
@@ -78,8 +78,6 @@ class NewRelease(Entity[NewNumbers]):
 
 
 RELEASES: dict[str, type[Entity[Any]]] = {"old": OldRelease, "new": NewRelease}
-for _each in RELEASES.values():
-    _each.__name__ = "NumberLedger"
 
 
 async def main(release: str, store: str | None) -> None:

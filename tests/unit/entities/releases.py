@@ -61,11 +61,11 @@ class _Room(Entity[OldLines]):
         return state.count
 
 
-class OldRoom(_Room):
+class OldRoom(_Room, name="Room"):
     """The first release."""
 
 
-class NewRoom(Entity[NewLines]):
+class NewRoom(Entity[NewLines], name="Room"):
     """The second: it has new fields, in the state and in what the state holds."""
 
     say: Any = _Room.say
@@ -83,7 +83,7 @@ class NewRoom(Entity[NewLines]):
         return self.state
 
 
-class VersionedRoom(Entity[VersionedLines], version=3):
+class VersionedRoom(Entity[VersionedLines], version=3, name="Room"):
     """The third, in which one field has another name, and another was made of several."""
 
     @upgrade(from_version=1)
@@ -107,7 +107,3 @@ class VersionedRoom(Entity[VersionedLines], version=3):
     @reading
     async def everything(self) -> VersionedLines:
         return self.state
-
-
-for each in (OldRoom, NewRoom, VersionedRoom):
-    each.__name__ = "Room"

@@ -50,7 +50,7 @@ class Parrot(Entity[Nothing]):
         return seconds
 
 
-class OlderParrot(Entity[Nothing]):
+class OlderParrot(Entity[Nothing], name="Parrot"):
     async def say(self, text: str) -> int:
         return len(text)
 
@@ -136,5 +136,5 @@ async def test_two_versions_of_a_class_say_what_one_does_not_know() -> None:
             await stage.done(newer[key].say("tea", 3, 0.5, True))
         with pytest.raises(ValueTypeError, match=r"Parrot\.ask was carried out .* another version"):
             await stage.done(newer[key].ask("tea"))
-        with pytest.raises(UsageError, match="OlderParrot has no method 'twice'"):
+        with pytest.raises(UsageError, match="Parrot has no method 'twice'"):
             await stage.done(newer[key].twice("tea"))

@@ -126,7 +126,7 @@ async def test_another_state_in_its_place_keeps_the_fields_of_the_key() -> None:
 
 @pytest.mark.asyncio
 async def test_a_call_that_raises_loses_no_unknown_field() -> None:
-    class Failing(OldRoom):
+    class Failing(OldRoom, name="Room"):
         async def fail(self) -> None:
             self.state.last.clear()
             raise ValueError("on purpose")
@@ -190,7 +190,7 @@ async def test_an_older_process_refuses_the_state_of_a_newer_version_and_begins_
 
 @pytest.mark.asyncio
 async def test_a_call_on_behalf_of_another_was_begun() -> None:
-    class Asking(Entity[NewLines]):
+    class Asking(Entity[NewLines], name="Room"):
         async def ask(self, other: Any) -> int:  # noqa: ANN401  # a text
             return await there[other].say("one")  # type: ignore[no-any-return]
 

@@ -33,6 +33,8 @@ KEYS_PER_REPORT = 1 << 8
 """
 LABELS_PER_OWNER = 64
 LABEL_CHARACTERS = 200
+CLASS_LABEL = "tenure.class"
+"""The label with which owners of entities say the name of their class."""
 """Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""
 
 CHUNK_BYTES = 4 << 20

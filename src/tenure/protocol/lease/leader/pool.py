@@ -114,8 +114,8 @@ class Pool:
         elif session is not None:
             self._refuse_name(now, connection, message, session)
             return
-        elif (why_not := wrong_with_join(self.table, message)) is not None:
-            self.context.refuse(connection, message, "no_pool", why_not, MAX_RETRY_NS)
+        elif (wrong := wrong_with_join(self.table, message)) is not None:
+            self.context.refuse(connection, message, *wrong, MAX_RETRY_NS)
             return
         else:
             session = self.sessions.number(now, message)

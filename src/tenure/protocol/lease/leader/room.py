@@ -7,11 +7,18 @@ from tenure.base.names import shown, wrong_with_name
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.limits import (
     BOUND_BYTES_PER_TABLE,
+    CLASS_LABEL,
     OWNER_CHARACTERS_PER_POOL,
     OWNERS_PER_POOL,
     RANGES_PER_TABLE,
 )
-from tenure.protocol.lease.messages import Join, Leased, LeaseRequest, RangeItem
+from tenure.protocol.lease.messages import (
+    Join,
+    Leased,
+    LeaseRequest,
+    RangeItem,
+    RefusalReason,
+)
 from tenure.protocol.lease.table import LeaseTable, characters_of
 
 FULL = (
@@ -27,14 +34,35 @@ LONGEST_HASHED_BOUND = HASHED_KEY_BYTES + 1
 """The length of the end of a range of a single key."""
 
 
-def wrong_with_join(table: LeaseTable, message: Join) -> str | None:
-    """The reason why the pool cannot take this owner; None if it can."""
+def wrong_with_join(table: LeaseTable, message: Join) -> tuple[RefusalReason, str] | None:
+    """The reason why the pool cannot take this owner, in a word and in more; None if it can."""
     why = wrong_with_name(message.name)
     if why is not None:
-        return f"{shown(message.name)} cannot be an owner's name: {why}"
+        return "no_pool", f"{shown(message.name)} cannot be an owner's name: {why}"
+    if (why := _of_another_class(table, message)) is not None:
+        return "pool_kind", why
     characters = table.characters + characters_of(message)
     is_full = len(table.members) >= OWNERS_PER_POOL or characters > OWNER_CHARACTERS_PER_POOL
-    return FULL if is_full else None
+    return ("no_pool", FULL) if is_full else None
+
+
+def _of_another_class(table: LeaseTable, message: Join) -> str | None:
+    """The reason why the entities of this owner are not those of the pool; None if they may be. A
+    key means one entity wherever it lives, so all its owners have the same class.
+    """
+    mine = message.labels.get(CLASS_LABEL)
+    if mine is None:
+        return None
+    for member in table.members.values():
+        theirs = member.labels.get(CLASS_LABEL, mine)
+        if theirs != mine:
+            return (
+                f"the pool {message.pool!r} has entities of the class {shown(theirs)}, as at "
+                f"{shown(member.address)}, and this process has {shown(mine)}: give each class a "
+                f"pool of its own. If it is the same class under a new name, write "
+                f"`class {mine}(..., name={theirs!r})` until all processes have the new one"
+            )
+    return None
 
 
 def cuts_too_much(
