@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tenure.observe.metrics import MetricFamily, gauges
 from tenure.observe.tier_families import entity_families, volume_families
 from tenure.protocol.lease.answers import Owners
-from tenure.protocol.topology.answers import NodeSummary, RingRead, UpkeepRead
+from tenure.protocol.topology.answers import NodeSummary, RingRead, ScrubSeen, UpkeepRead
 
 
 class ReadCluster(NamedTuple):
@@ -54,6 +54,7 @@ def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
         "Writes that other nodes keep for a node.",
         _summed(clusters, lambda it: ((hints.target, hints.count) for hints in it.hints)),
     )
+    yield from _of_scrubs(clusters)
     yield gauges(
         "tenure_ring_changing",
         "1 while a change of a cluster's ring runs.",
@@ -77,6 +78,34 @@ def _of_clusters(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
             for each in clusters
             if (sealed := [r.sealed_seconds for r in each.upkeep.ranges if r.sealed_seconds])
         ),
+    )
+
+
+def _of_scrubs(clusters: tuple[ReadCluster, ...]) -> Iterator[MetricFamily]:
+    found = [
+        ({"cluster": each.upkeep.cluster, "node": scrub.node}, scrub)
+        for each in clusters
+        for scrub in each.upkeep.scrubs
+    ]
+
+    def each(name: str, help_: str, value: Callable[[ScrubSeen], float]) -> MetricFamily:
+        return gauges(f"tenure_node_{name}", help_, ((of, value(it)) for of, it in found))
+
+    yield each(
+        "scrubbed_entries",
+        "How many entries a node has read to find damage, since it began.",
+        lambda it: it.entries,
+    )
+    yield each("scrub_passes", "How often a node has read all that it keeps.", lambda it: it.passes)
+    yield each(
+        "damages",
+        "How often a node's disk was found to have lost something.",
+        lambda it: it.damages,
+    )
+    yield each(
+        "mended",
+        "How often a node has got again from others what its disk had lost.",
+        lambda it: it.mended,
     )
 
 

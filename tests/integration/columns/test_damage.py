@@ -18,7 +18,7 @@ from tenure.cli.demo.ports import free_ports
 from tenure.columns.engines.log_watch import NOTE, LogNote
 from tenure.columns.store import ColumnStore
 from tenure.errors import TenureError
-from tenure.protocol.topology.answers import RingRead
+from tenure.protocol.topology.answers import RingRead, UpkeepRead
 from tests.integration.columns.test_cluster import TENURE, home_cluster
 from tests.patience import DEADLINE_SECONDS
 
@@ -26,6 +26,12 @@ pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", profile=Family(columns=str))
 ROWS = 200
 MARK = b"to be found in the file"
+
+
+async def mended(home: dict[str, Any]) -> list[int]:
+    """How often each node says that others have mended what its disk had lost."""
+    reply = await asyncio.to_thread(ask, [home["manager"]], "/v1/clusters/home/upkeep")
+    return [each.mended for each in reply.read(UpkeepRead).scrubs]
 
 
 async def ring_of(home: dict[str, Any]) -> RingRead:
@@ -39,7 +45,8 @@ async def until_healed(home: dict[str, Any], removed: int) -> None:
             ring = await ring_of(home)
             names = sorted(node.name for node in ring.nodes)
             is_settled = len(ring.removed) == removed and not ring.change
-            if is_settled and names == ["node-1", "node-2", "node-3"]:
+            is_settled = is_settled and names == ["node-1", "node-2", "node-3"]
+            if is_settled and sum(await mended(home)) == removed:
                 return
             await asyncio.sleep(0.3)
 

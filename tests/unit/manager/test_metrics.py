@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 import aiohttp
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
@@ -41,6 +42,7 @@ from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.lease.reports import VolumeReport
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Appended, Committed, Mandate, Unknown
+from tenure.protocol.topology.messages import NodeReport, NodeScrubbed
 from tenure.services.documents.service import Documents
 from tenure.services.service import ServiceSettings
 from tenure.testing.clock import TurnedClock
@@ -221,6 +223,8 @@ async def test_every_tier_that_is_there_is_shown() -> None:
         _, made = await manager.post("/v1/clusters", {"name": "mail", "placement": "1"})
         assert made["created"]
         node = await connected(manager.service.url, manager.session, 1)
+        scrubbed = NodeScrubbed(entries=500, passes=3, damages=2, mended=1)
+        node.report = NodeReport(scrubbed=scrubbed)
         for _ in range(2):
             await node.ask("mail")
         volume: Volume[str] = Volume({}.get, durable=True, term=0.5)
@@ -242,6 +246,9 @@ async def test_every_tier_that_is_there_is_shown() -> None:
         assert value(seen, "tenure_node_connected", cluster="mail", node="n1") == 1
         assert value(seen, "tenure_node_convicted_by", node="n1") == 0
         assert value(seen, "tenure_node_damaged", cluster="mail", node="n1") == 0
+        for name, expected in msgspec.structs.asdict(scrubbed).items():
+            metric = {"entries": "scrubbed_entries", "passes": "scrub_passes"}.get(name, name)
+            assert value(seen, f"tenure_node_{metric}", cluster="mail", node="n1") == expected
         assert value(seen, "tenure_ring_changing", cluster="mail") == 0
         assert value(seen, "tenure_ring_doubted", cluster="mail") == 0
         await node.socket.close()

@@ -15,6 +15,7 @@ from tenure.protocol.topology.messages import (
     NodeRefused,
     NodeReport,
     NodeRequest,
+    NodeScrubbed,
     NodeSeen,
     RangeTended,
     RangeWeight,
@@ -51,6 +52,7 @@ REQUEST = NodeRequest(
         hints=(HintsFor(node=1, count=2, bytes=3),),
         hints_dropped=4,
         seen=(NodeSeen(node=1, phi=0.5),),
+        scrubbed=NodeScrubbed(entries=9, passes=1),
     ),
 )
 TOLD: tuple[ToNode, ...] = (

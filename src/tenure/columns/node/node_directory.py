@@ -56,6 +56,8 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """The secret of that node."""
     aside: str = ""
     """The directory in this one to which the files of that node are being moved."""
+    damages: int = 0
+    """How often the disk had lost something before this node."""
 
 
 class NodeDirectory:
@@ -139,6 +141,7 @@ class NodeDirectory:
                 replaces=mine.node,
                 replaced_proof=mine.proof,
                 aside=aside.name,
+                damages=mine.damages + 1,
             )
         )
         self._move_aside()

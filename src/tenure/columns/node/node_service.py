@@ -44,7 +44,13 @@ from tenure.protocol.replication.node_events import (
     TopologyGossiped,
     TopologyLearned,
 )
-from tenure.protocol.topology.messages import NodeReport, NodeRequest, NodeSeen, RangeWeight
+from tenure.protocol.topology.messages import (
+    NodeReport,
+    NodeRequest,
+    NodeScrubbed,
+    NodeSeen,
+    RangeWeight,
+)
 from tenure.protocol.topology.records import NO_NODE, Node, NodeId, Topology
 from tenure.runtime.clock import wall_us
 from tenure.transport.connection_limits import ConnectionLimits
@@ -379,7 +385,7 @@ class NodeService:
     def _request(self, sequence: int, *, tells: bool) -> NodeRequest:
         settings, identity = self.settings, self.directory.identity
         topology = self.store.topology if self._has_started else self._topology
-        is_in_place = topology is not None and topology.is_removed(identity.replaces)
+        is_in_place = self._is_in_place
         filler = self.store.machine.filler if self._has_started else None
         weights: tuple[RangeWeight, ...] = ()
         if self._has_started:
@@ -414,6 +420,12 @@ class NodeService:
             replaced_proof=b"" if is_in_place else identity.replaced_proof,
         )
 
+    @property
+    def _is_in_place(self) -> bool:
+        """Whether it has taken the place of the node that had this directory before."""
+        topology = self.store.topology if self._has_started else self._topology
+        return topology is not None and topology.is_removed(self.directory.identity.replaces)
+
     def _report(self) -> NodeReport:
         seen = tuple(
             NodeSeen(
@@ -424,7 +436,17 @@ class NodeService:
             )
             for each in self.gossip.view().nodes
         )
-        return msgspec.structs.replace(self.store.report(), seen=seen)
+        report = self.store.report()
+        return msgspec.structs.replace(report, seen=seen, scrubbed=self._scrubbed())
+
+    def _scrubbed(self) -> NodeScrubbed:
+        before, scrub = self.directory.identity.damages, self._scrub
+        return NodeScrubbed(
+            entries=scrub.entries if scrub else 0,
+            passes=scrub.passes if scrub else 0,
+            damages=before + bool(self._disk.damage),
+            mended=before if self._is_in_place or not before else before - 1,
+        )
 
     def _on_compare(self) -> None:
         if self._has_started:

@@ -36,6 +36,8 @@ class Scrub:
         self._running: asyncio.Task[None] | None = None
         self.passes = 0
         """How often everything was read in this life."""
+        self.entries = 0
+        """How many entries were read in this life, in all passes."""
 
     def start(self) -> None:
         """Begin to read."""
@@ -75,6 +77,7 @@ class Scrub:
         size = 0
         for key, value in self._engine.passing_cursor(space).walk(lower, None):
             size += len(key) + len(value)
+            self.entries += 1
             if size >= PIECE_BYTES:
                 return size, key
         return size, None

@@ -158,6 +158,20 @@ class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
     """How far the peer's clock seems to be ahead."""
 
 
+class ScrubSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node's reading of its own files goes, to find what they have lost."""
+
+    node: str
+    entries: int
+    """The entries of rows that were read since the node began."""
+    passes: int
+    """How often everything was read since then."""
+    damages: int
+    """How often the node's directory was found to have lost something."""
+    mended: int
+    """How often the node has got what was lost again from other nodes."""
+
+
 class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
     """The upkeep that nodes do by themselves: comparing, sealing, handing over hints, watching each
     other.
@@ -171,6 +185,7 @@ class UpkeepRead(msgspec.Struct, frozen=True, kw_only=True):
     rows that they would have brought.
     """
     seen: tuple[PeerSeen, ...]
+    scrubs: tuple[ScrubSeen, ...] = ()
 
 
 class TokenMoved(msgspec.Struct, frozen=True, kw_only=True):

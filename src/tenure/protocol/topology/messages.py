@@ -87,6 +87,19 @@ class NodeSeen(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=Fa
     clock_ahead_us: Signed = 0
 
 
+class NodeScrubbed(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
+    """How a node's reading of its own files goes, to find what they have lost (R35)."""
+
+    entries: Number = 0
+    """The entries of rows that were read in this life."""
+    passes: Number = 0
+    """How often everything was read in this life."""
+    damages: Number = 0
+    """How often this directory was found to have lost something, by a request or by reading."""
+    mended: Number = 0
+    """How often another node's copy has taken the place of what was lost."""
+
+
 class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The upkeep that a node does unasked, for people to see: nothing is decided by it."""
 
@@ -94,6 +107,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     hints: Annotated[tuple[HintsFor, ...], OF_NODES] = ()
     hints_dropped: Number = 0
     seen: Annotated[tuple[NodeSeen, ...], OF_NODES] = ()
+    scrubbed: NodeScrubbed = NodeScrubbed()
 
 
 class NodeRequest(TopologyMessage, frozen=True, kw_only=True):

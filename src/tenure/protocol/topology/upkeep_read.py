@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tenure.base.instants import Instant, in_seconds
-from tenure.protocol.topology.answers import HintsHeld, PeerSeen, RangeUpkept, UpkeepRead
+from tenure.protocol.topology.answers import HintsHeld, PeerSeen, RangeUpkept, ScrubSeen, UpkeepRead
 from tenure.protocol.topology.change import shown_token
 from tenure.protocol.topology.cluster import LedCluster
 from tenure.protocol.topology.messages import NodeReport, RangeTended
@@ -41,6 +41,16 @@ def upkeep_read(now: Instant, cluster: LedCluster) -> UpkeepRead:
             )
             for by, report in reports.items()
             for each in report.seen
+        ),
+        scrubs=tuple(
+            ScrubSeen(
+                node=name(of),
+                entries=report.scrubbed.entries,
+                passes=report.scrubbed.passes,
+                damages=report.scrubbed.damages,
+                mended=report.scrubbed.mended,
+            )
+            for of, report in reports.items()
         ),
     )
 

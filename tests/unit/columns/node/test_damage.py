@@ -21,7 +21,7 @@ from tenure.columns.node.node_directory import (
 from tenure.columns.node.node_lives import NodeLives
 from tenure.columns.opening import open_store
 from tenure.errors import StoreDamaged
-from tenure.protocol.topology.answers import RingRead
+from tenure.protocol.topology.answers import RingRead, ScrubSeen, UpkeepRead
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import CLUSTER, form_ring, settings_of
@@ -54,6 +54,7 @@ def test_a_damaged_node_moves_all_files_aside_and_becomes_another(tmp_path: Path
     assert now.node not in (0, before.node)
     assert (now.replaces, now.replaced_proof) == (before.node, before.proof)
     assert now.proof != before.proof
+    assert now.damages == 1
 
 
 @pytest.mark.parametrize("refused", [ROWS, TOPOLOGY, KNOWN])
@@ -129,10 +130,18 @@ async def test_the_last_copy_is_shown_and_stays(tmp_path: Path) -> None:
                 node._poke()
                 await asyncio.sleep(0.4)
         assert await shown(node.settings.managers) == ["a block of 000011.sst"]
+        [scrub] = await scrubs(node.settings.managers)
+        assert (scrub.damages, scrub.mended) == (1, 0)
         assert await store.get(MAIL, "ann", "profile", "name")
         assert not node._failed.done()
     identity = msgspec.json.decode((node.settings.data / IDENTITY).read_bytes(), type=NodeIdentity)
     assert identity.replaces == 0
+
+
+async def scrubs(managers: tuple[str, ...]) -> tuple[ScrubSeen, ...]:
+    """What the manager shows of how each node reads its files."""
+    reply = await asyncio.to_thread(ask, [*managers], f"/v1/clusters/{CLUSTER}/upkeep")
+    return reply.read(UpkeepRead).scrubs
 
 
 async def shown(managers: tuple[str, ...]) -> list[str]:

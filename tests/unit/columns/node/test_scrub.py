@@ -66,7 +66,7 @@ class Sleeps:
         self.slept.append(seconds)
         await self._sleep(0)
 
-    async def read(self, engine: StorageEngine, rate: int) -> None:
+    async def read(self, engine: StorageEngine, rate: int) -> Scrub:
         """Have all of it read once."""
         scrub = Scrub(engine, rate, raise_it)
         scrub.start()
@@ -74,6 +74,7 @@ class Sleeps:
             await self._is_read.wait()
         assert scrub.passes == 1
         await scrub.stop()
+        return scrub
 
 
 async def test_everything_is_read_at_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +82,8 @@ async def test_everything_is_read_at_the_rate(monkeypatch: pytest.MonkeyPatch) -
     engine.make_spaces(["a", "b"])
     values = [("a", b"%04d" % n, bytes(1_000)) for n in range(100)]
     engine.apply([*values, ("b", b"k", b"v")])
-    await sleeps.read(engine, 1_000)
+    scrub = await sleeps.read(engine, 1_000)
+    assert scrub.entries == 101
     assert sum(sleeps.slept) == pytest.approx((100 * 1_004 + 2) / 1_000)
     assert max(sleeps.slept) * 1_000 <= PIECE_BYTES + 1_004
 
