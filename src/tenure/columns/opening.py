@@ -4,7 +4,6 @@ import importlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tenure.base.names import shown
@@ -41,12 +40,7 @@ class StoreOpening:
         await self._entered.open()
         return self._entered
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._entered.close()
 
     def __enter__(self) -> BlockingStore:
@@ -54,12 +48,7 @@ class StoreOpening:
         self._blocking.open()
         return self._blocking
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._blocking.close()
 
 

@@ -8,7 +8,6 @@ await rooms["attic"].last()              # here, or at its owner
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast
 
 from xxhash import xxh3_128_digest
@@ -248,12 +247,7 @@ class Entities(Generic[E]):
             raise
         self._station = station
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._stack is not None
         try:
             await self._stack.aclose()
@@ -272,12 +266,7 @@ class Entities(Generic[E]):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._thread is not None
         try:
             self._thread.run(self.__aexit__(None, None, None))

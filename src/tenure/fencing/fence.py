@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable
 from threading import Lock
-from types import TracebackType
 
 from tenure.client.lease import Lease
 from tenure.client.turns import InLine, Turns
@@ -100,18 +99,8 @@ class FencedBody:
         self._place = await self._fence.turns().take(self._key(), WAIT_SECONDS)
         return self._enter()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._fence.turns().end(self._place)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._fence.turns().end(self._place)

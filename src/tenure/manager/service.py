@@ -10,7 +10,6 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from aiohttp import web
@@ -82,12 +81,7 @@ class ManagerService:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def start(self) -> None:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from random import SystemRandom
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -72,12 +71,7 @@ class ServiceClient:
         self._session = aiohttp.ClientSession()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.session.close()
         self._session = None
 
@@ -186,12 +180,7 @@ class BlockingService(Generic[C]):
         self._runner.run(self._client.__aenter__())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._runner is not None
         self._runner.run(self._client.__aexit__(None, None, None))
         self._runner.close()

@@ -25,7 +25,6 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from random import Random
 from threading import Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from tenure.base.instants import Instant, in_seconds
@@ -319,23 +318,13 @@ class InProcessCluster:
         self._now(self._begin())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._finish()
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._finish()
 
 
