@@ -226,8 +226,7 @@ class NodeService:
         self.store.on_refused = self._disk.refused
         self.store.on_opening = self._openings.open
         self.store.on_topology = self._on_topology
-        self.store.on_through = self.store.on_doubted = self._poke
-        self.store.on_numbers_wanted = self._poke
+        self.store.on_news = self._poke
         await self._listen(secret)
         topology = self.directory.topology()
         if topology is not None:

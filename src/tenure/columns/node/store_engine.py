@@ -79,7 +79,7 @@ class StoreEngine:
     disk has refused or lost, and the node still answers what it can; `on_opening` with the first
     message of a client, the way to answer, and the client's name; `on_topology` with each topology
     that counts from then on; `on_promised` with how often the counter of the disk was raised;
-    `on_through` when the node has finished a step of a change.
+    `on_news` when a manager is to be told or asked something.
     """
 
     def __init__(
@@ -117,9 +117,7 @@ class StoreEngine:
         self.on_refused: Callable[[StoreError], None] = fail
         self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None], str], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
-        self.on_through: Callable[[], None] = lambda: None
-        self.on_doubted: Callable[[], None] = lambda: None
-        self.on_numbers_wanted: Callable[[], None] = lambda: None
+        self.on_news: Callable[[], None] = lambda: None
         self.seals: Callable[[NodeId], bool] = lambda _: True
         """Whether a node seals its messages, as far as is known."""
         self._doubted: set[tuple[NodeId, str]] = set()
@@ -195,10 +193,8 @@ class StoreEngine:
                 self._begin(self._keep(topology))
             case DoubtTopology():
                 self._doubt(action)
-            case StepThrough():
-                self.on_through()
-            case AskManagers():
-                self.on_numbers_wanted()
+            case StepThrough() | AskManagers():
+                self.on_news()
             case Noted():
                 _log.log(action.kind.level, "%s", action.text)
             case _:
@@ -214,7 +210,7 @@ class StoreEngine:
                 doubt.version,
                 doubt.why,
             )
-        self.on_doubted()
+        self.on_news()
 
     def _run(self, run: RunStep) -> None:
         try:

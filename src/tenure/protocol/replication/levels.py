@@ -6,8 +6,7 @@ change of the ring there are the old and the new (R15). In a list, a level asks 
 between them: both lists count in the joint step, and no change can skip the step.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from tenure.protocol.topology.records import NodeId
@@ -23,14 +22,14 @@ class Need(NamedTuple):
     nodes: tuple[NodeId, ...]
     enough: int
 
-    def is_met(self, answered: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
+    def is_met(self, answered: Collection[NodeId]) -> bool:
         """Whether enough of them have answered."""
         missing = self.enough
         for node in self.nodes:
             missing -= node in answered
         return missing <= 0
 
-    def may_be_met(self, gone: "AbstractSet[NodeId] | Mapping[NodeId, object]") -> bool:
+    def may_be_met(self, gone: Collection[NodeId]) -> bool:
         """Whether enough of them are left without those that are gone."""
         left = len(self.nodes)
         for node in self.nodes if gone else ():
@@ -70,9 +69,7 @@ def needs_of(
     return found
 
 
-def are_met(
-    needs: Iterable[Need], answered: "AbstractSet[NodeId] | Mapping[NodeId, object]"
-) -> bool:
+def are_met(needs: Iterable[Need], answered: Collection[NodeId]) -> bool:
     """Whether every need has enough answers."""
     # This is asked with every answer: a generator would cost as much as the answer.
     for need in needs:  # noqa: SIM110
@@ -81,9 +78,7 @@ def are_met(
     return True
 
 
-def may_be_met(
-    needs: Iterable[Need], gone: "AbstractSet[NodeId] | Mapping[NodeId, object]"
-) -> bool:
+def may_be_met(needs: Iterable[Need], gone: Collection[NodeId]) -> bool:
     """Whether every need can have enough answers without those that are gone."""
     for need in needs:  # noqa: SIM110 - as above
         if not need.may_be_met(gone):
