@@ -65,10 +65,10 @@ class _Waiting:
     """A request that is not answered."""
 
     def __init__(self, node: str) -> None:
+        loop = asyncio.get_running_loop()
         self.node = node
-        self.answer: asyncio.Future[ToStoreClient | None] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self.since = loop.time()
+        self.answer: asyncio.Future[ToStoreClient | None] = loop.create_future()
         """The answer; None if the node is lost, `NOT_SENT` if it never was connected."""
 
 
@@ -81,7 +81,7 @@ class NodeCalls:
         self._known = known
         self._transport = transport
         self._patience_seconds = patience_seconds
-        self._silent = SilentNodes(self._owes, self._on_quiet, self._on_silent)
+        self._silent = SilentNodes(self._owes_since, self._on_quiet, self._on_silent)
         self._waiting: dict[int, _Waiting] = {}
         self._request = random.getrandbits(REQUEST_BITS)
         self._try = 0
@@ -230,8 +230,8 @@ class NodeCalls:
         self._request += 1
         self._transport.send(node, OpenStore(request=self._request, tables={}))
 
-    def _owes(self, node: str) -> bool:
-        return any(each.node == node for each in self._waiting.values())
+    def _owes_since(self, node: str) -> float | None:
+        return next((each.since for each in self._waiting.values() if each.node == node), None)
 
     def _on_quiet(self, node: str) -> None:
         """Ask it whether it is there, and one that was lost, which may be there again."""
