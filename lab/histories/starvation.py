@@ -11,12 +11,11 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 LOOK_SECONDS: Final = 0.1
-ON_THE_WAY: Final = 3
-"""How many processes a request waits for in turn: its client, a coordinator, and a replica."""
 
 
 class Starvation:
@@ -50,17 +49,14 @@ class Starvation:
         self._waited.append(found)
 
     def between(self, began: int, ended: int) -> int:
-        """How long a request may have waited in this time because processes did: the sum of those
-        that waited the longest, as many as a request goes through.
+        """How long a request may have waited in this time because processes did. It is at one
+        process at a time, so between two looks that is no longer than the one that waited most.
         """
         if not self._times:
             return 0
         first = max(bisect_right(self._times, began) - 1, 0)
         last = min(bisect_left(self._times, ended), len(self._times) - 1)
-        waits: dict[int, int] = {}
-        for before, after in zip(
-            self._waited[first:last], self._waited[first + 1 : last + 1], strict=True
-        ):
-            for pid, waited in after.items():
-                waits[pid] = waits.get(pid, 0) + waited - before.get(pid, 0)
-        return sum(sorted(waits.values())[-ON_THE_WAY:])
+        return sum(
+            max((waited - before[pid] for pid, waited in after.items() if pid in before), default=0)
+            for before, after in pairwise(self._waited[first : last + 1])
+        )
