@@ -21,7 +21,7 @@ from tenure.client.owner import DRAIN_SECONDS, Owner
 from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
-from tenure.protocol.lease.limits import CLASS_LABEL, LABEL_CHARACTERS
+from tenure.protocol.lease.limits import CLASS_LABEL, CLASS_VERSION_LABEL, LABEL_CHARACTERS
 from tenure.routing.trying import LONGEST_PAUSE
 from tenure.transport.pool_secret import PoolSecret
 
@@ -115,10 +115,15 @@ class EntitySettings:
         on_grant: Callable[[Any], Awaitable[None]],
         lookup: Lookup,
         probe: "Probe",
-        of_class: str,
+        of_class: tuple[str, int],
     ) -> Owner:
-        """An Owner, to be entered, of entities of the class of this name."""
-        own = checked_labels(self.of_owner.get("labels"))
+        """An Owner, to be entered, of entities of the class of this name and version."""
+        name, version = of_class
+        labels = {
+            **checked_labels(self.of_owner.get("labels")),
+            CLASS_LABEL: name[:LABEL_CHARACTERS],
+            CLASS_VERSION_LABEL: str(version),
+        }
         host = self.listen.rpartition(":")[0]
         return Owner(
             self.managers,
@@ -131,5 +136,5 @@ class EntitySettings:
             lookup=lookup,
             probe=probe if self.of_owner.get("watchdog") else None,
             _environment=self.environment,
-            **{**self.of_owner, "labels": {**own, CLASS_LABEL: of_class[:LABEL_CHARACTERS]}},
+            **{**self.of_owner, "labels": labels},
         )

@@ -82,7 +82,7 @@ class Station:
                 on_grant=alarms.on_grant,
                 lookup=self.lookup,
                 probe=self._probe,
-                of_class=self.kind.name,
+                of_class=(self.kind.name, self.kind.version),
             )
             self.caller = Caller(
                 self.owner,

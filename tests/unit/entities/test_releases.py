@@ -400,3 +400,38 @@ def test_a_state_of_the_class_itself_is_not_searched() -> None:
     codec = kind_of(NewLines).codec
     assert codec.opened("a", codec.encode("a", NewLines(3)))[1] is None
     assert codec.opened("a", b"") == (NewLines(), None)
+
+
+@pytest.mark.asyncio
+async def test_what_was_at_a_newer_process_never_moves_to_an_older_one() -> None:
+    """A release that raises the version is deployed process by process, and nobody is refused."""
+    async with on_stage(2, kind=NewRoom) as stage:
+        keys = [f"key-{i}" for i in range(24)]
+
+        async def all_say() -> None:
+            for key in keys:
+                await stage.done(stage.members[-1][key].say("one"))
+
+        await all_say()
+        while (old := stage.members[0]).station.kind.version == 1:
+            await stage.enter(kind=VersionedRoom)
+            await all_say()
+            await stage.leave(old)
+            await stage.until(lambda: all(map(stage.owner_of, keys)))
+            await all_say()
+        found = [(await stage.done(stage.members[0][key].everything())).total for key in keys]
+        assert found == [15] * len(keys)
+
+
+@pytest.mark.asyncio
+async def test_an_older_process_has_what_nobody_else_is_there_for() -> None:
+    async with on_stage(1, kind=VersionedRoom) as stage:
+        (new,) = stage.members
+        old = await stage.enter(kind=NewRoom)
+        assert await stage.done(old["a"].say("one")) == 1
+        assert not old.station.owner.ranges
+        await stage.leave(new)
+        await stage.until(lambda: stage.owner_of("b"))
+        assert await stage.done(old["b"].say("one")) == 1
+        with pytest.raises(NewerState):
+            await stage.done(old["a"].say("two"))

@@ -33,9 +33,9 @@ KEYS_PER_REPORT = 1 << 8
 """
 LABELS_PER_OWNER = 64
 LABEL_CHARACTERS = 200
-CLASS_LABEL = "tenure.class"
-"""The label with which owners of entities say the name of their class."""
 """Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""
+CLASS_LABEL, CLASS_VERSION_LABEL = "tenure.class", "tenure.class-version"
+"""The labels with which owners of entities say the name of their class, and its version."""
 
 CHUNK_BYTES = 4 << 20
 """A chunk of state from owner to owner. A receiver has a handful of chunks for each of a handful of

@@ -28,6 +28,7 @@ from tenure.protocol.balance.staying import Staying
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.lease.causes import joined
 from tenure.protocol.lease.leader.change_log import ChangeLog
+from tenure.protocol.lease.leader.class_versions import without_behind
 from tenure.protocol.lease.leader.context import LeaderContext
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.move_log import MoveLog
@@ -124,7 +125,7 @@ class Planner:
             elif session.proven:
                 candidates.append(it)
         return Situation(
-            candidates,
+            without_behind(candidates),
             self.table.rights,
             now,
             self.load_watch.loads(now),
