@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 from lab.worlds.columns.disks import Disk
 from tenure.base.instants import MICROSECOND_NS, MILLISECOND_NS, seconds
 from tenure.base.noted import Noted
-from tenure.columns.node_replica import NodeReplica
+from tenure.columns.node_replica import NodeReplica, is_change
 from tenure.protocol.replication import node_events
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
-from tenure.protocol.replication.tasks import is_change
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import NodeId
 from tenure.sim.kernel.clocks import SimClock

@@ -5,7 +5,6 @@ horizons of such a replica differ by range, because seals do.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import Any, assert_never
 
 import msgspec
@@ -17,11 +16,13 @@ from tenure.columns.range_horizons import RangeHorizons
 from tenure.columns.range_sums import RangeSums, place_entry, places_space
 from tenure.columns.replica import EMPTY, META, Replica, RowChange
 from tenure.columns.requests import RowMutation
+from tenure.columns.row_listing import listed
 from tenure.columns.row_sample import row_sample
 from tenure.columns.spaces import HINTS, rows_space, space
 from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.protocol.replication.operations import (
+    TERMS,
     ApplyRow,
     DoomedFound,
     FindDoomed,
@@ -61,7 +62,7 @@ from tenure.protocol.replication.row.copies import (
     rows_of,
 )
 from tenure.protocol.replication.row.layout import AFTER, TIME_BYTES, position, row_key
-from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES
+from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES, WHOLE_BYTES
 from tenure.protocol.replication.row.merging import Found, StateMerge
 from tenure.protocol.replication.row.pages import Steps, at_once, of_a_step
 from tenure.protocol.replication.row.parts import section_part, supers_with_columns
@@ -85,17 +86,15 @@ from tenure.protocol.replication.tasks import (
     StepResult,
     SweepSome,
     TakePiece,
+    Task,
     TaskDone,
     WeighRows,
     WipeRange,
-    is_change,
 )
 from tenure.protocol.topology.records import Position
 from tenure.protocol.topology.ring import position as on_ring
 from tenure.protocol.topology.tables import RowKind
 
-LISTED_ROWS = 1_000
-"""The most rows in one answer."""
 _NO_PARTS = digest_of(())
 _PROMISES = b"promises"
 _FILLING = b"filling"
@@ -158,7 +157,7 @@ class NodeReplica(Replica):
             case ApplyRow():
                 return self._apply(step)
             case ReadState():
-                return StateRead(state=self._state(step))
+                return _told(self._state(step))
             case MergeState():
                 return self._take(step)
             case PromiseFence():
@@ -248,18 +247,25 @@ class NodeReplica(Replica):
         place = on_ring(step.key, table.kind)
         sealed = self.sealed[place]
         parts: list[SectionPart] = []
+        most, size = step.most_bytes or WHOLE_BYTES, 0
         for question in step.questions:
-            cursors = self.cursors(table, question.family)
-            shape = table.shapes[question.family]
+            cursors, shape = self.cursors(table, question.family), table.shapes[question.family]
             row = cursors, shape, at, record.marker, question
             left = PAGE_BYTES
             if question.within is not None:  # the families of a whole row share a page
-                left -= sum(each.size for each in parts)
+                left -= size
             if question.within is not None and question.lists_supers:
-                parts += at_once(supers_with_columns(*row, left, sealed))
-                continue
-            part = at_once(section_part(*row, left))
-            parts.append(part if question.lists_supers else part.without_known(sealed))
+                some = at_once(supers_with_columns(*row, left, sealed))
+            else:
+                # One byte more shows that there is more than was asked for.
+                left = min(left, most - size + 1) if question.part else most - size
+                part = at_once(section_part(*row, left))
+                some = [part if question.lists_supers else part.without_known(sealed)]
+            parts += some
+            for part in some:
+                size += part.size
+            if size > most:
+                return PartsRead(digest=b"", is_larger=True)
         return PartsRead(
             digest=digest_of(parts) if parts else _NO_PARTS,
             parts=() if step.digest_only else tuple(parts),
@@ -276,10 +282,16 @@ class NodeReplica(Replica):
         at = position(step.key, table.kind)
         return table, at, self.record(table, at)
 
-    def _state(self, step: OfRow[Any]) -> RowState:
-        """The state of a whole row."""
+    def _state(self, step: ReadState | PromiseFence) -> RowState | None:
+        """The state of a whole row; None if that is more than was asked for."""
         table, at, record = self._row(step)
-        found = self._entries_of(table, at)
+        found: list[Found] = []
+        size = 0
+        for each in self._entries_of(table, at):
+            found.append(each)
+            size += len(each[1]) - len(at) + len(each[2])
+            if size > step.most_bytes > 0:
+                return None
         return RowState(
             entries=tuple(
                 sorted((family, whole[len(at) :], entry) for family, whole, entry in found)
@@ -319,6 +331,9 @@ class NodeReplica(Replica):
     def _fence(self, step: PromiseFence) -> StateRead:
         table, at, record = self._row(step)
         is_same = (record.fence, record.journal) == (step.number, step.journal)
+        state = self._state(step)
+        if state is None:
+            return _told(None)
         refused = None
         if not may_write(step.number, step.journal, record) or (
             is_same and step.attempt <= record.promised
@@ -332,7 +347,8 @@ class NodeReplica(Replica):
             batch.append(self._promised_once_more())
             self.apply(table.name, at, batch, record, after)
             self.promises += 1
-        return StateRead(state=self._state(step), refused=refused)
+            state = msgspec.structs.replace(state, fence=after.fence, journal=after.journal)
+        return StateRead(state=state, refused=refused)
 
     # --- ranges ---
 
@@ -342,20 +358,16 @@ class NodeReplica(Replica):
         walk = self.engine.cursor(rows_space(table.name)).walk(
             max(lower, step.after + b"\0") if step.after else lower, upper
         )
-        rows = tuple(
-            (at, row_print(record_of(kept)).to_bytes(SUM_BYTES))
-            for at, kept in islice(walk, LISTED_ROWS + 1)
-        )
+        found, is_all = listed(walk)
+        rows = tuple((at, row_print(record_of(kept)).to_bytes(SUM_BYTES)) for at, kept in found)
         horizons = self.horizons.within(step.range)
-        return RowsListed(
-            rows=rows[:LISTED_ROWS], is_all=len(rows) <= LISTED_ROWS, horizons=horizons
-        )
+        return RowsListed(rows=rows, is_all=is_all, horizons=horizons)
 
     def _list_keys(self, step: ListKeys) -> KeysListed:
         cursor = self.engine.cursor(rows_space(step.table))
         walk = cursor.walk(step.lower, step.upper, reverse=step.reverse)
-        positions = tuple(at for at, _ in islice(walk, LISTED_ROWS + 1))
-        return KeysListed(positions=positions[:LISTED_ROWS], is_all=len(positions) <= LISTED_ROWS)
+        found, is_all = listed(walk)
+        return KeysListed(positions=tuple(at for at, _ in found), is_all=is_all)
 
     def _promise(self, step: PromiseHorizon) -> HorizonPromised:
         raised = self.horizons.raised([RangeHorizon(step.range, step.time, 0)])
@@ -465,3 +477,12 @@ def _some_steps(left: list[Steps[int]]) -> bool:
         else:
             return False
     return True
+
+
+def is_change(step: Step) -> bool:
+    """Whether it writes."""
+    return step.changes if isinstance(step, Task) else TERMS[type(step)].changes
+
+
+def _told(state: RowState | None) -> StateRead:
+    return StateRead(state=state or RowState(), is_larger=state is None)

@@ -43,6 +43,7 @@ from tenure.protocol.replication.node_events import (
 )
 from tenure.protocol.replication.openings import UNASKED, OpenStore, store_opened
 from tenure.protocol.replication.operations import PartsRead, ReadParts
+from tenure.protocol.replication.request_room import places_of
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId, Topology
 from tenure.runtime.clock import Clock, boot_clock
@@ -64,10 +65,6 @@ from tenure.wire.node_seal import NodeSeal
 _log = logging.getLogger("tenure.columns")
 KEEP_SECONDS = 1.0
 """The pause until a topology that the disk has refused is kept."""
-PLACE_BYTES = 256 << 10
-"""A larger request counts as several, as it is in memory until it is answered: a thousand places
-are 256 MiB.
-"""
 COUNT_SECONDS = 5.0
 """How often changes of a store raise its counter, which all nodes keep on their disks."""
 
@@ -419,7 +416,7 @@ class StoreEngine:
             self.on_opening(message, partial(self._answer, number), connection.whose)
         else:
             assert not isinstance(message, NodeMessage)
-            places = 1 + len(data) // PLACE_BYTES
+            places = places_of(message, len(data))
             self.post(StoreAsked(number, message, self._wall(), connection.whose, places))
 
     def _on_answer(self, url: str, message: object) -> None:

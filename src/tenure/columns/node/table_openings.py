@@ -15,13 +15,13 @@ import msgspec
 
 from tenure.columns.tables import check_same
 from tenure.errors import SchemaError
-from tenure.protocol.replication.node_context import RequestPlaces
 from tenure.protocol.replication.openings import (
     OpenStore,
     StoreOpened,
     TableMissing,
     store_opened,
 )
+from tenure.protocol.replication.request_room import RequestPlaces
 from tenure.protocol.topology.records import Topology
 from tenure.protocol.topology.tables import TableRecord
 from tenure.runtime.read_size import SmallBlocksResponse

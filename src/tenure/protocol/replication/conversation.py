@@ -22,7 +22,15 @@ from tenure.base.keys import Key
 from tenure.protocol.replication.levels import Level, Need, may_be_met, needs_of
 from tenure.protocol.replication.messages import FailedWhy
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import AnyOperation, ReplicaOperation
+from tenure.protocol.replication.operations import (
+    AnyOperation,
+    Bounded,
+    PartsRead,
+    ReadParts,
+    ReplicaOperation,
+    StateRead,
+)
+from tenure.protocol.replication.request_room import Portion
 from tenure.protocol.topology.records import NodeId, Replicas
 
 R = TypeVar("R")
@@ -62,6 +70,17 @@ class Silent(RequestFailed):
     """The deadline has come, and too few have answered."""
 
 
+class NoRoom(Silent):
+    """The deadline has come, and others still have the room for what it brings."""
+
+    def __init__(self) -> None:
+        super().__init__(why="overloaded")
+
+
+class TooLarge(RequestFailed):
+    """Replicas have more than may be kept."""
+
+
 class TooFewReplicas(RequestFailed):
     """The replicas that are up cannot meet the level (R5)."""
 
@@ -78,11 +97,15 @@ class TopologyReplaced(Interrupted):
 class Conversation:
     """One conversation, while it runs; generators are given it to ask by."""
 
-    def __init__(self, context: NodeContext, now: Instant) -> None:
+    def __init__(self, context: NodeContext, now: Instant, portion: Portion | None = None) -> None:
         self.context = context
+        self._portion = portion
+        """What it may keep of what it reads; None if it is bounded in other ways."""
+        self._held: list[tuple[Replies[Any], NodeId, ReplicaOperation[Any]]] = []
+        """What is asked when there is room for the answers."""
         self.deadline = Instant(now + context.config.patience_ns)
         self.wake_at = FAR_FUTURE
-        self._tickets: dict[int, tuple[Replies[Any], NodeId]] = {}
+        self._tickets: dict[int, tuple[Replies[Any], NodeId, ReplicaOperation[Any]]] = {}
         self._until = Until(_always)
         self._version = 0
         """The version of the topology by which the replicas were found."""
@@ -124,10 +147,10 @@ class Conversation:
         """Ask each of these nodes. Their answers come into what is returned, or into `answers`."""
         into: Replies[R] = Replies() if answers is None else answers
         for node, operation in asked.items():
-            ticket = self.context.draw_ticket()
-            self._tickets[ticket] = into, node
-            body = cast("AnyOperation", msgspec.structs.replace(operation, ticket=ticket))
-            self.context.ask(self, node, body)
+            if self._must_wait(operation):
+                self._hold(into, node, operation)
+            else:
+                self._ask_now(into, node, operation)
         return into
 
     def side_by_side(
@@ -147,7 +170,7 @@ class Conversation:
 
         self._forget()
         have_begun = False
-        parts = [Conversation(self.context, self.context.now) for _ in talks]
+        parts = [Conversation(self.context, self.context.now, Portion()) for _ in talks]
         for place, (talk, part) in enumerate(zip(talks, parts, strict=True)):
             part.begin(held(place, talk(part)))
         have_begun = True
@@ -160,16 +183,32 @@ class Conversation:
             raise failed[0]
         return [found[place] for place in range(len(parts))]
 
+    def keep(self, size: int) -> Conversing[None]:
+        """Keep so much of what side conversations have found, when there is room for it."""
+        portion = self._portion
+        if portion is not None:
+            portion.keep(size)
+            if not portion.may_ask() and portion.can_grow():
+                portion.grow(self._on_room)
+                yield Until(lambda: not portion.is_waiting)
+
     # --- events ---
 
     def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what was asked
         """A node has answered."""
-        answers, asked = self._tickets.pop(body.ticket, (None, node))
+        answers, asked, operation = self._tickets.pop(body.ticket, (None, node, None))
         self.context.forget(body.ticket)
         # Nobody answers for another: a majority must be of so many nodes.
-        if answers is not None and asked == node:
-            answers[node] = body
-            self._look()
+        if answers is None or operation is None or asked != node:
+            return
+        if getattr(body, "is_larger", False):
+            self._hold(answers, node, operation)
+            return
+        portion = self._portion
+        if portion is not None and portion.size == "little" and _brings_much(operation):
+            portion.keep(_size_of(body))
+        answers[node] = body
+        self._look()
 
     def on_numbers(self) -> None:
         """Managers have told lease numbers."""
@@ -193,15 +232,20 @@ class Conversation:
         """Do what is due."""
         until = self._until
         # Its time has come once: if a topology is waited for, the deadline is next.
-        self._until = Until(_always) if now >= until.at else until._replace(or_else=None)
+        if now >= until.at:
+            self._until = Until(_always)
+        elif not self._held:  # otherwise no replica is silent: it is this node that does not ask
+            self._until = until._replace(or_else=None)
         self._wake(min(self.deadline, self._until.at))
         if now >= self.deadline:
             self._forget()
             self._wait_no_more()
             self.deadline = FAR_FUTURE  # what is still to be done waits for nobody
-            self._throw(Silent())
+            is_full = self._portion is not None and self._portion.is_waiting
+            self._throw(NoRoom() if is_full else Silent())
         elif until.or_else is not None and now < until.at:
-            until.or_else()
+            if not self._held:
+                until.or_else()
         else:
             self._look()
 
@@ -213,6 +257,41 @@ class Conversation:
         self._wake(FAR_FUTURE)
 
     # --- inside ---
+
+    def _must_wait(self, operation: ReplicaOperation[Any]) -> bool:
+        portion = self._portion
+        if portion is None or portion.size != "little" or not _brings_much(operation):
+            return False
+        return not portion.may_ask()
+
+    def _ask_now(self, into: Replies[Any], node: NodeId, operation: ReplicaOperation[Any]) -> None:
+        ticket = self.context.draw_ticket()
+        self._tickets[ticket] = into, node, operation
+        portion = self._portion
+        if portion is not None and _brings_much(operation):
+            operation = msgspec.structs.replace(
+                operation, ticket=ticket, most_bytes=portion.most_bytes
+            )
+        else:
+            operation = msgspec.structs.replace(operation, ticket=ticket)
+        self.context.ask(self, node, cast("AnyOperation", operation))
+
+    def _hold(self, into: Replies[Any], node: NodeId, operation: ReplicaOperation[Any]) -> None:
+        """Ask when there is room."""
+        assert self._portion is not None
+        if not self._portion.can_grow():
+            self._forget()
+            self._throw(TooLarge("a replica has more of the row than a message may have"))
+            return
+        self._held.append((into, node, operation))
+        self._portion.grow(self._on_room)
+
+    def _on_room(self) -> None:
+        held, self._held = self._held, []
+        for each in held:
+            self._ask_now(*each)
+        self._wait()
+        self._look()
 
     def _look(self) -> None:
         if self._is_due() and not self._waits_for_topology:
@@ -249,6 +328,7 @@ class Conversation:
         for ticket in self._tickets:
             self.context.forget(ticket)
         self._tickets.clear()
+        self._held.clear()
 
     def _wait_no_more(self) -> None:
         if self._waits_for_topology:
@@ -258,3 +338,17 @@ class Conversation:
 
 def _always() -> bool:
     return True
+
+
+def _size_of(answer: PartsRead | StateRead) -> int:
+    """The bytes of the names and values that it has."""
+    if isinstance(answer, StateRead):
+        return answer.state.size
+    return sum(part.size for part in answer.parts)
+
+
+def _brings_much(asked: ReplicaOperation[Any]) -> bool:
+    """Whether the answer to it may be more than a little."""
+    return isinstance(asked, Bounded) and (
+        not isinstance(asked, ReadParts) or bool(asked.questions)
+    )

@@ -77,8 +77,9 @@ class StoreNode:
             case Synced(changes):
                 context.on_synced(changes)
             case StoreAsked():
-                if context.admit(event):
-                    self.coordinator.on_asked(now, event)
+                portion = context.admit(event)
+                if portion is not None:
+                    self.coordinator.on_asked(now, event, portion)
             case TopologyGossiped(node, version):
                 if version > context.topology.version:
                     self._ask_topology(node)
@@ -102,6 +103,7 @@ class StoreNode:
         if not self._has_started:
             self._begin(now)
         self.context.advance(now)
+        self.context.room.let_in()
         return self._output(now)
 
     def invariants(self) -> None:
@@ -125,12 +127,13 @@ class StoreNode:
 
     def _output(self, now: Instant) -> Output[NodeAction]:
         context = self.context
-        self.filler.look()
+        if self.filler.seen is not context.topology:
+            self.filler.look()
         while context.to_itself:
             self._on_message(now, context.to_itself.popleft())
         # It acts by what is durable, and only something later is on its way there (R16).
         assert self._keeps is None or self._keeps.version > context.topology.version
-        assert context.places.taken >= 0, context.places.taken
+        assert context.room.places.taken >= 0, context.room.places.taken
         actions, context.actions = context.actions, []
         return Output(actions, context.wake_at)
 

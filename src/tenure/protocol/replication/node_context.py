@@ -3,7 +3,7 @@ the other nodes.
 """
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Protocol
@@ -13,9 +13,11 @@ from tenure.base.keys import Key
 from tenure.protocol.replication.given_numbers import GivenNumbers
 from tenure.protocol.replication.messages import (
     ClientAnswer,
+    DrawVersion,
     Failed,
     NodeBody,
     NodeMessage,
+    WriteRow,
 )
 from tenure.protocol.replication.node_events import (
     AnswerClient,
@@ -27,6 +29,7 @@ from tenure.protocol.replication.node_events import (
     TellNode,
 )
 from tenure.protocol.replication.operations import BetweenNodes
+from tenure.protocol.replication.request_room import Portion, RequestRoom
 from tenure.protocol.replication.tasks import Step
 from tenure.protocol.replication.upkeep.weighing import RequestSample
 from tenure.protocol.topology.records import NodeId, Replicas, Topology
@@ -68,40 +71,6 @@ class Wakes(Protocol):
         ...
 
 
-class RequestPlaces:
-    """The places for requests that a node coordinates at once, and who has them.
-
-    One client could take all of them, with requests that are as slow as they can be. So a name,
-    which is that of a token or an address, may have so many times as many as are left. Whoever is
-    alone has most of them, and there are always some for whoever comes. (Choudhury and Hahne bound
-    the queues of a switch in this way.)
-    """
-
-    TIMES = 3
-    """One name has three quarters at most, and two that take all they can have 43 % each."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._by: Counter[str] = Counter()
-        self.taken = 0
-
-    def take(self, name: str, places: int) -> bool:
-        """Take places, if the name may have them."""
-        left = self._count - self.taken - places
-        if left < 0 or self._by[name] + places > self.TIMES * left:
-            return False
-        self._by[name] += places
-        self.taken += places
-        return True
-
-    def leave(self, name: str, places: int) -> None:
-        """Give back what was taken."""
-        self.taken -= places
-        self._by[name] -= places
-        if not self._by[name]:
-            del self._by[name]
-
-
 class NodeContext:
     """See above. Tickets begin at a random number, so that no answer to an earlier life counts."""
 
@@ -123,8 +92,7 @@ class NodeContext:
         """The record that is kept of the filling."""
         self.waiting: list[Asker] = []
         """The requests that wait for another topology."""
-        self.places = RequestPlaces(config.most_requests)
-        """The places of the requests of clients that are not answered."""
+        self.room = RequestRoom(config.most_requests, config.most_large_reads)
         self.given = GivenNumbers(are_told=config.has_managers)
         self.requests = RequestSample()
         """The sample of where this node is asked as a replica."""
@@ -164,7 +132,7 @@ class NodeContext:
         alarms = self._alarms
         while alarms and alarms[0][2].wake_at != alarms[0][0]:
             heapq.heappop(alarms)
-        return alarms[0][0] if alarms else FAR_FUTURE
+        return min(alarms[0][0] if alarms else FAR_FUTURE, self.room.due_at)
 
     # --- the ring ---
 
@@ -226,18 +194,19 @@ class NodeContext:
         else:
             self.actions.append(TellNode(node, message))
 
-    def admit(self, asked: StoreAsked) -> bool:
-        """Whether a request has its places; otherwise its client is told that it was not begun."""
+    def admit(self, asked: StoreAsked) -> Portion | None:
+        """The portion of a request; without one, its client is told that it was not begun."""
         self.wall_us = asked.wall_us
-        has_room = self.places.take(asked.by, asked.places)
-        if not has_room:
+        reads = not isinstance(asked.request, WriteRow | DrawVersion)
+        portion = self.room.admit(asked.by, asked.places, reads=reads)
+        if portion is None:
             failed = Failed(request=asked.request.request, why="overloaded")
             self.actions.append(AnswerClient(asked.client, failed))
-        return has_room
+        return portion
 
-    def answer(self, asked: StoreAsked, message: ClientAnswer) -> None:
+    def answer(self, asked: StoreAsked, portion: Portion, message: ClientAnswer) -> None:
         """Answer a request that was admitted: once."""
-        self.places.leave(asked.by, asked.places)
+        portion.give_back()
         self.actions.append(AnswerClient(asked.client, message))
 
     def forget(self, ticket: int) -> None:

@@ -31,6 +31,10 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The most bytes a second that comparing and mending may take."""
     most_requests: int = 1_000
     """The most requests that are coordinated at once; a large one counts as several."""
+    most_large_reads: int = 12
+    """The most requests that have more than a little of what they read in memory, at once: up to 32
+    MiB of each replica, and mostly of one alone.
+    """
     most_hints: int = 100_000
     most_hint_bytes: int = 64 << 20
     filling: FillingRecord = FillingRecord()

@@ -88,6 +88,8 @@ class PartsRead(ReplicaAnswer, frozen=True, kw_only=True, tag="PartsTold"):
     """The newest version that the row ever had there, packed; an older node does not tell it."""
     promised: Number = 0
     """The horizon up to which it refuses writes."""
+    is_larger: bool = False
+    """Whether there is more than was asked for at most; then it says nothing else."""
 
 
 class ReadParts(OfRow[PartsRead], frozen=True, kw_only=True, tag="AskParts"):
@@ -95,6 +97,8 @@ class ReadParts(OfRow[PartsRead], frozen=True, kw_only=True, tag="AskParts"):
 
     questions: Annotated[tuple[SectionQuestion, ...], OF_EDITS]
     digest_only: bool = False
+    most_bytes: Number = 0
+    """The most that may be told, or summed up in the digest; 0 without such a bound."""
 
 
 class StateRead(ReplicaAnswer, frozen=True, kw_only=True, tag="StateTold"):
@@ -102,10 +106,15 @@ class StateRead(ReplicaAnswer, frozen=True, kw_only=True, tag="StateTold"):
 
     state: RowState
     refused: Outranked | None = None
+    is_larger: bool = False
+    """Whether there is more than was asked for at most; then nothing is told, or promised."""
 
 
 class ReadState(OfRow[StateRead], frozen=True, kw_only=True, tag="AskState"):
     """Read all of a row: see `states`."""
+
+    most_bytes: Number = 0
+    """See `ReadParts`."""
 
 
 class PromiseFence(OfRow[StateRead], frozen=True, kw_only=True):
@@ -114,6 +123,8 @@ class PromiseFence(OfRow[StateRead], frozen=True, kw_only=True):
     number: Number
     journal: Number
     attempt: Number
+    most_bytes: Number = 0
+    """See `ReadParts`."""
 
 
 class StateMerged(ReplicaAnswer, frozen=True, kw_only=True):
@@ -294,6 +305,10 @@ class OperationTerms(NamedTuple):
     """What must be durable before the answer leaves."""
     changes: bool = False
     """Whether it writes."""
+
+
+Bounded: TypeAlias = ReadParts | ReadState | PromiseFence
+"""These bring as much as there is, up to a bound that the asker gives."""
 
 
 TERMS: Final[Mapping[type[ReplicaOperation[Any]], OperationTerms]] = {

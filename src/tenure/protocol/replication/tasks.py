@@ -11,7 +11,7 @@ import msgspec
 
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.replication.operations import TERMS, AnyAnswer, AnyOperation
+from tenure.protocol.replication.operations import AnyAnswer, AnyOperation
 from tenure.protocol.replication.row.copies import FillingPart, FillingRecord, RangeHorizon
 from tenure.protocol.topology.records import Position
 
@@ -138,8 +138,3 @@ NodeTask: TypeAlias = (
 )
 Step: TypeAlias = AnyOperation | NodeTask
 StepResult: TypeAlias = AnyAnswer | TaskDone | RowsWeighed | HintsRead | RowsCompared
-
-
-def is_change(step: Step) -> bool:
-    """Whether it writes."""
-    return step.changes if isinstance(step, Task) else TERMS[type(step)].changes

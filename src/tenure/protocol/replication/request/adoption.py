@@ -16,6 +16,7 @@ import msgspec
 from tenure.protocol.replication.conversation import (
     Conversation,
     Conversing,
+    NoRoom,
     Silent,
     TooFewReplicas,
     TopologyReplaced,
@@ -39,6 +40,8 @@ def adopt_row(talk: Conversation, asked: AdoptRow) -> Conversing[Adopted]:
     yield from wait_until_given(talk, asked.table, asked.number)
     try:
         return (yield from _adopt(talk, asked))
+    except NoRoom:
+        raise Silent("the node has too many large reads under way") from None
     except (TooFewReplicas, TopologyReplaced):
         # Under another topology this is another try, whose number the owner draws.
         raise Silent from None

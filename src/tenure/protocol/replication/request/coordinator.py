@@ -33,6 +33,7 @@ from tenure.protocol.replication.request.settling import RowAsked
 from tenure.protocol.replication.request.warming import warm_page, warm_supers
 from tenure.protocol.replication.request.whole_reading import read_whole
 from tenure.protocol.replication.request.writing import write_row
+from tenure.protocol.replication.request_room import Portion
 from tenure.protocol.replication.row.layout import FamilyShape, shapes_of
 from tenure.protocol.replication.row.pages import CellPage, found_cell
 from tenure.protocol.replication.row.sections import SectionQuestion
@@ -50,24 +51,26 @@ class Coordinator:
         self.hints = Hints(context)
         self._drawn = DrawnTimes()
 
-    def on_asked(self, now: Instant, asked: StoreAsked) -> None:
-        """Begin a request."""
+    def on_asked(self, now: Instant, asked: StoreAsked, portion: Portion) -> None:
+        """Begin a request that was admitted."""
         context, request = self._context, asked.request
         no_table = partial(Failed, request=request.request, why="no such table")
         table = context.topology.tables.get(request.table)
         if table is None:
-            context.answer(asked, no_table(detail=request.table))
+            context.answer(asked, portion, no_table(detail=request.table))
             return
         lacks = lacking_in(request, table)
         if lacks is not None:  # this node has not heard of it yet, or nobody has
-            context.answer(asked, no_table(detail=f"{request.table} with {lacks}"))
+            context.answer(asked, portion, no_table(detail=f"{request.table} with {lacks}"))
             return
-        self._converse(now, asked, table)
+        self._converse(now, asked, portion, table)
 
-    def _converse(self, now: Instant, asked: StoreAsked, table: TableRecord) -> None:
+    def _converse(
+        self, now: Instant, asked: StoreAsked, portion: Portion, table: TableRecord
+    ) -> None:
         """Tell the client what comes of it, unless the conversation does so itself."""
-        request, talk = asked.request, Conversation(self._context, now)
-        tell = partial(self._context.answer, asked)
+        request, talk = asked.request, Conversation(self._context, now, portion)
+        tell = partial(self._context.answer, asked, portion)
 
         def told() -> Conversing[None]:
             try:

@@ -7,7 +7,6 @@ each row is read as any other, and those without columns are left out. So a scan
 of some instant, not all of them as of one.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -16,6 +15,7 @@ from tenure.protocol.replication.conversation import (
     Conversation,
     Conversing,
     TooFewReplicas,
+    TooLarge,
     TopologyReplaced,
     Until,
 )
@@ -24,14 +24,13 @@ from tenure.protocol.replication.messages import ReadRows, RowsFound, WholeRow
 from tenure.protocol.replication.operations import KeysListed, ListKeys
 from tenure.protocol.replication.request.settling import RowAsked
 from tenure.protocol.replication.request.whole_reading import read_whole
+from tenure.protocol.replication.request.whole_rows import Shapes
+from tenure.protocol.replication.request_room import ROWS_AT_ONCE
 from tenure.protocol.replication.row.layout import bound, row_key, shapes_of
 from tenure.protocol.replication.row.limits import PAGE_BYTES
 from tenure.protocol.replication.row.pages import Slice, row_bounds
 from tenure.protocol.topology.records import Replicas, Topology
 from tenure.protocol.topology.tables import RowKind, TableRecord
-
-ROWS_AT_ONCE = 16
-"""The most rows that are read side by side."""
 
 
 class ScanPlace:
@@ -98,9 +97,14 @@ def read_rows(talk: Conversation, asked: ReadRows, table: TableRecord) -> Conver
             batch = [RowAsked(asked.table, key, asked.level) for key in keys[:count]]
             keys = keys[count:]
             found = yield from talk.side_by_side(
-                [partial(read_whole, row, shapes, asked.within) for row in batch]
+                [partial(_read_little, row, shapes, asked.within) for row in batch]
             )
-            for row in _with_columns(found):
+            yield from talk.keep(sum(row.size for row in found if row is not None))
+            for which, side in zip(batch, found, strict=True):
+                # One that is large is read alone: all of them at once would be too much to keep.
+                row = side or (yield from read_whole(which, shapes, asked.within, talk))
+                if not row.families:
+                    continue
                 rows.append(row)
                 size += row.size
                 if len(rows) == asked.part.first or size >= PAGE_BYTES:
@@ -108,8 +112,14 @@ def read_rows(talk: Conversation, asked: ReadRows, table: TableRecord) -> Conver
     return RowsFound(request=asked.request, rows=tuple(rows))
 
 
-def _with_columns(rows: list[WholeRow]) -> Iterator[WholeRow]:
-    return (row for row in rows if row.simple or row.supers)
+def _read_little(
+    row: RowAsked, shapes: Shapes, within: int, talk: Conversation
+) -> Conversing[WholeRow | None]:
+    """The row, unless it is large."""
+    try:
+        return (yield from read_whole(row, shapes, within, talk))
+    except TooLarge:
+        return None
 
 
 def _listed(talk: Conversation, asked: ReadRows, place: ScanPlace) -> Conversing[list[Key]]:

@@ -54,9 +54,9 @@ def section_part(
         names, last = _supers(cursors.walker, at, question.part)
         return SectionPart(markers=markers, cells=tuple((name, b"") for name in names), last=last)
     if question.part is None:
-        found = [(name, finder.get(b"".join((section, CELL, name)))) for name in question.names]
-        kept = tuple((name, cell) for name, cell in found if cell and not is_hidden(cell, marker))
-        return SectionPart(markers=markers, cells=kept)
+        return SectionPart(
+            markers=markers, cells=_named(finder, section, question.names, marker, most_bytes)
+        )
     walk = _by_time if shape.order == "time" else _by_name
     cells: list[tuple[bytes, bytes]] = []
     entries = walk(cursors, section, question.part)
@@ -98,6 +98,22 @@ def supers_with_columns(
     markers = (row_marker, cursors.finder.get(at + MARKER) or NOTHING, NOTHING)
     listed = SectionPart(markers=markers).without_known(sealed)
     return [msgspec.structs.replace(listed, cells=tuple(names), last=last), *inner]
+
+
+def _named(
+    finder: Cursor, section: bytes, names: tuple[bytes, ...], marker: bytes, most_bytes: int
+) -> tuple[tuple[bytes, bytes], ...]:
+    """The cells of these names, or more than so many bytes of them: whoever asked gets nothing."""
+    kept: list[tuple[bytes, bytes]] = []
+    size = 0
+    for name in names:
+        cell = finder.get(b"".join((section, CELL, name)))
+        if cell and not is_hidden(cell, marker):
+            kept.append((name, cell))
+            size += len(name) + len(cell)
+            if size > most_bytes:
+                break
+    return tuple(kept)
 
 
 def _collect(

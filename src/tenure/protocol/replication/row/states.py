@@ -53,6 +53,11 @@ class RowState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     is_whole: bool = False
 
     @property
+    def size(self) -> int:
+        """The bytes of all entries and their keys."""
+        return sum(len(key) + len(entry) for _, key, entry in self.entries)
+
+    @property
     def adoption(self) -> tuple[int, int]:
         """The adoption by which it was settled last."""
         return self.adopted, self.attempt

@@ -28,7 +28,7 @@ class Filler:
         self._context = context
         self.through = 0
         """The version with which the step began that it is through with."""
-        self._seen: Topology | None = None
+        self.seen: Topology | None = None
         self._version = 0
         """The version with which the step began that is under way; 0 if none is."""
         self._work: Errand | None = None
@@ -36,9 +36,9 @@ class Filler:
     def look(self) -> None:
         """Do what the topology wants that counts now."""
         topology = self._context.topology
-        if topology is self._seen:
+        if topology is self.seen:
             return
-        self._seen = topology
+        self.seen = topology
         change = topology.change
         gained = topology.gaining().get(self._context.node, [])
         version = (change.joint or change.began) if change and gained else 0

@@ -107,7 +107,7 @@ class Upkeep:
         if self._round is not None:
             self._round.end()
         self._version = context.topology.version
-        if context.places.taken < context.config.most_requests * BUSY:
+        if context.room.places.taken < context.config.most_requests * BUSY:
             self._round = errand(context, self._run)
 
     # --- a round ---
