@@ -31,7 +31,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The most bytes a second that comparing and mending may take."""
     most_requests: int = 1_000
     """The most requests that are coordinated at once; a large one counts as several."""
-    most_large_reads: int = 12
+    most_large_reads: int = 8
     """The most requests that have more than a little of what they read in memory, at once: up to 32
     MiB of each replica, and mostly of one alone.
     """
