@@ -50,6 +50,7 @@ class HandingOver(TypedDict, total=False):
     hand_off_listen: str | None
     hand_off_address: str | None
     hand_off_insecure: bool
+    hand_off_bytes: int
 
 
 class MemberOptions(BeingAnOwner, RangeCallbacks, HandingOver, total=False):

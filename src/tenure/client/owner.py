@@ -19,6 +19,7 @@ from tenure.client.arguments import (
     KeyFinder,
     checked_address,
     checked_capacity,
+    checked_count,
     checked_drain,
     checked_flag,
     checked_kind,
@@ -52,6 +53,7 @@ from tenure.client.options import (
 from tenure.client.owner_engine import WHAT, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
+from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.runtime.loops import call_in
@@ -87,7 +89,8 @@ class Owner(Enterable[OwnerEngine]):
     the host that `address` names, or on loopback if it names no host. `hand_off_address` is the URL
     under which others reach that port, if it is a different one. If other machines can reach it,
     the process must have a certificate, or `hand_off_insecure` must say that you trust everybody
-    there. `credentials` are what it presents and trusts; by default those of the environment. See
+    there. It takes `hand_off_bytes` of state with a range, 4 GiB if you do not say. `credentials`
+    are what it presents and trusts; by default those of the environment. See
     `tenure docs guides/handing-over-state`.
 
     With `volume`, a Volume, caches can read the keys that it owns: every `Cache` with a Lookup of
@@ -324,19 +327,23 @@ class Owner(Enterable[OwnerEngine]):
 
 def _takes(
     handler: HandOffHandler | None, options: HandingOver, where: str, credentials: Credentials
-) -> tuple[HandOffHandler, str, str | None] | None:
-    """The handler of the state that moves, the address that takes more of it, and its URL."""
+) -> tuple[HandOffHandler, str, str | None, int] | None:
+    """The handler of the state that moves, the address that takes more of it, its URL, and how much
+    it takes.
+    """
+    most_bytes = checked_count("hand_off_bytes", options.get("hand_off_bytes", STATE_BYTES))
     listen, told = options.get("hand_off_listen"), options.get("hand_off_address")
     insecure = checked_flag("hand_off_insecure", options.get("hand_off_insecure", False))
     if handler is not None:
         told = checked_told_address(told)
         is_safe = insecure or credentials.listens_with_tls
-        return handler, checked_listening(listen, where, told, insecure=is_safe), told
-    if listen is not None or told is not None or insecure:
+        listening = checked_listening(listen, where, told, insecure=is_safe)
+        return handler, listening, told, most_bytes
+    if listen is not None or told is not None or insecure or "hand_off_bytes" in options:
         raise ConfigurationError(
-            "hand_off_listen, hand_off_address and hand_off_insecure say where an owner accepts "
-            "state, and without hand_off it accepts none: also pass hand_off=KeyedState(), or "
-            "another handler"
+            "hand_off_listen, hand_off_address, hand_off_insecure and hand_off_bytes say where an "
+            "owner accepts state, and how much, and without hand_off it accepts none: also pass "
+            "hand_off=KeyedState(), or another handler"
         )
     return None
 

@@ -35,6 +35,7 @@ from tenure.client.unusable import left
 from tenure.client.watchdog import Watchdog
 from tenure.errors import NameHeld, PoolError, TenureError
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
+from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.messages import (
     Attest,
     Introduction,
@@ -80,8 +81,10 @@ from tenure.transport.contract import OWNER
 WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
 RenewalRequest: TypeAlias = LeaseRequest | ShortRequest
-Takes: TypeAlias = tuple[HandOffHandler, str, str | None]
-"""The handler of the state that moves, where more state is taken, and the URL of that place."""
+Takes: TypeAlias = tuple[HandOffHandler, str, str | None, int]
+"""The handler of the state that moves, where more state is taken, the URL of that place, and how much
+is taken.
+"""
 
 ALONE_SECONDS = 2.0
 """How long an owner that leaves waits for a manager, where none answers: a failover takes less."""
@@ -293,7 +296,13 @@ class OwnerEngine:
             case _:
                 assert_never(action)
 
-    def hand_off_with(self, handler: HandOffHandler, listen: str, address: str | None) -> None:
+    def hand_off_with(
+        self,
+        handler: HandOffHandler,
+        listen: str,
+        address: str | None,
+        most_bytes: int = STATE_BYTES,
+    ) -> None:
         """Hand over the state that `handler` has. Before it starts."""
         if isinstance(handler, OwnersState):
             handler.guard_with(self.guards)
@@ -303,7 +312,8 @@ class OwnerEngine:
         )
         environment, pool = self._environment, self.config.pool
         port = OwnerPort(
-            shell.name, pool, environment, shell.counts, logger, shell.post, self.reads
+            *(shell.name, pool, environment, shell.counts, logger, shell.post, self.reads),
+            most_bytes,
         )
         self.transfers = Transfers(port, application, listen, address)
         self._hand_off_address = address

@@ -121,6 +121,11 @@ class NarrowHandler:
             },
             "hand_off listens on 0.0.0.0, which other machines reach",
         ),
+        (
+            {"hand_off": KeyedState(), "hand_off_bytes": 0},
+            "hand_off_bytes is a number from 1 on, not 0",
+        ),
+        ({"hand_off_bytes": 10}, "without hand_off it accepts none: also pass hand_off"),
         ({"hand_off_insecure": True}, "without hand_off it accepts none: also pass hand_off"),
         (
             {"hand_off": KeyedState(), "hand_off_insecure": "false"},

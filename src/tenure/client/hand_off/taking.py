@@ -9,6 +9,7 @@ from tenure.client.hand_off.application import Application, Arrival
 from tenure.client.hand_off.line import Line
 from tenure.client.read_leases import GivesReads
 from tenure.errors import RemoteProtocolError
+from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.owner.taking import (
     AskToAdmit,
     AskToKeep,
@@ -37,8 +38,9 @@ class TakingLine(Line):
         application: Application,
         report: "Callable[[TakingLine, AskToAdmit | AskToKeep | EndTaking], None]",
         reads: GivesReads | None = None,
+        most_bytes: int = STATE_BYTES,
     ) -> None:
-        machine = Taking(gives_reads=reads is not None)
+        machine = Taking(gives_reads=reads is not None, most_bytes=most_bytes)
         super().__init__(machine, environment.clock, environment.timers(), decode_to_taker)
         self._reads = reads
         self.number = number

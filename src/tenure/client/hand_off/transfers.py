@@ -24,6 +24,7 @@ from tenure.client.hand_off.taking import TakingLine
 from tenure.client.read_leases import GivesReads
 from tenure.errors import ConfigurationError
 from tenure.observe.tracing import span
+from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.messages import HandOff, Leased
 from tenure.protocol.lease.owner.admission import Unadmitted, which_gives_way
 from tenure.protocol.lease.owner.events import (
@@ -80,6 +81,8 @@ class OwnerPort(NamedTuple):
     """The read leases of caches, which are withdrawn before a range moves; None if the owner gives
     no read leases.
     """
+    most_bytes: int = STATE_BYTES
+    """The most state of a range that is taken."""
 
 
 class Transfers:
@@ -287,7 +290,8 @@ class Transfers:
             waiting[found].give_way()
         number = next(self._numbers)
         line = TakingLine(
-            number, peer, owner.environment, self.application, self._on_taking, owner.reads
+            *(number, peer, owner.environment, self.application, self._on_taking, owner.reads),
+            owner.most_bytes,
         )
         self._takings[line.number] = line
         try:
@@ -311,9 +315,10 @@ class Transfers:
                 owner.post(OfferMade(line.number, offer))
             case AskToKeep():
                 owner.post(Imported(line.number))
-            case EndTaking(why=why):
+            case EndTaking(why=why, is_too_large=is_too_large):
                 about = line.arrival.range if line.arrival else None
-                is_new = line.error is not None and not (about and self._is_said(about, why))
+                is_fault = line.error is not None or is_too_large
+                is_new = is_fault and not (about and self._is_said(about, why))
                 owner.logger.log(
                     logging.ERROR if is_new else logging.DEBUG,
                     "%s takes no more of %s: %s",

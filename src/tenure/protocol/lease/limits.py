@@ -42,6 +42,10 @@ CHUNK_BYTES = 4 << 20
 ranges in memory. A sender encodes one in the application's event loop, which takes some
 milliseconds.
 """
+STATE_BYTES = 4 << 30
+"""The state of one range, unless an owner is told another bound: it keeps what comes, and whoever
+sends it may send without end.
+"""
 
 POOLS_PER_MANAGER = 1 << 12
 """The most pools: each is looked at whenever anything becomes due, and one owner may ask for as

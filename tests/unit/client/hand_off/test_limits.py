@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from tenure import KeyRange
 from tenure.base.instants import in_seconds
+from tenure.client import owner
 from tenure.protocol.lease.leader.moving import AT_ONCE
 from tenure.protocol.lease.owner import admission
 from tenure.protocol.lease.owner.admission import ARRIVING_AT_ONCE
@@ -164,6 +165,28 @@ async def test_what_is_refused_for_good_is_recalled_and_the_loss_is_said(
     await all_has_ended(stage)
     assert recalled(source, taker) == set(stage.lost)
     assert len(stage.lost) == AT_ONCE
+
+
+async def test_state_without_end_is_refused_and_both_owners_say_so(
+    stage: Stage, monkeypatch: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A giver may lie, or loop. What is not taken moves without its state, and that is said."""
+    monkeypatch.setattr(owner, "STATE_BYTES", 10)
+    source = await stage.first()
+    taker = await stage.join()
+    stats = source.owner.stats
+    await stage.until(lambda: stats().get("hand-offs failed", 0) > 0, writing=True)
+    why = "its state has more than 10 bytes, the most that this owner takes"
+    assert [each.levelname for each in caplog.records if why in each.getMessage()][:2] == [
+        "ERROR",
+        "WARNING",
+    ]
+    assert "give all owners of the pool a larger hand_off_bytes" in caplog.text
+    assert stage.share(source) == len(stage.acknowledged), "it was not served meanwhile"
+    await stage.until(lambda: bool(stage.lost), writing=True)
+    assert recalled(source, taker) == set(stage.lost)
+    await stage.until(lambda: not left_behind(stage))
+    assert not inside(taker)._arriving
 
 
 # --- how long -------------------------------------------------------------------------------------

@@ -5,6 +5,9 @@ machine says whether an offer is accepted, and whether the state that came may s
 the range is granted with it. In every other case, such as a channel that breaks, a source that
 sends nonsense, or an application that fails, the state is discarded.
 
+The state of a range has a bound, which the owner may set. A source that sends more is refused, and
+told so, as if the application had failed.
+
 A source that was accepted may be silent for as long as its order stands: the owner machine forgets
 ranges that it no longer expects. An application may not be silent: if it does not return from a
 call, the source is told, and the range goes to others.
@@ -15,6 +18,7 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.owner.transfer import (
     CALL_NS,
     PROGRESS_NS,
@@ -102,6 +106,8 @@ class EndTaking(msgspec.Struct, frozen=True):
     """Tell the owner machine ArrivalEnded, and the log why. Nothing follows but HangUp."""
 
     why: str
+    is_too_large: bool = False
+    """Whether more has come than this owner takes."""
 
 
 TakingAction: TypeAlias = (
@@ -115,9 +121,12 @@ TakingPhase: TypeAlias = Literal[
 class Taking(ChannelMachine[TakingEvent, TakingAction]):
     """A channel on which a range may come."""
 
-    def __init__(self, *, gives_reads: bool = False) -> None:
+    def __init__(self, *, gives_reads: bool = False, most_bytes: int = STATE_BYTES) -> None:
         super().__init__()
         self._gives_reads = gives_reads
+        self._most_bytes = most_bytes
+        self._arrived = 0
+        """The bytes that have come."""
         self._phase: TakingPhase = "new"
         self._due_at = FAR_FUTURE
         """When the source must have said something, or the application have come back."""
@@ -174,6 +183,12 @@ class Taking(ChannelMachine[TakingEvent, TakingAction]):
             case Offer() if self._phase == "silent":
                 self._become("asking")
                 self._actions.append(AskToAdmit(message))
+            case Chunk(data=data) if self._phase == "arriving" and not self._has_room(len(data)):
+                self._refuse(
+                    f"its state has more than {self._most_bytes:,} bytes, the most that this owner "
+                    "takes: if that is right, give all owners of the pool a larger hand_off_bytes",
+                    is_too_large=True,
+                )
             case Chunk(tells_writes=True, data=data) if self._phase == "arriving":
                 # Nobody asked for it, and here it would be taken for state.
                 if not self._gives_reads:
@@ -191,10 +206,14 @@ class Taking(ChannelMachine[TakingEvent, TakingAction]):
                 what = "before any offer" if self._phase == "silent" else "among the chunks"
                 self._refuse(f"a {type(message).__name__} {what}")
 
-    def _refuse(self, why: str) -> None:
-        self._actions.append(Say(NotTaken(why=why[:SHOWN_CHARACTERS])))
-        self._end(why)
+    def _has_room(self, size: int) -> bool:
+        self._arrived += size
+        return self._arrived <= self._most_bytes
 
-    def _end(self, why: str) -> None:
+    def _refuse(self, why: str, *, is_too_large: bool = False) -> None:
+        self._actions.append(Say(NotTaken(why=why[:SHOWN_CHARACTERS])))
+        self._end(why, is_too_large=is_too_large)
+
+    def _end(self, why: str, *, is_too_large: bool = False) -> None:
         self._become("over")
-        self._actions += [EndTaking(why), HangUp()]
+        self._actions += [EndTaking(why, is_too_large), HangUp()]

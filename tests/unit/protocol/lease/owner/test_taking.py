@@ -3,6 +3,7 @@
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant
+from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.owner.taking import (
     SHOWN_CHARACTERS,
     Admitted,
@@ -55,8 +56,10 @@ PHASES["whole"] = (*PHASES["arriving"], PeerSaid(Last()))
 class Steps:
     """A taking, step by step, at an instant that the test moves."""
 
-    def __init__(self, phase: str = "silent", *, gives_reads: bool = False) -> None:
-        self.machine = Taking(gives_reads=gives_reads)
+    def __init__(
+        self, phase: str = "silent", *, gives_reads: bool = False, most_bytes: int = STATE_BYTES
+    ) -> None:
+        self.machine = Taking(gives_reads=gives_reads, most_bytes=most_bytes)
         self.now = Instant(100)
         self.wake_at = FAR_FUTURE
         assert self.advance() == [Listen()]
@@ -94,6 +97,26 @@ def test_a_range_comes_chunk_by_chunk_each_taken_in_before_the_next_is_heard() -
     assert steps.on(PeerSaid(Last())) == [AskToKeep()]
     assert steps.on(Kept()) == [Say(Whole()), HangUp()]
     assert steps.wake_at == FAR_FUTURE
+
+
+def test_a_source_that_sends_more_than_the_owner_takes_is_refused() -> None:
+    """What it tells of writes counts, too: that is kept as well."""
+    steps = Steps(gives_reads=True, most_bytes=5)
+    steps.on(*PHASES["arriving"])
+    for data, tells_writes in ((b"12", False), (b"345", True)):
+        chunk = Chunk(data=data, is_urgent=True, tells_writes=tells_writes)
+        assert EndTaking not in map(type, steps.on(PeerSaid(chunk)))
+        if not tells_writes:
+            steps.on(TookIn())
+    [said, ended, _] = steps.on(PeerSaid(Chunk(data=b"6")))
+    assert isinstance(said, Say)
+    assert isinstance(ended, EndTaking)
+    assert ended.is_too_large
+    assert said.message == NotTaken(why=ended.why)
+    assert ended.why == (
+        "its state has more than 5 bytes, the most that this owner takes: if that is right, give "
+        "all owners of the pool a larger hand_off_bytes"
+    )
 
 
 def test_what_is_known_of_writes_is_taken_where_read_leases_are_given() -> None:
