@@ -1,12 +1,16 @@
 """Some seeds of the store: every promise is kept, and everything that may go wrong does."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
+from lab.worlds.columns import world
 from lab.worlds.columns.run import run_columns
 from lab.worlds.columns.strikes import FAULTS
 from lab.worlds.columns.trial import ColumnsTrial
+from tenure.protocol.replication import request_room
+from tenure.protocol.replication.node_events import NodeConfig
 from tests.simulation.test_mutants_of_the_store import BACK
 
 
@@ -15,6 +19,27 @@ def test_every_promise_of_the_store_is_kept(seed: int) -> None:
     outcome = run_columns(ColumnsTrial(seed=seed, hours=0.5))
     assert outcome.violation is None, (outcome.violation, *outcome.story)
     assert outcome.simulated_hours >= 0.5
+
+
+def test_every_promise_is_kept_where_reads_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows here are small. With a little of two bytes all are asked for twice, and wait."""
+    grown: Counter[str] = Counter()
+
+    class Watched(request_room.Portion):
+        def grown(self, size: request_room.Size) -> None:
+            grown[size] += self.is_waiting
+            super().grown(size)
+
+    monkeypatch.setattr(request_room, "LITTLE_BYTES", 2)
+    monkeypatch.setattr(request_room.RequestPlaces, "are_many_left", False)
+    monkeypatch.setattr(request_room, "_MOST", {"page": 300, "whole": 1 << 30})
+    monkeypatch.setattr(request_room, "Portion", Watched)
+    monkeypatch.setattr(world, "NodeConfig", partial(NodeConfig, most_large_reads=2))
+    for seed in range(4):
+        outcome = run_columns(ColumnsTrial(seed=seed, hours=0.2))
+        assert outcome.violation is None, (outcome.violation, *outcome.story)
+    assert grown["page"] > 100
+    assert grown["whole"] > 0
 
 
 def test_every_kind_of_fault_of_the_store_happens_within_thirty_seeds() -> None:

@@ -82,9 +82,7 @@ WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
 RenewalRequest: TypeAlias = LeaseRequest | ShortRequest
 Takes: TypeAlias = tuple[HandOffHandler, str, str | None, int]
-"""The handler of the state that moves, where more state is taken, the URL of that place, and how much
-is taken.
-"""
+"""The handler of the state that moves, where more is taken, the URL of that, and how much."""
 
 ALONE_SECONDS = 2.0
 """How long an owner that leaves waits for a manager, where none answers: a failover takes less."""

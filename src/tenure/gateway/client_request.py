@@ -192,6 +192,10 @@ class ClientRequest:
             self._carrier.write(data)
             await self._carrier.drained()
 
+    def cut_off(self) -> None:
+        """End the connection at once."""
+        self._carrier.break_off()
+
     def end_raw(self) -> None:
         """Nothing more goes out."""
         self.is_over = True

@@ -23,6 +23,7 @@ from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import FRAMES
 from tenure.transport.link import GatedAnswer, always
 from tenure.transport.links import Links
+from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.wire.entity import packed, read_pushed
 
 NONCE_BITS = 128
@@ -30,6 +31,9 @@ CALL_SECONDS = 120.0
 """How long a frame is tried, and the frames that follow are asked for: as long as a deploy takes
 in which no worker has the key.
 """
+
+UNFINISHED = UnfinishedMessages()
+"""What the sockets of all pools keep of messages that are not whole."""
 
 
 class GatewaySockets:
@@ -64,9 +68,11 @@ class GatewaySockets:
 
     async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
         """Be the other end of a client's socket until it closes."""
+        held = HeldSocket(request, UNFINISHED)
         try:
-            await self.edge.attach(taken.key, HeldSocket(request), taken.attachment)
+            await self.edge.attach(taken.key, held, taken.attachment)
         finally:
+            held.end()
             request.end_raw()
 
     async def _serve(self, call: EntityCall) -> GatedAnswer:

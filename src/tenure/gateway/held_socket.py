@@ -10,6 +10,8 @@ from websockets.utils import accept_key
 
 from tenure.gateway.client_request import ClientRequest
 from tenure.member.asgi import MESSAGE_BYTES, Message, header
+from tenure.transport.message_watch import MessageWatch
+from tenure.transport.unfinished_messages import UnfinishedMessages
 
 KEY, VERSION = b"sec-websocket-key", b"sec-websocket-version"
 NOT_TEXT = 1007
@@ -19,8 +21,12 @@ GONE: Message = {"type": "websocket.disconnect", "code": 1006}
 class HeldSocket:
     """The other end of one client's WebSocket."""
 
-    def __init__(self, request: ClientRequest) -> None:
+    def __init__(self, request: ClientRequest, unfinished: UnfinishedMessages) -> None:
         self._request = request
+        headers, client = request.scope["headers"], request.scope["client"]
+        token = header(headers, b"authorization")
+        whose = (client[0], *([token] if token else []))
+        self._watch = MessageWatch(unfinished, whose, request.cut_off)
         self._protocol = Protocol(SERVER, state=State.OPEN, max_size=MESSAGE_BYTES)
         self._pieces: list[bytes] = []
         self._is_text = False
@@ -39,7 +45,17 @@ class HeldSocket:
         self._request.switch([(b"sec-websocket-accept", accepted)])
 
     async def receive(self) -> Message:
-        """The next message of the client, or its disconnection."""
+        """The next message of the client, or its disconnection. The one before was passed on."""
+        self._watch.hold(0)
+        message = await self._next()
+        self._watch.hold(len(message.get("text") or message.get("bytes") or b""))
+        return message
+
+    def end(self) -> None:
+        """Nobody receives any more."""
+        self._watch.end()
+
+    async def _next(self) -> Message:
         while True:
             while self._frames:
                 message = self._taken(self._frames.popleft())
@@ -51,6 +67,7 @@ class HeldSocket:
             if came["type"] != "http.request":
                 self._protocol.receive_eof()
                 return GONE
+            self._watch.feed(came["body"])
             self._protocol.receive_data(came["body"])
             came_now = self._protocol.events_received()
             self._frames.extend(each for each in came_now if isinstance(each, Frame))

@@ -20,7 +20,9 @@ from yarl import URL
 from tenure import AiohttpRelay, Busy, LeaseLost, Member, NotOwner, UsageError, owned
 from tenure.member import relay as relay_module
 from tenure.member.aiohttp import exchange, websocket_relay
+from tenure.member.aiohttp.socket import UNFINISHED
 from tenure.routing.template import PathKey, Templates
+from tenure.transport import unfinished_messages
 from tests.patience import DEADLINE_SECONDS
 from tests.sessions import client_session
 from tests.unit.manager.serving import serving
@@ -356,6 +358,29 @@ async def test_a_message_that_is_too_large_is_not_kept_but_ends_its_websocket(
         assert await code_of(socket) == WSCloseCode.MESSAGE_TOO_BIG
         await until(lambda: len(first.closed) == 1)
         assert first.got == ["x" * 999]
+
+
+async def test_unfinished_messages_of_one_client_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The relay would keep all but the last byte of a message for each of its connections."""
+    monkeypatch.setattr(unfinished_messages, "KEPT_BYTES", 1 << 20)
+    async with street() as it:
+        first, second = await it.shop("first"), await it.shop("second")
+        key = await key_of(first, second)
+        sockets = [await it.session.ws_connect(f"{second.url}/carts/{key}/talk") for _ in range(8)]
+        size, most = 1 << 18, 3
+        for at, socket in enumerate(sockets):
+            head = bytes([(1 << 7) | WSMsgType.TEXT, 0xFF]) + pack(">Q", size)
+            socket._writer.transport.write(head + bytes(4 + size - 1))
+            if at >= most:
+                assert (await sockets[at - most].receive()).type is WSMsgType.CLOSED
+            await until(lambda at=at: len(UNFINISHED) == min(at + 1, most))
+        for socket in sockets[-most:]:
+            socket._writer.transport.write(bytes(1))
+            assert await socket.receive_str() == "\0" * size
+        assert len(first.got) == most
+    assert len(UNFINISHED) == 0
 
 
 async def test_an_owner_that_sends_a_message_that_is_too_large_is_let_go(

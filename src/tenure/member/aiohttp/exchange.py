@@ -17,7 +17,7 @@ from aiohttp import ClientError, WSMsgType, web
 
 from tenure.client.refusals import refusal
 from tenure.errors import LeaseLost
-from tenure.member.aiohttp.socket import AnySocket, receive_frame, send_frame
+from tenure.member.aiohttp.socket import AnySocket, WatchedSocket, receive_frame, send_frame
 from tenure.member.asgi import (
     KEY,
     MEMBER,
@@ -204,7 +204,7 @@ class Exchange:
                 self.request.transport.abort()
 
     async def _accept(self, protocol: str | None) -> None:
-        socket: AnySocket = web.WebSocketResponse(
+        socket: AnySocket = WatchedSocket(
             protocols=[protocol] if protocol else (),
             max_msg_size=MESSAGE_BYTES,
             compress=False,

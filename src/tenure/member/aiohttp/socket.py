@@ -2,11 +2,69 @@
 
 from typing import Any, TypeAlias
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSMsgType, hdrs, web
 
 from tenure.member.asgi import Message
+from tenure.transport.message_watch import MessageWatch
+from tenure.transport.unfinished_messages import UnfinishedMessages
 
 AnySocket: TypeAlias = "web.WebSocketResponse[Any]"
+UNFINISHED = UnfinishedMessages()
+"""What all sockets of this process keep that are served here for others."""
+
+
+class WatchedSocket(web.WebSocketResponse):
+    """A WebSocket of which it is counted what the client has sent of messages that are not whole.
+    aiohttp keeps up to `max_msg_size` of them for each connection, and does not say how much.
+    """
+
+    watch: MessageWatch
+
+    def _post_start(self, request: web.BaseRequest, protocol: str | None, writer: Any) -> None:  # noqa: ANN401
+        handler = request.protocol
+        token = request.headers.get(hdrs.AUTHORIZATION)
+        whose = (str(request.remote), *([token] if token else []))
+        self.watch = MessageWatch(UNFINISHED, whose, self._abort_of(request))
+        came_before = handler._message_tail  # noqa: SLF001 - what came right behind the handshake
+        super()._post_start(request, protocol, writer)
+        # Nobody else is given what comes.
+        handler._payload_parser = _Watched(handler._payload_parser, self.watch)  # noqa: SLF001
+        self.watch.feed(came_before)
+
+    @staticmethod
+    def _abort_of(request: web.BaseRequest) -> Any:  # noqa: ANN401 - a function
+        def abort() -> None:
+            if request.transport is not None:
+                request.transport.abort()
+
+        return abort
+
+    async def receive(self, timeout: float | None = None) -> Any:  # noqa: ANN401, ASYNC109  # as it is
+        """See aiohttp. What was received last has been passed on."""
+        self.watch.hold(0)
+        message = await super().receive(timeout)
+        if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+            self.watch.hold(len(message.data))
+        return message
+
+
+class _Watched:
+    """The parser of a connection, whose bytes are counted first."""
+
+    def __init__(self, parser: Any, watch: MessageWatch) -> None:  # noqa: ANN401 - in C, or not
+        self._parser = parser
+        self._watch = watch
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """See aiohttp's `WebSocketReader`."""
+        self._watch.feed(data)
+        found: tuple[bool, bytes] = self._parser.feed_data(data)
+        return found
+
+    def feed_eof(self) -> None:
+        """The connection is gone."""
+        self._watch.end()
+        self._parser.feed_eof()
 
 
 async def receive_frame(socket: AnySocket) -> Message:
@@ -33,7 +91,7 @@ class AiohttpSocket:
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
-        self.response: AnySocket = web.WebSocketResponse()
+        self.response: AnySocket = WatchedSocket()
 
     async def accept(self) -> None:
         """Shake hands. Raises aiohttp's refusal of a request that does not open a WebSocket."""

@@ -1,0 +1,127 @@
+"""Watches what is kept of one client's WebSocket messages where a library reads them.
+
+`AcceptedSocket` knows what it keeps. aiohttp and `websockets` do not tell: a client may send all of
+a message but its last byte on each of many connections, and nothing would ever end. So the bytes
+are counted on their way, frame by frame, without being kept a second time. What a message has so
+far shares the bounds of `UnfinishedMessages`, and so does a message that is whole and is not passed
+on yet, because whom it is for does not read.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+
+from tenure.runtime.clock import boot_clock
+from tenure.transport.unfinished_messages import FREE_BYTES, UnfinishedMessages
+
+LOOKS_SECONDS = 5.0
+"""How often a message is looked at that is large and not whole."""
+_CONTROL = 8
+_LAST, _MASKED, _OPCODE, _LENGTH = 0x80, 0x80, 0x0F, 0x7F
+_WIDE = {126: 2, 127: 8}
+"""How many bytes a length has that does not fit into the head."""
+
+
+class MessageMeter:
+    """Counts what the bytes so far have of a message that has not ended."""
+
+    def __init__(self) -> None:
+        self.kept = 0
+        self._head = bytearray()
+        self._left = 0
+        """The bytes of the present frame that are still to come."""
+        self._is_control = self._is_last = False
+
+    def feed(self, data: bytes) -> None:
+        """More has come."""
+        at = 0
+        while at < len(data):
+            if self._left:
+                came = min(self._left, len(data) - at)
+                at += came
+                self._left -= came
+                self.kept += 0 if self._is_control else came
+                self._end_of_frame()
+            else:
+                self._head.append(data[at])
+                at += 1
+                if len(self._head) >= 2 and len(self._head) == self._head_bytes():  # noqa: PLR2004 - without a length
+                    self._begin()
+
+    def _head_bytes(self) -> int:
+        second = self._head[1]
+        return 2 + _WIDE.get(second & _LENGTH, 0) + (4 if second & _MASKED else 0)
+
+    def _begin(self) -> None:
+        first, second = self._head[0], self._head[1]
+        wide = _WIDE.get(second & _LENGTH, 0)
+        self._left = int.from_bytes(self._head[2 : 2 + wide], "big") if wide else second & _LENGTH
+        self._is_control = first & _OPCODE >= _CONTROL
+        self._is_last = bool(first & _LAST)
+        # A piece without bytes is something, too: otherwise there could be any number.
+        self.kept += 0 if self._is_control else len(self._head)
+        self._head.clear()
+        self._end_of_frame()
+
+    def _end_of_frame(self) -> None:
+        if not self._left and self._is_last and not self._is_control:
+            self.kept = 0
+
+
+class MessageWatch:
+    """What is kept for one connection; `abort` ends it."""
+
+    def __init__(
+        self,
+        all_of_port: UnfinishedMessages,
+        whose: tuple[Hashable, ...],
+        abort: Callable[[], None],
+    ) -> None:
+        self._all_of_port = all_of_port
+        self._whose = whose
+        self._abort = abort
+        self._meter = MessageMeter()
+        self._held = 0
+        self._looks: asyncio.TimerHandle | None = None
+        self._has_ended = False
+
+    def feed(self, data: bytes) -> None:
+        """The client has sent this."""
+        before = self._meter.kept
+        self._meter.feed(data)
+        if max(before, self._meter.kept) > FREE_BYTES:
+            self._note()
+
+    def hold(self, size: int) -> None:
+        """A whole message of this size is to be passed on; 0 once it is."""
+        before, self._held = self._held, size
+        if max(before, size) > FREE_BYTES:
+            self._note()
+
+    def cut_off(self) -> None:
+        """See `Receives`."""
+        self.end()
+        self._abort()
+
+    def end(self) -> None:
+        """The connection is gone."""
+        self._has_ended = True
+        self._all_of_port.ended(self)
+        if self._looks is not None:
+            self._looks.cancel()
+
+    def _note(self) -> None:
+        if self._has_ended:
+            return
+        kept = self._meter.kept + self._held
+        self._all_of_port.kept(self, self._whose, kept, boot_clock())
+        if self._looks is None and not self._has_ended and self._meter.kept > FREE_BYTES:
+            self._looks = asyncio.get_running_loop().call_later(LOOKS_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._looks = None
+        if self._meter.kept <= FREE_BYTES:  # what is whole may wait for whom it is for
+            return
+        if self._all_of_port.is_stuck(self, boot_clock()):
+            self.cut_off()
+        else:
+            self._note()
