@@ -64,8 +64,8 @@ from tenure.protocol.replication.row.copies import (
 from tenure.protocol.replication.row.layout import AFTER, TIME_BYTES, position, row_key
 from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES, WHOLE_BYTES
 from tenure.protocol.replication.row.merging import Found, StateMerge
-from tenure.protocol.replication.row.pages import Steps, at_once, of_a_step
-from tenure.protocol.replication.row.parts import section_part, supers_with_columns
+from tenure.protocol.replication.row.pages import Steps, of_a_step
+from tenure.protocol.replication.row.parts import at_once, section_part, supers_with_columns
 from tenure.protocol.replication.row.records import RowRecord, record_of, stored
 from tenure.protocol.replication.row.sections import SectionPart, digest_of
 from tenure.protocol.replication.row.states import RowState

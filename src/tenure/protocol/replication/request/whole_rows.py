@@ -17,10 +17,9 @@ from tenure.protocol.replication.row.pages import (
     Slice,
     Steps,
     SuperPage,
-    at_once,
     found_cell,
 )
-from tenure.protocol.replication.row.parts import place_in_time
+from tenure.protocol.replication.row.parts import at_once, place_in_time
 from tenure.protocol.replication.row.records import NOTHING
 from tenure.protocol.replication.row.sections import SectionPart, SectionQuestion
 from tenure.protocol.replication.row.states import RowState, is_marker

@@ -124,16 +124,6 @@ class Pace:
         return True
 
 
-def at_once(steps: Steps[P]) -> P:
-    """Run a reading to its end without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            page: P = end.value
-            return page
-
-
 def of_a_step(walk: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], bool]:
     """As many entries as one step may look at, and whether they are the last."""
     pace = Pace()

@@ -4,6 +4,7 @@ steps (see `pages`).
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -31,9 +32,21 @@ from tenure.protocol.replication.row.pages import (
 from tenure.protocol.replication.row.records import NOTHING
 from tenure.protocol.replication.row.sections import SectionPart, SectionQuestion
 
+P = TypeVar("P")
+
 SUPER_BYTES = 512
 """What each super column counts for in a page of a whole row, beside its bytes: it is a part of the
 answer, and a message has a bounded number of these."""
+
+
+def at_once(steps: Steps[P]) -> P:
+    """Run a reading to its end without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            page: P = end.value
+            return page
 
 
 def section_part(
