@@ -98,7 +98,7 @@ class MessageWatch:
             self._note()
 
     def cut_off(self) -> None:
-        """See `Receives`."""
+        """End the connection: others of its client have begun more since."""
         self.end()
         self._abort()
 

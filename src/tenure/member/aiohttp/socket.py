@@ -40,7 +40,7 @@ class WatchedSocket(web.WebSocketResponse):
         return abort
 
     async def receive(self, timeout: float | None = None) -> Any:  # noqa: ANN401, ASYNC109  # as it is
-        """See aiohttp. What was received last has been passed on."""
+        """The next message; the one before was passed on."""
         self.watch.hold(0)
         message = await super().receive(timeout)
         if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
@@ -56,7 +56,7 @@ class _Watched:
         self._watch = watch
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """See aiohttp's `WebSocketReader`."""
+        """Count what has come, and have it read."""
         self._watch.feed(data)
         found: tuple[bool, bytes] = self._parser.feed_data(data)
         return found
