@@ -96,7 +96,7 @@ class VersionedRoom(Entity[VersionedLines], version=3, name="Room"):
     @upgrade(from_version=2)
     @staticmethod
     def begin_at_ten(fields: dict[str, Any]) -> dict[str, Any]:
-        return {**fields, "total": fields["total"] + 10}
+        return {**fields, "total": fields.get("total", 0) + 10}
 
     async def say(self, text: str) -> int:
         self.state.total += 1
