@@ -27,6 +27,7 @@ from tenure.errors import (
     StoreAway,
     UsageError,
 )
+from tenure.observe.tracing import Attribute, span
 from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, cycle
 from tenure.routing.router import pursued
 from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
@@ -105,6 +106,10 @@ class Caller:
             turn.live.line.waits_for = None
 
     async def _anywhere(self, call: EntityCall, here: CallHere | None) -> bytes:
+        with span("tenure.call", partial(_attributes, self._owner.pool, call)):
+            return await self._here_or_there(call, here)
+
+    async def _here_or_there(self, call: EntityCall, here: CallHere | None) -> bytes:
         came: Attempted | None = None
         found = self._host.guards.found(call.key)
         if found[1] is not None:
@@ -171,3 +176,8 @@ class Caller:
                 f"{call.method} of {call.key!r:.100} was not answered in time by {address}; it may "
                 "be carried out yet"
             ) from None
+
+
+def _attributes(pool: str, call: EntityCall) -> dict[str, Attribute]:
+    """The call as attributes of a span."""
+    return {"tenure.pool": pool, "tenure.key": str(call.key), "tenure.method": call.method}

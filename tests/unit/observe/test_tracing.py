@@ -5,6 +5,7 @@ none.
 import asyncio
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from aiohttp import ClientSession, web
@@ -13,11 +14,13 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tenure import KeyedState, Lookup, Owner, route
+from tenure import Entities, Entity, KeyedState, Lookup, Owner, route
 from tenure.observe import tracing
 from tests.patience import DEADLINE_SECONDS
+from tests.unit.entities.stage import Count, on_stage
 from tests.unit.manager.serving import serving
 
+there: Entities[Any]
 EXPORTER = InMemorySpanExporter()
 
 
@@ -117,3 +120,43 @@ def test_a_provider_may_be_chosen_after_the_first_span(
         note("b", 2)
     (found,) = spans.get_finished_spans()
     assert (found.name, dict(found.attributes or {})) == ("x", {"a": 1, "b": 2})
+
+
+class Caller(Entity[Count]):
+    """Calls a counter while it is called."""
+
+    async def add_there(self, key: str) -> int:
+        self.state.value += 1
+        return await there[key].add()  # type: ignore[no-any-return]
+
+    async def add(self) -> int:
+        self.state.value += 1
+        return self.state.value
+
+    async def fail(self) -> None:
+        raise ValueError("on purpose")
+
+
+@pytest.mark.asyncio
+async def test_a_call_of_an_entity_is_a_span_and_holds_the_calls_that_it_makes(
+    spans: InMemorySpanExporter,
+) -> None:
+    global there  # as programs have it
+    async with on_stage(2, kind=Caller) as stage:
+        there, other = stage.members
+        spans.clear()
+        assert await stage.done(there[stage.key_of(there)].add_there(stage.key_of(other))) == 1
+        with pytest.raises(ValueError, match="on purpose"):
+            await stage.done(there["a"].fail())
+        inner, outer, failed = await recorded(spans, "tenure.call")
+    assert outer.attributes == {
+        "tenure.pool": "counters",
+        "tenure.key": outer.attributes and outer.attributes["tenure.key"],
+        "tenure.method": "add_there",
+    }
+    assert inner.attributes is not None
+    assert inner.attributes["tenure.method"] == "add"
+    assert inner.parent is not None
+    assert outer.context is not None
+    assert inner.parent.span_id == outer.context.span_id
+    assert failed.status.status_code is trace.StatusCode.ERROR
