@@ -39,10 +39,14 @@ class Driven:
     """A machine, when it was last told anything, and what it did then."""
 
     def __init__(
-        self, watchdog_ns: int | None = None, hand_off: str | None = None, reads_ns: int = 0
+        self,
+        watchdog_ns: int | None = None,
+        hand_off: str | None = None,
+        reads_ns: int = 0,
+        managers: tuple[str, ...] = ("a", "b"),
     ) -> None:
         config = events.OwnerConfig(
-            managers=("a", "b"),
+            managers=managers,
             pool="p",
             name="o",
             address="http://o",

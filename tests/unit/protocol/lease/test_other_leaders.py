@@ -1,8 +1,10 @@
 """A manager that names another journal with each answer takes no memory of a client, fills no log,
-and hides no other manager.
+and hides no other manager. One that claims a leader's own journal is followed by nobody who hears
+that leader.
 """
 
 from tenure.base.instants import Instant, seconds
+from tenure.protocol.lease.messages import Hello, LeaseRequest, ShortRequest, Standby
 from tenure.protocol.lease.other_leaders import FORGOTTEN_NS, KEPT_OF_A_MANAGER, OtherLeaders
 from tenure.protocol.lease.owner.noted import OwnerKind
 from tenure.protocol.lease.rivalry import Rival
@@ -53,3 +55,49 @@ def test_an_owner_logs_a_few_of_the_journals_that_a_liar_leads() -> None:
         owner.hear(response(owner))
         logged += owner.said().count(OwnerKind.TWO_LEADERS.phrase)
     assert 0 < logged <= 3 * KEPT_OF_A_MANAGER
+
+
+def claims(owner: Driven) -> int:
+    """Have another manager claim the journal of its leader, under a higher leadership, whenever the
+    owner asks around; how often it did. Its leader answers all that it is asked.
+    """
+    claimed = 0
+    while owner.now < seconds(120):
+        owner.advance(owner.wake_at)
+        asks_around = any(isinstance(each, Hello) for each in owner.asked())
+        if asks_around:
+            claimed += 1
+            owner.hear(introduction(owner, leadership=1 << 40), manager="liar")
+            assert owner.machine.manager == "a"
+        owner.hear(response(owner))
+    return claimed
+
+
+def test_an_owner_whose_leader_answers_follows_no_other_of_its_journal() -> None:
+    """Whoever takes over the address of a dead standby could have led every owner at once."""
+    owner = Driven(managers=("a", "liar"))
+    owner.hear(introduction(owner))
+    owner.hear(response(owner))
+    owner.hear(response(owner))
+    assert claims(owner) >= 2
+    assert owner.machine.leadership == 1
+
+
+def test_what_another_claims_has_an_owner_ask_its_own_leader_at_once() -> None:
+    """So that it follows a true successor no later than it would have."""
+    owner = Driven(managers=("a", "b"))
+    owner.hear(introduction(owner))
+    owner.hear(response(owner))
+    owner.hear(response(owner))
+    while not any(isinstance(each, Hello) for each in owner.asked()):
+        owner.advance(owner.wake_at)
+        owner.hear(response(owner))
+        owner.advance(owner.wake_at)
+    owner.hear(introduction(owner, leadership=2), manager="b")
+    if owner.is_idle():
+        owner.advance(owner.wake_at)
+    assert any(isinstance(each, LeaseRequest | ShortRequest) for each in owner.asked())
+    owner.hear(Standby(leader=None))
+    owner.hear(introduction(owner, leadership=2), manager="b")
+    assert owner.machine.manager == "b"
+    assert owner.machine.leadership == 2

@@ -258,6 +258,9 @@ class LookupMachine:
             rival = Rival(manager=manager, journal=message.journal)
             self.others.hear(now, rival, granted=True)
             return
+        if self._is_beside_ours(manager, message):
+            self._note(LookupKind.ANOTHER_LEADER, f"does not follow {manager}")
+            return
         if self._sent_at is None or not self._is_forward(message):
             self._note(LookupKind.GOING_BACK)
             return
@@ -282,6 +285,13 @@ class LookupMachine:
         differs = self.manager != manager and message.journal not in (self.journal, NO_JOURNAL)
         is_later = message.sequence > self._met_by  # it did not end before ours began
         return differs and is_later and self.in_contact and not self.search.is_on
+
+    def _is_beside_ours(self, manager: str, message: SyncResponse) -> bool:
+        """Whether another says that it leads our journal, while our leader has not been silent. If
+        it is true, ours says so, or is silent (P19).
+        """
+        is_other = self.manager != manager and message.journal == self.journal
+        return is_other and self.in_contact and not self.search.is_on
 
     def _is_forward(self, message: SyncResponse) -> bool:
         if message.journal == NO_JOURNAL:

@@ -17,5 +17,6 @@ class LookupKind(NotedKind):
     LATE_ANSWER = "answered too late", Level.DEBUG
     GAP = "gap in changes", Level.DEBUG
     REFUSED_NO_POOL = "refused: no_pool", Level.WARNING, True
+    ANOTHER_LEADER = "another leader of the same journal", Level.DEBUG
     TWO_LEADERS = "two journals have living leaders", Level.ERROR, True
     WRONG_REALM = "another realm", Level.ERROR, True

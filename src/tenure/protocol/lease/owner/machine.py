@@ -300,11 +300,11 @@ class OwnerMachine:
     def _is_present(self, manager: str, message: Introduction) -> bool:
         """Whether it answers what was asked last, and not something long ago."""
         if message.token:
-            is_ours = message.journal == self.belief.journal
-            is_news = self.search.is_on or (is_ours and message.leadership > self.leadership)
-            return is_news and message.token == self.who_leads.token
-        request = self.request
-        return request is not None and request.met(manager, message, self.owner_nonce)
+            is_ours = message.journal == self.belief.journal  # which only ours leads, if it answers
+            is_ours &= manager == self.manager or self.belief.incarnation == NO_NUMBER
+            is_higher = is_ours and message.leadership > self.leadership
+            return (self.search.is_on or is_higher) and message.token == self.who_leads.token
+        return self.request is not None and self.request.met(manager, message, self.owner_nonce)
 
     def _meet_journal(self, journal: int) -> None:
         """Another history: what was held under the old one has no meaning in it (P22)."""

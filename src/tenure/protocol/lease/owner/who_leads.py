@@ -61,8 +61,8 @@ class WhoLeads:
         self.others.decided((*over, *(each.journal for each in leader.succeeds)))
 
     def hear(self, now: Instant, manager: str, message: Introduction) -> bool:
-        """Take an answer beside that of our leader. Returns whether it is the first from another
-        journal that is not over: ours may have ended since, and must be asked.
+        """Take an answer beside that of our leader. Returns whether ours may have ended since, and
+        must be asked: another leads its journal, or the first one a journal that is not over.
         """
         ours = self._ours
         is_fresh = 0 != message.token == self.token and now < self._fresh_until
@@ -78,7 +78,7 @@ class WhoLeads:
             else:
                 self._repeats_until = now  # another question will tell
             return is_first and bool(self.others)
-        return False
+        return manager != ours.manager
 
     def is_after_ours(self) -> bool:
         """Whether our leader led before the question was asked: then whoever has answered that, and

@@ -450,3 +450,25 @@ def test_the_hold_is_the_managers_and_the_longest_of_all_where_it_does_not_say()
     driven.advance(at(SYNC_NS / seconds(1)))
     driven.hear(at(SYNC_NS / seconds(1)), response(driven, entry))
     assert driven.machine.view().hold_ns == seconds(65)
+
+
+def test_while_its_leader_answers_a_lookup_takes_the_table_of_no_other_manager() -> None:
+    """Whoever takes over the address of a dead standby could have sent every request elsewhere."""
+    driven = Driven()
+    driven.hear(T0, response(driven, Entry(start=b"", end=None, owner=1, number=4, since=1)))
+    forged = Entry(start=b"", end=None, owner=2, number=1 << 40, since=1 << 40)
+    lies = 0
+    for second in range(5, 120, 5):
+        driven.advance(at(second))
+        if "b" in driven.asked():
+            lies += 1
+            for leadership in (1, 1 << 40):
+                lie = response(driven, forged, lsn=1 << 40, leadership=leadership)
+                driven.hear(at(second), lie, "b")
+                assert driven.published() is None
+        driven.hear(at(second), response(driven, snapshot=False))
+        assert driven.machine.in_contact
+    assert lies >= 2
+    driven.hear(at(116), Standby(leader=None))
+    driven.hear(at(116), response(driven, forged, lsn=6, leadership=2), "b")
+    assert driven.machine.manager == "b"
