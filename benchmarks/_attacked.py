@@ -1,0 +1,248 @@
+"""What is attacked: a manager with tokens, a queue, a store, and processes of pools.
+
+Each is a process of its own, started as a user starts it, and says what it has cost: memory at its
+highest, and disk.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from benchmarks._attacks.members import Fares, Places
+from benchmarks._attacks.other_owners import LIARS, POOL
+from benchmarks._attacks.viewers import QUEUE
+from benchmarks._manager import ManagerProcess
+from benchmarks._quick import sized
+from lab.demo.mesh.service_processes import ServiceProcess
+from lab.demo.ring.home_ring import HomeRing
+from tenure.cli.demo.ports import free_ports
+from tenure.columns.opening import open_store
+from tenure.columns.tables import Family, Table
+from tenure.errors import TenureError
+from tenure.manager.access.roles import AccessRole
+from tenure.manager.access.tokens import TokenFile, new_token
+
+ROWS = Table("rows", said=Family(columns=str))
+ROW_COUNT = 100
+MESSAGES = 10
+NODES = sized(3, 1)
+END_SECONDS = 60.0
+ARRIVES_SECONDS = 10.0
+POOLS = ("bench", POOL, LIARS, "counters", "rooms", "besieged", "queues")
+RESET_PEAK = b"5"
+"""What resets the peak of a process's memory, see proc(5)."""
+
+
+def made_tokens(file: Path) -> dict[str, str]:
+    """A token of each role, and of owners of each pool."""
+    tokens, shown = TokenFile(file), {}
+    roles = [(each, "") for each in AccessRole if not each.is_of_a_pool]
+    for role, pool in [*roles, *((AccessRole.OWNER, pool) for pool in POOLS)]:
+        made = new_token(role, pool)
+        tokens.add(made.entry)
+        shown[f"{role} {pool}".strip()] = made.text
+    return shown
+
+
+class Process:
+    """A module of this package in a process of its own, to which lines are said."""
+
+    def __init__(self, *module: str, env: Mapping[str, str] | None = None) -> None:
+        self._module = module
+        self._env = {**os.environ, **(env or {})}
+        self.inner: asyncio.subprocess.Process
+
+    async def begin(self, first: bytes) -> None:
+        """Start it, say the first line, and wait until it has begun."""
+        self.inner = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", *self._module),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=self._env,
+        )
+        await self.say(first)
+
+    async def say(self, line: bytes) -> bytes:
+        """Say a line, and hear what it answers."""
+        assert self.inner.stdin
+        assert self.inner.stdout
+        self.inner.stdin.write(line + b"\n")
+        await self.inner.stdin.drain()
+        return await self.inner.stdout.readline()
+
+    async def end(self) -> bytes:
+        """Tell it to end; its last line."""
+        assert self.inner.stdin
+        assert self.inner.stdout
+        self.inner.stdin.close()
+        last = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                last = await self.inner.stdout.read()
+                await self.inner.wait()
+        await self.kill()
+        return last
+
+    async def kill(self) -> None:
+        """Be sure that it has ended."""
+        if self.inner.returncode is None:
+            self.inner.kill()
+            await self.inner.wait()
+
+
+class Attacked:
+    """All that is attacked, but for the 200 owners."""
+
+    def __init__(
+        self, directory: Path, manager: ManagerProcess, tokens: Mapping[str, str], rival_port: int
+    ) -> None:
+        self.directory = directory
+        self.manager = manager
+        self.tokens = tokens
+        self.rival = f"http://127.0.0.1:{rival_port}"
+        self.ports = free_ports(4)
+        self.ring = HomeRing(directory / "ring", NODES, 0, managing=("--first-start",))
+        shown = {"TENURE_TOKEN": tokens["owner queues"]}
+        said = ("serve", "queues", "--manager", manager.url, "--listen", "127.0.0.1:0")
+        kept = f"sqlite:{directory / 'queues.sqlite'}"
+        guarded = ("--tokens", str(directory / "tokens"), "--store", kept)
+        self.queue = ServiceProcess("queues", (*said, *guarded), shown)
+        self.members = Process(
+            "benchmarks._attacks.members", env={"TENURE_TOKEN": tokens["owner counters"]}
+        )
+        self._session: aiohttp.ClientSession
+        self._socket: aiohttp.ClientWebSocketResponse
+        self._received: asyncio.Queue[object] = asyncio.Queue()
+        self._messages = 0
+
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Start all of it."""
+        stack.push_async_callback(self.ring.end)
+        await self.ring.start()
+        stack.push_async_callback(self.queue.end)
+        await self.queue.start()
+        hand_off, volume, *entities = (f"127.0.0.1:{port}" for port in self.ports)
+        places = Places(
+            manager=self.manager.url,
+            rival=self.rival,
+            tokens=dict(self.tokens),
+            hand_off=hand_off,
+            volume=volume,
+            entities=(entities[0], entities[1]),
+        )
+        stack.push_async_callback(self.members.kill)
+        await self.members.begin(msgspec.json.encode(places))
+        async with open_store(self.ring.url, ROWS) as store:
+            for number in range(ROW_COUNT):
+                await store.insert(ROWS, f"row-{number}", {"said": {"it": b"%d" % number}})
+        await self._open_queue(stack)
+
+    async def _open_queue(self, stack: AsyncExitStack) -> None:
+        headers = {"Authorization": f"Bearer {self.tokens['owner queues']}"}
+        self._session = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
+        url = f"{self.queue.url}/queues/{QUEUE}/socket"
+        self._socket = await stack.enter_async_context(self._session.ws_connect(url))
+        reading = asyncio.ensure_future(self._read_queue())
+        stack.callback(reading.cancel)
+
+    async def _read_queue(self) -> None:
+        """Read the queue over one socket, as long as it is open."""
+        async for said in self._socket:
+            entry = said.json()
+            self._received.put_nowait(entry.get("message"))
+            await self._socket.send_json({"acknowledge": entry["number"]})
+
+    def targets(self) -> dict[str, list[str]]:
+        """What attackers are told."""
+        hand_off, volume, *entities = (f"http://127.0.0.1:{port}" for port in self.ports)
+        return {
+            "manager": [self.manager.url],
+            "service": [self.queue.url],
+            "node": [f"http://127.0.0.1:{self.ring.port + n + 1}" for n in range(NODES)],
+            "entities": entities,
+            "volume": [volume],
+            "hand_off": [hand_off],
+            "files": [f"file://{self.directory}"],
+        }
+
+    # --- what it cost ---
+
+    def pids(self) -> dict[str, int]:
+        """The processes."""
+        ring = {f"store {name}": pid for name, pid in self.ring.pids().items()}
+        members, queue = self.members.inner.pid, self.queue.process.pid
+        return {"manager": self.manager.pid, "queue": queue, "members": members, **ring}
+
+    def forget_peaks(self) -> dict[str, int]:
+        """Have each process measure its peak from now on; the bytes that it has now."""
+        for pid in self.pids().values():
+            Path(f"/proc/{pid}/clear_refs").write_bytes(RESET_PEAK)
+        return self.peaks()
+
+    def peaks(self) -> dict[str, int]:
+        """The most bytes of memory that each has had."""
+        return {name: _peak(pid) for name, pid in self.pids().items()}
+
+    def disk(self) -> int:
+        """The bytes of all files."""
+        return sum(_size(each) for each in self.directory.rglob("*"))
+
+    async def lost_rows(self) -> int:
+        """How many rows of the store are not there."""
+        lost = 0
+        async with open_store(self.ring.url, ROWS) as store:
+            for number in range(ROW_COUNT):
+                with suppress(TenureError):
+                    found = await store.get(ROWS, f"row-{number}", "said", "it")
+                    if found is not None and found.value == b"%d" % number:
+                        continue
+                lost += 1
+        return lost
+
+    async def lost_messages(self) -> int:
+        """How many messages do not reach the reader of the queue; all, if its socket is gone."""
+        url = f"{self.queue.url}/queues/{QUEUE}/entries"
+        lost = 0
+        for _ in range(MESSAGES):
+            self._messages += 1
+            try:
+                async with asyncio.timeout(ARRIVES_SECONDS):
+                    await (await self._session.post(url, json={"message": self._messages})).read()
+                    while await self._received.get() != self._messages:
+                        pass
+            except TimeoutError:
+                lost += 1
+        return lost
+
+    async def fares(self) -> Fares:
+        """How the processes of pools fare."""
+        return msgspec.json.decode(await self.members.say(b""), type=Fares)
+
+
+def _peak(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    said = next(line for line in lines if line.startswith("VmHWM:"))
+    return int(said.split()[1]) << 10
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_blocks * 512 if path.is_file() else 0
+    return 0
+
+
+@asynccontextmanager
+async def attacked(
+    directory: Path, manager: ManagerProcess, tokens: Mapping[str, str], rival_port: int
+) -> AsyncIterator[Attacked]:
+    """All of it, running."""
+    made = Attacked(directory, manager, tokens, rival_port)
+    async with AsyncExitStack() as stack:
+        await made.start(stack)
+        yield made
