@@ -115,7 +115,7 @@ class StoreNode:
         """The report of the node's upkeep, as managers are told it."""
         hints = self.coordinator.hints
         return NodeReport(
-            tended=tuple(each.told(now) for each in self.upkeep.reports.values()),
+            tended=tuple(each.told(now) for each in self.upkeep.tended.values()),
             hints=hints.told(),
             hints_dropped=hints.dropped,
         )

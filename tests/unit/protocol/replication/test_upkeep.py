@@ -179,7 +179,7 @@ def test_a_replica_that_is_down_holds_a_seal_back_and_is_named() -> None:
     said = rounds(stage, 13)
     assert not bodies(said, SealHorizon)
     assert all(entries(node.store, b"k") for node in stage.nodes.values())
-    [report] = stage.nodes[1].machine.upkeep.reports.values()
+    [report] = stage.nodes[1].machine.upkeep.tended.values()
     assert report.held_back_by == (3,)
     assert report.compared_at is not None
 

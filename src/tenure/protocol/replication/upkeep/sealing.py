@@ -14,6 +14,7 @@ If there is nothing to seal, the replicas that are up are compared all the same.
 
 from typing import TypeVar
 
+from tenure.base.instants import Instant, in_seconds
 from tenure.protocol.replication.conversation import (
     Conversing,
     Interrupted,
@@ -30,22 +31,26 @@ from tenure.protocol.replication.operations import (
 )
 from tenure.protocol.replication.upkeep.comparing import Comparing
 from tenure.protocol.replication.upkeep.errand import Errand
+from tenure.protocol.topology.messages import RangeTended
 from tenure.protocol.topology.records import NodeId, Replicas
 
 R = TypeVar("R")
 
 
 class RangeUpkeep:
-    """The upkeep of one range, in one round."""
+    """The upkeep of one range, in one round; `before` is that of the round before."""
 
-    def __init__(self, context: NodeContext, replicas: Replicas) -> None:
+    def __init__(
+        self, context: NodeContext, replicas: Replicas, before: "RangeUpkeep | None" = None
+    ) -> None:
         assert context.node in replicas.everyone, "only replicas look after a range"
         self._context = context
         self._replicas = replicas
         self.range = replicas.range
         self._version = context.topology.version
         self.is_compared = True
-        self.is_sealed = False
+        self.compared_at: Instant | None = before.compared_at if before else None
+        self.sealed_at: Instant | None = before.sealed_at if before else None
         self.differing = 0
         self.bytes = 0
         self.held_back_by: tuple[NodeId, ...] = ()
@@ -60,10 +65,23 @@ class RangeUpkeep:
                     yield from self._compare(other, table, talk)
             self._check_version()
         except TopologyReplaced:
-            self.is_compared = False
             return
-        if time and self.is_compared:
-            self._seal(time)
+        if self.is_compared:
+            self.compared_at = self._context.now
+            if time:
+                self._seal(time)
+
+    def told(self, now: Instant) -> RangeTended:
+        """The upkeep of the range, as managers are told it."""
+        return RangeTended(
+            start=self.range.start,
+            end=self.range.end,
+            compared_seconds=_since(self.compared_at, now),
+            sealed_seconds=_since(self.sealed_at, now),
+            differing=self.differing,
+            bytes=self.bytes,
+            held_back_by=self.held_back_by,
+        )
 
     def _check_version(self) -> None:
         # Under another topology another node may be a replica, which has promised nothing (R25).
@@ -134,8 +152,12 @@ class RangeUpkeep:
     def _seal(self, time: int) -> None:
         """Tell all: each has whatever lies below this time, and nothing more of it will come."""
         assert not self.held_back_by, "a seal needs all replicas"
-        self.is_sealed = True
+        self.sealed_at = self._context.now
         for node in self._replicas.old:
             ticket = self._context.draw_ticket()
             # Unanswered: a replica that misses it keeps its tombstones, which harms nobody (R24).
             self._context.tell(node, SealHorizon(ticket=ticket, range=self.range, time=time))
+
+
+def _since(at: Instant | None, now: Instant) -> float | None:
+    return None if at is None else in_seconds(now - at)

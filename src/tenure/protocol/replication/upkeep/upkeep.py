@@ -10,9 +10,7 @@ from contextlib import suppress
 from random import Random
 from typing import TypeVar
 
-import msgspec
-
-from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.conversation import Conversing, TopologyReplaced
 from tenure.protocol.replication.node_context import NodeContext
@@ -28,40 +26,13 @@ from tenure.protocol.replication.tasks import (
 from tenure.protocol.replication.upkeep.errand import DiskRefused, Errand, errand
 from tenure.protocol.replication.upkeep.sealing import RangeUpkeep
 from tenure.protocol.replication.upkeep.weighing import parts_of
-from tenure.protocol.topology.messages import RangeTended, RangeWeight
-from tenure.protocol.topology.records import NodeId, Replicas
+from tenure.protocol.topology.messages import RangeWeight
+from tenure.protocol.topology.records import Replicas
 
 R = TypeVar("R")
 S = TypeVar("S", TaskDone, RowsWeighed)
 BUSY = 0.5
 """The share of the most requests above which a round waits."""
-
-
-class RangeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a range that this node looks after: see `RangeTended`."""
-
-    range: KeyRange
-    compared_at: Instant | None = None
-    sealed_at: Instant | None = None
-    differing: int = 0
-    bytes: int = 0
-    held_back_by: tuple[NodeId, ...] = ()
-
-    def told(self, now: Instant) -> RangeTended:
-        """The upkeep of the range, as managers are told it."""
-        return RangeTended(
-            start=self.range.start,
-            end=self.range.end,
-            compared_seconds=_since(self.compared_at, now),
-            sealed_seconds=_since(self.sealed_at, now),
-            differing=self.differing,
-            bytes=self.bytes,
-            held_back_by=self.held_back_by,
-        )
-
-
-def _since(at: Instant | None, now: Instant) -> float | None:
-    return None if at is None else in_seconds(now - at)
 
 
 class Upkeep:
@@ -74,7 +45,7 @@ class Upkeep:
         self._version = 0
         """The version of the topology by which the round runs."""
         self.wake_at = FAR_FUTURE
-        self.reports: dict[KeyRange, RangeReport] = {}
+        self.tended: dict[KeyRange, RangeUpkeep] = {}
         self.weights: tuple[RangeWeight, ...] = ()
         """The weights of the ranges that this node replicates."""
         self.weighed = 0
@@ -145,26 +116,14 @@ class Upkeep:
     def _look_after_ranges(self, talk: Errand) -> Conversing[None]:
         own = [each for each in self._own() if self._leads(each)]
         of_these = {each.range for each in own}
-        self.reports = {at: each for at, each in self.reports.items() if at in of_these}
+        self.tended = {at: each for at, each in self.tended.items() if at in of_these}
         for replicas in own:
             if self._context.topology.version != self._version:
                 return
-            work = RangeUpkeep(self._context, replicas)
+            work = RangeUpkeep(self._context, replicas, self.tended.get(replicas.range))
             yield from work.run(talk)
-            self._report(work)
+            self.tended[work.range] = work
 
     def _leads(self, replicas: Replicas) -> bool:
         up = (node for node in replicas.old if node not in self._context.down)
         return next(up, None) == self._context.node
-
-    def _report(self, work: RangeUpkeep) -> None:
-        now = self._context.now
-        before = self.reports.get(work.range) or RangeReport(range=work.range)
-        self.reports[work.range] = RangeReport(
-            range=work.range,
-            compared_at=now if work.is_compared else before.compared_at,
-            sealed_at=now if work.is_sealed else before.sealed_at,
-            differing=work.differing,
-            bytes=work.bytes,
-            held_back_by=work.held_back_by,
-        )
