@@ -10,9 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from tenure.base.names import shown
 from tenure.columns.owned_rows import ROWS, HeldLease, OwnedRow, OwnedRows
-from tenure.columns.requests import Consistency
-from tenure.columns.results import Row
-from tenure.columns.store import FIRST, ColumnStore
+from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError
 from tenure.runtime.loops import LoopThread
@@ -52,6 +50,28 @@ def waiting(
     return call
 
 
+def iterating(
+    method: Callable[Concatenate[S, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Blocking[S], P], Iterator[T]]:
+    """The same of a method whose results are iterated over."""
+
+    @wraps(method)
+    def call(blocking: Blocking[S], /, *arguments: P.args, **named: P.kwargs) -> Iterator[T]:
+        blocking.store.check()
+        results = method(blocking.form, *arguments, **named)
+        while True:
+            try:
+                yield blocking.wait(_next(results))
+            except StopAsyncIteration:
+                return
+
+    return call
+
+
+async def _next(results: AsyncIterator[T]) -> T:
+    return await anext(results)
+
+
 class BlockingStore(Blocking[ColumnStore]):
     """A `ColumnStore` whose calls wait for their outcome; from any thread."""
 
@@ -82,29 +102,7 @@ class BlockingStore(Blocking[ColumnStore]):
     warm = waiting(ColumnStore.warm)
     warmed = waiting(ColumnStore.warmed)
 
-    def scan(
-        self,
-        table: Table,
-        *,
-        start: object = None,
-        end: object = None,
-        reverse: bool = False,
-        within: int = FIRST,
-        consistency: Consistency = "quorum",
-    ) -> Iterator[Row]:
-        self.store.check()
-        rows = self.store.scan(
-            table, start=start, end=end, reverse=reverse, within=within, consistency=consistency
-        )
-        while True:
-            try:
-                yield self.wait(_next(rows))
-            except StopAsyncIteration:
-                return
-
-
-async def _next(rows: AsyncIterator[Row]) -> Row:
-    return await anext(rows)
+    scan = iterating(ColumnStore.scan)
 
 
 class BlockingOwnedRow(Blocking[OwnedRow]):
