@@ -106,14 +106,10 @@ class EmbeddedBackend:
         return Attempt(Version(0, self.replica.draw(mutation.table, mutation.key, floor)))
 
     async def write(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
-        self._check_open()
         try:
-            try:
-                refused = self.replica.write(mutation, attempt, self._now())
-            except EngineBusy:
-                refused = await self._kept_up(
-                    lambda: self.replica.write(mutation, attempt, self._now())
-                )
+            refused = await self._kept_up(
+                lambda: self.replica.write(mutation, attempt, self._now())
+            )
             if refused is None:
                 if self._mode == "fast":
                     self._is_dirty = True
