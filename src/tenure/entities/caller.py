@@ -40,6 +40,18 @@ METHOD = "CALL"
 ID_BYTES = 8
 
 
+class CallIds:
+    """The ids of the calls of one process, which no other call has."""
+
+    def __init__(self, random: Random) -> None:
+        self._prefix = random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
+        self._count = count()
+
+    def draw(self) -> bytes:
+        """An id for a new call."""
+        return self._prefix + next(self._count).to_bytes(ID_BYTES, "big")
+
+
 class Caller:
     """Calls from this process."""
 
@@ -58,12 +70,7 @@ class Caller:
         self._host = host
         self._settings = settings
         self._random = random
-        self._prefix = random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
-        self._count = count()
-
-    def new_id(self) -> bytes:
-        """An id for a new call."""
-        return self._prefix + next(self._count).to_bytes(ID_BYTES, "big")
+        self._ids = CallIds(random)
 
     def call(
         self,
@@ -79,7 +86,7 @@ class Caller:
         turn = CURRENT.get()
         if here is not None:
             here.is_first = not id
-        call = EntityCall(key, id or self.new_id(), method, data)
+        call = EntityCall(key, id or self._ids.draw(), method, data)
         if turn is None or turn.phase == "over":
             return self._anywhere(call, here)
         call.chain = (*turn.call.chain, turn.place)
@@ -152,30 +159,43 @@ class Caller:
 
     async def _attempt(self, call: EntityCall, address: str, deadline: float) -> bytes | Attempted:
         is_in_table = address == self._lookup.find(call.key)
-        limit = asyncio.timeout_at(deadline)
-        try:
-            if self._owner.check(call.key) is not None:
+        if self._owner.check(call.key) is not None:
+            try:
                 return await self._host.perform(call)
-            if address == self._owner.address:
-                return Refused(None)  # the table names this owner, and the grant is on its way
-            async with limit:
-                link = await self._links.link(address)
-                return await link.ask(call)
-        except NotOwner as error:
-            if not is_in_table:
-                self._links.let_go(address)
-            return Refused(error.address)
-        except Unconnected as error:
-            return Unsent(str(error))
-        except (LeaseLost, ChannelLost) as error:
-            return InDoubt(str(error))
-        except TimeoutError:
-            if not limit.expired():
-                raise  # as the entity did
-            raise OutcomeUnknown(
-                f"{call.method} of {call.key!r:.100} was not answered in time by {address}; it may "
-                "be carried out yet"
-            ) from None
+            except NotOwner as error:
+                return Refused(error.address)
+            except LeaseLost as error:
+                return InDoubt(str(error))
+        if address == self._owner.address:
+            return Refused(None)  # the table names this owner, and the grant is on its way
+        came = await ask_at(self._links, call, address, deadline)
+        if isinstance(came, Refused) and not is_in_table:
+            self._links.let_go(address)
+        return came
+
+
+async def ask_at(
+    links: Links, call: EntityCall, address: str, deadline: float
+) -> bytes | Attempted:
+    """The answer of a member over a link, or what became of the attempt."""
+    limit = asyncio.timeout_at(deadline)
+    try:
+        async with limit:
+            link = await links.link(address)
+            return await link.ask(call)
+    except NotOwner as error:
+        return Refused(error.address)
+    except Unconnected as error:
+        return Unsent(str(error))
+    except (LeaseLost, ChannelLost) as error:
+        return InDoubt(str(error))
+    except TimeoutError:
+        if not limit.expired():
+            raise  # as the entity did
+        raise OutcomeUnknown(
+            f"{call.method} of {call.key!r:.100} was not answered in time by {address}; it may "
+            "be carried out yet"
+        ) from None
 
 
 def _attributes(pool: str, call: EntityCall) -> dict[str, Attribute]:
