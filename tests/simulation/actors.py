@@ -262,9 +262,9 @@ class OwnerActor(Actor):
             del self.values[key]
         self.post(owner_events.ImportLost(order.range, order.number))
 
-    def drain(self) -> None:
+    def drain(self, *, waits: bool = False) -> None:
         """It hands over what it can, and goes."""
-        self.post(owner_events.DrainRequested())
+        self.post(owner_events.DrainRequested(waits))
         self.stage.settle()
 
     def finish_callbacks(self) -> None:

@@ -6,7 +6,7 @@ from tenure.protocol.lease.messages import Join, LeaseRequest
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.log.journal import Append
 from tests.simulation.stage import Stage
-from tests.simulation.stories import HIGH, KEY, LOW, one_owner
+from tests.simulation.stories import HIGH, KEY, LOW, ends_badly, one_owner
 
 
 def two_owners() -> Stage:
@@ -121,3 +121,87 @@ def test_a_recall_deadline_passes_in_spite_of_a_callback_that_hangs() -> None:
     waited = stage.run_until(lambda: p.number_of(KEY) is not None, at_most=15)
     recall = stage.timing.recall_ns / seconds(1)
     assert recall <= waited <= recall + stage.timing.renew_ns / seconds(1) + 0.1
+
+
+def a_supervisor_ends_all_owners_before_new_ones_have_joined() -> None:
+    """As gunicorn does at SIGHUP: for some seconds nobody can take what the old ones have."""
+    stage = Stage()
+    stage.prefer((LOW, ("o", "q")), (HIGH, ("p", "q")))
+    stage.manager("a")
+    o, p = stage.owner("o", hand_off=True), stage.owner("p", hand_off=True)
+    stage.run(1)
+    stage.transfers.write(o, KEY)
+    stage.transfers.write(p, b"z")
+    lookup = stage.lookup("l")
+    stage.run(1)
+    for each in (o, p):
+        each.drain(waits=True)
+    stage.run(8)
+    assert (stage.holders(KEY), stage.holders(b"z")) == (["o"], ["p"]), "they serve meanwhile"
+    stage.transfers.write(o, KEY)
+    stage.owner("q", hand_off=True)
+    stage.run(2)
+    assert (o.closed, p.closed) == (True, True)
+    assert (stage.holders(KEY), stage.holders(b"z")) == (["q"], ["q"])
+    stage.run(6)
+    assert (lookup.find(KEY), lookup.losses) == ("q", [])
+
+
+def test_who_leaves_waits_for_an_owner_that_joins() -> None:
+    """P12: its state moves to the first one that can take it."""
+    a_supervisor_ends_all_owners_before_new_ones_have_joined()
+    ends_badly(
+        a_supervisor_ends_all_owners_before_new_ones_have_joined, without="leaver-not-waited-for"
+    )
+
+
+def test_who_has_waited_for_nobody_returns_what_it_has() -> None:
+    """P12, S3: and lookups are told that its state is lost."""
+    stage, _, o = one_owner(hand_off=True)
+    stage.transfers.write(o, KEY)
+    lookup = stage.lookup("l")
+    o.drain(waits=True)
+    stage.run(8)
+    assert (o.closed, stage.holders(KEY)) == (False, ["o"])
+    o.drain(waits=False)
+    stage.run(1)
+    assert (o.closed, stage.right(KEY).owner) == (True, 0)
+    stage.run(6)
+    assert lookup.lost(KEY) == ["lost"]
+
+
+def test_who_cannot_hand_over_waits_for_nobody() -> None:
+    stage, _, o = one_owner()
+    o.drain(waits=True)
+    stage.run(1)
+    assert (o.closed, stage.right(KEY).owner) == (True, 0)
+
+
+def test_who_joins_but_cannot_take_state_ends_the_wait() -> None:
+    """P13: what is planned for it is recalled, as ever; the loss is told."""
+    stage, _, o = one_owner(hand_off=True)
+    stage.transfers.write(o, KEY)
+    lookup = stage.lookup("l")
+    o.drain(waits=True)
+    stage.run(1)
+    stage.owner("p")
+    stage.run(2)
+    assert (o.closed, stage.holders(KEY)) == (True, ["p"])
+    stage.run(6)
+    assert lookup.lost(KEY) == ["lost"]
+
+
+def test_a_new_leader_lets_a_leaver_wait_on() -> None:
+    """P12: whoever leads learns it from the next request."""
+    stage, a, o = one_owner(hand_off=True)
+    stage.transfers.write(o, KEY)
+    o.drain(waits=True)
+    stage.run(1)
+    a.kill()
+    stage.manager("b")
+    stage.run(15)
+    assert (o.closed, stage.holders(KEY)) == (False, ["o"])
+    stage.owner("p", hand_off=True)
+    stage.run(4)
+    assert (o.closed, stage.holders(KEY)) == (True, ["p"])
+    assert stage.right(KEY).since < stage.right(KEY).number

@@ -17,8 +17,8 @@ RECONNECT_NS = SECOND_NS
 sooner than this, and a manager that is up should hear of the departure.
 """
 SETTLING_PART = 0.75
-"""The share of a leaving owner's time in which it waits for bodies that are to finish. The rest is
-for the state, which would otherwise be lost.
+"""The share of a leaving owner's time in which it waits for bodies that are to finish, or for an
+owner that joins. The rest is for the state, which would otherwise be lost.
 """
 
 
@@ -33,6 +33,7 @@ class OwnerDrain:
         view: Callable[[], OwnerView],
         closed: asyncio.Event,
         log: logging.Logger,
+        has_successor: Callable[[], bool],
     ) -> None:
         self._shell = shell
         self._guards = guards
@@ -40,6 +41,7 @@ class OwnerDrain:
         self._view = view
         self._closed = closed
         self._log = log
+        self._has_successor = has_successor
 
     async def run(self, patience: float) -> None:
         """Serve until all bodies that are to finish are done, and then until everything is handed
@@ -50,8 +52,9 @@ class OwnerDrain:
             await self._finish(patience if self._transfers is None else patience * SETTLING_PART)
         now = self._shell.clock()
         if self._transfers is not None and now < ends_at:
-            self._transfers.settle_by = Instant(now + int((ends_at - now) * SETTLING_PART))
-            await self._hand_over_all(now, ends_at)
+            settle_by = Instant(now + int((ends_at - now) * SETTLING_PART))
+            self._transfers.settle_by = settle_by
+            await self._hand_over_all(now, settle_by, ends_at)
 
     async def _finish(self, patience: float) -> None:
         finished = asyncio.Event()
@@ -66,15 +69,25 @@ class OwnerDrain:
                 patience,
             )
 
-    async def _hand_over_all(self, now: Instant, ends_at: Instant) -> None:
+    async def _hand_over_all(self, now: Instant, settle_by: Instant, ends_at: Instant) -> None:
         by, view, counts = ends_at, self._view(), self._shell.counts
         if view.is_searching and not (view.listed or view.copies):
             by = min(by, Instant(now + RECONNECT_NS))  # nothing to hand over, and nobody to tell
         handed_before = counts["ranges handed over"]
-        self._shell.post(DrainRequested())
+        waits = self._has_successor()
+        self._shell.post(DrainRequested(waits))
+        if waits and not await self._shell.happens(self._closed, min(by, settle_by)):
+            self._shell.post(DrainRequested(waits=False))
         if await self._shell.happens(self._closed, by):
             handed = counts["ranges handed over"] - handed_before
-            self._log.info("%s has handed over %d ranges, and leaves", self._shell.name, handed)
+            if waits and view.leases and not handed:
+                self._log.warning(
+                    "%s leaves, and nobody has taken its state, whose loss is signalled: its "
+                    "successor has not joined in time",
+                    self._shell.name,
+                )
+            else:
+                self._log.info("%s has handed over %d ranges, and leaves", self._shell.name, handed)
             return
         view = self._view()
         held = view.leases + view.copies

@@ -11,6 +11,7 @@ from time import time
 from typing import Protocol, TypeVar
 
 from tenure.client.attestation import look, own_process
+from tenure.client.succession import has_successor
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Process
@@ -72,6 +73,10 @@ class Environment(Protocol):
         """This process, if its neighbours can be looked at; None otherwise."""
         ...
 
+    def has_successor(self) -> bool:
+        """Whether another process is about to take the place of this one."""
+        ...
+
     def look(self, suspect: Process) -> Sight:
         """Return what can be seen of a neighbour. May take a while. From any thread."""
         ...
@@ -114,6 +119,9 @@ class RealEnvironment:
 
     def own_process(self) -> Process | None:
         return own_process()
+
+    def has_successor(self) -> bool:
+        return has_successor()
 
     def look(self, suspect: Process) -> Sight:
         return look(suspect)

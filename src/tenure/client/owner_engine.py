@@ -400,7 +400,9 @@ class OwnerEngine:
     async def drain(self, seconds: float) -> None:
         """Let everything finish, and then hand everything over, as far as `seconds` suffice."""
         view, closed = self.machine.view, self._closed
-        await OwnerDrain(self.shell, self.guards, self.transfers, view, closed, logger).run(seconds)
+        succeeded = self._environment.has_successor
+        drain = OwnerDrain(self.shell, self.guards, self.transfers, view, closed, logger, succeeded)
+        await drain.run(seconds)
 
     async def give_back(self) -> None:
         """See `Engine.give_back`. An owner that leaves is not hung."""

@@ -356,6 +356,10 @@ class ClusterEnvironment:
     def transport(self, role: Role[M]) -> Transport[M]:
         return self._cluster.transport(role)
 
+    def has_successor(self) -> bool:
+        """See `Environment`. Nobody can be seen here."""
+        return False
+
     def own_process(self) -> Process | None:
         """See `Environment`. All owners here live in one process: none can attest for another."""
         return None

@@ -18,6 +18,7 @@ from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
 
 APP = "tests.integration.member.shop:app"
+WSGI = "tests.integration.member.wsgi_shop"
 AIOHTTP = "tests.integration.member.aiohttp_shop"
 COMMANDS = {
     "uvicorn": ["-m", "uvicorn", APP, "--port", "{port}"],
@@ -38,6 +39,14 @@ COMMANDS = {
     ],
 }
 
+RELOADED = {
+    "gunicorn-threads": [
+        *("-m", "gunicorn", f"{WSGI}:app", "--config", f"python:{WSGI}"),
+        *("--workers", "1", "--bind", "127.0.0.1:{port}"),
+    ]
+}
+"""Those whose workers do not share a port, and relay nothing."""
+
 
 class WebServer:
     """One server, with its worker processes."""
@@ -48,12 +57,17 @@ class WebServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self.manager = manager_url
         self.log = log
-        arguments = [each.format(port=self.port) for each in COMMANDS[kind]]
+        arguments = [each.format(port=self.port) for each in (COMMANDS | RELOADED)[kind]]
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, *arguments],
                 cwd=ROOT,
-                env={**os.environ, "TENURE_MANAGERS": manager_url, "PYTHONWARNINGS": "default"},
+                env={
+                    **os.environ,
+                    "TENURE_MANAGERS": manager_url,
+                    "PYTHONWARNINGS": "default",
+                    "PORT": str(self.port),
+                },
                 stdout=output,
                 stderr=output,
             )

@@ -253,9 +253,7 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     leaving: bool = False
     copies: Annotated[tuple[Copy, ...], OF_RANGES] = ()
     load: LoadReport | None = None
-    """The load, once in every renewal's time; policies are told it, and leases do not
-    depend on it.
-    """
+    """The load, once in every renewal's time: policies are told it; no lease depends on it."""
     receipt: ReceiptBytes = b""
     """The receipt of the last answer that its owner took."""
     letting_go: Annotated[tuple[Held, ...], OF_RANGES] = ()
@@ -269,6 +267,8 @@ class LeaseRequest(Message, frozen=True, kw_only=True):
     """
     proves: bool = False
     rival: Rival | None = None
+    waits: bool = False
+    """Whether the owner, which is leaving, would rather serve on than return what nobody takes."""
 
 
 class ShortRequest(Message, frozen=True, kw_only=True):

@@ -173,6 +173,10 @@ class AppEnvironment:
         assert self._party is not None
         return self._party.contact
 
+    def has_successor(self) -> bool:
+        """See `Environment`. Nobody can be seen here."""
+        return False
+
     def own_process(self) -> Process | None:
         """See `Environment`. Nobody is asked to look: that is done in a thread."""
         return None

@@ -270,11 +270,13 @@ class Moving:
 
     def _may_keep(self, session: Session) -> bool:
         """Whether it goes on with ranges that nobody is to have: for good; or, if it can hand over
-        and is leaving, until an owner that has just joined has spoken under its number and a plan
-        has seen it.
+        and is leaving, for as long as it waits, and until an owner that has just joined has spoken
+        under its number and a plan has seen it.
         """
         if not session.leaving:
             return True
+        if session.waits:
+            return self.table.members[session.incarnation].hand_off is not None
         joining = (each for each in self.sessions.values() if not (each.planned or each.leaving))
         there = [session.incarnation, *(each.incarnation for each in joining)]
         can = [number for number in there if self.table.members[number].hand_off]

@@ -62,6 +62,7 @@ class _Listed(NamedTuple):
     copies: tuple[Copy, ...] = ()
     letting_go: tuple[Held, ...] = ()
     leaving: bool = False
+    waits: bool = False
 
     @property
     def is_last(self) -> bool:
@@ -71,7 +72,8 @@ class _Listed(NamedTuple):
 
 def _listed(message: Join | LeaseRequest | ShortRequest, given: tuple[Held, ...]) -> _Listed:
     if isinstance(message, LeaseRequest):
-        return _Listed(message.held, message.copies, message.letting_go, message.leaving)
+        said = (message.held, message.copies, message.letting_go)
+        return _Listed(*said, message.leaving, message.waits)
     return _Listed(given if isinstance(message, ShortRequest) else ())
 
 
@@ -188,6 +190,7 @@ class Pool:
         held = listed.held
         begins_to_leave = listed.leaving and not session.leaving
         self._hold(now, connection, session, message.sequence, leaving=listed.leaving)
+        session.waits = listed.waits
         if begins_to_leave:
             session.cause = self.context.begin()
         # What the owner does not list it does not believe in and never will, by P2, whatever was

@@ -56,6 +56,7 @@ class Session:
         "stuck",
         "told_proof",
         "untold",
+        "waits",
     )
 
     def __init__(self, incarnation: int, name: str, owner_nonce: int, hold_until: Instant) -> None:
@@ -85,6 +86,9 @@ class Session:
         """Whether the present plan was made with it in view. An incarnation that has been proven
         since may be given everything by the next plan."""
         self.leaving = False
+        self.waits = False
+        """Whether it is leaving, and would serve on what nobody can take; its own drain ends that.
+        """
         self.letting_go: tuple[Held, ...] = ()
         """The ranges that its application has not let go of: granting them would be in vain."""
         self.letting_go_since = FAR_FUTURE

@@ -146,6 +146,11 @@ class CloseRequested(msgspec.Struct, frozen=True):
 class DrainRequested(msgspec.Struct, frozen=True):
     """Hand everything over, or return it if nobody can take it, and leave."""
 
+    waits: bool = False
+    """Whether it would rather serve on than return what nobody can take: an owner may join. It may
+    be asked again, with the other answer.
+    """
+
 
 class CopiedAhead(msgspec.Struct, frozen=True):
     """The taker has been given everything but the last difference."""

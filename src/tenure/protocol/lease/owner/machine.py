@@ -60,16 +60,14 @@ class OwnerMachine:
         self.config = config
         self.random = random
         self.phase: Phase = "joining"
+        self._waits = False  # while it drains, for somebody who can take what it has
         self.search = Search(random)
         self.who_leads = WhoLeads(random)
         self.others = self.who_leads.others
-        # The manager that it speaks to.
         self.manager: str | None = None
-        self.manager_nonce = 0
-        self.leadership = 0
+        self.manager_nonce = self.leadership = 0
         self.owner_nonce = self.who_leads.draw_nonce()
         self.sequence = 0
-        # Its questions.
         self.request: Request | None = None
         self.unanswered_since: Instant | None = None
         """When the first request without an answer was sent: silence counts from there (P24)."""
@@ -111,8 +109,8 @@ class OwnerMachine:
                 self.silence.on_alive(now)
             case events.CloseRequested():
                 self._close(now)
-            case events.DrainRequested():
-                self._drain(now)
+            case events.DrainRequested(waits=waits):
+                self._drain(now, waits=waits)
             case ManagersNamed(managers=managers):
                 self.config = msgspec.structs.replace(self.config, managers=managers)
             case events.Looked():
@@ -231,6 +229,7 @@ class OwnerMachine:
             ShownSeal(self.config.pool, nonces, self.leadership, self._fingerprint, self._receipt),
             self.others.rival,
             leaving=leaving,
+            waits=self.phase == "draining" and self._waits,
         )
 
     def _ask_soon(self, now: Instant) -> None:
@@ -450,11 +449,12 @@ class OwnerMachine:
 
     # --- leaving ---
 
-    def _drain(self, now: Instant) -> None:
+    def _drain(self, now: Instant, *, waits: bool) -> None:
         """Go on serving until everything is handed over, and then go."""
+        self._waits = waits
         if self.phase == "joining":
             self._close(now)
-        elif self.phase == "joined":
+        elif self.phase in ("joined", "draining"):
             self.phase = "draining"
             self._ask_soon(now)
 

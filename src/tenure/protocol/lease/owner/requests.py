@@ -82,6 +82,7 @@ def message_of(
     rival: Rival | None,
     *,
     leaving: bool,
+    waits: bool,
 ) -> ShortRequest | LeaseRequest:
     """The request as a message: a short one, or all that its owner lists if that is not what a
     fingerprint says.
@@ -116,4 +117,5 @@ def message_of(
         knows_former=True,
         proves=True,
         rival=rival,
+        waits=waits,
     )
