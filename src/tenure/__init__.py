@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from tenure.columns.tables import Family, Table
     from tenure.entities.entities import Entities
     from tenure.entities.entity import Alarm, Entity, Socket
+    from tenure.entities.mapping import Mapping
     from tenure.entities.methods import reading
+    from tenure.entities.series import Series
     from tenure.entities.state_fields import was
     from tenure.entities.state_versions import upgrade
     from tenure.errors import (
@@ -125,6 +127,7 @@ _WHERE = {
     "LoadFailed": "tenure.errors",
     "Lookup": "tenure.client.lookup",
     "MISSING": "tenure.cache.hit",
+    "Mapping": "tenure.entities.mapping",
     "Member": "tenure.member.member",
     "MetricsCollector": "tenure.client.collector",
     "Missing": "tenure.cache.hit",
@@ -149,6 +152,7 @@ _WHERE = {
     "RoutingTransport": "tenure.routing.httpx_transport",
     "Row": "tenure.columns.results",
     "SchemaError": "tenure.errors",
+    "Series": "tenure.entities.series",
     "ServiceRefusal": "tenure.errors",
     "Socket": "tenure.entities.entity",
     "SqliteFence": "tenure.fencing.sqlite_fence",
@@ -238,6 +242,7 @@ __all__ = [
     "LeaseLost",
     "LoadFailed",
     "Lookup",
+    "Mapping",
     "Member",
     "MetricsCollector",
     "Missing",
@@ -262,6 +267,7 @@ __all__ = [
     "RoutingTransport",
     "Row",
     "SchemaError",
+    "Series",
     "ServiceRefusal",
     "Socket",
     "SqliteFence",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from lab.contracts.entity_items import EntityItemsContract
 from lab.contracts.entity_store import EntityStoreContract, OpenEntities
 from tenure.base.keys import PoolKind
 from tenure.entities.stores import EntityStore
@@ -21,7 +22,7 @@ from tests.unit.entities.store_urls import (
 
 
 @pytest.mark.asyncio
-class TestEntitiesInSqlite(EntityStoreContract):
+class TestEntitiesInSqlite(EntityStoreContract, EntityItemsContract):
     @pytest.fixture
     def open_entities(self, tmp_path: Path) -> OpenEntities:
         return opener(f"sqlite:{tmp_path / 'store'}")
@@ -34,7 +35,7 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.mark.asyncio
-class TestEntitiesInPostgres(EntityStoreContract):
+class TestEntitiesInPostgres(EntityStoreContract, EntityItemsContract):
     @pytest.fixture
     def open_entities(self, postgres: str) -> OpenEntities:
         return opener(emptied(postgres))
@@ -68,14 +69,14 @@ class Shared:
 
 
 @pytest.mark.asyncio
-class TestEntitiesInADirectory(EntityStoreContract):
+class TestEntitiesInADirectory(EntityStoreContract, EntityItemsContract):
     @pytest.fixture
     def open_entities(self, tmp_path: Path) -> OpenEntities:
         return Shared(opener(f"rocksdb:{tmp_path / 'store'}")).open
 
 
 @pytest.mark.asyncio
-class TestEntitiesOnThreeNodes(EntityStoreContract):
+class TestEntitiesOnThreeNodes(EntityStoreContract, EntityItemsContract):
     @pytest_asyncio.fixture
     async def open_entities(self, tmp_path: Path) -> AsyncIterator[OpenEntities]:
         async with columns_url(tmp_path) as url:
@@ -83,7 +84,7 @@ class TestEntitiesOnThreeNodes(EntityStoreContract):
 
 
 @pytest.mark.asyncio
-class TestEntitiesOnCassandra(EntityStoreContract):
+class TestEntitiesOnCassandra(EntityStoreContract, EntityItemsContract):
     @pytest.fixture
     def open_entities(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenEntities]:
         with small_server() as server:

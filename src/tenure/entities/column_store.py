@@ -6,11 +6,16 @@ so it is kept whole or not at all, and replicas refuse it once a later lease has
 A mutation of which nobody knows whether it was kept might still arrive when the row was read again.
 So the next load writes what it has read over everything that the mutation would have changed,
 before anybody is told what it has read: then the mutation counts, or never will.
+
+When many items of collections are in a row, `ItemRows` copies them. To forget collections, a commit
+marks them in the row, since what was copied is not in the row: then the copies go, then the marks.
+A load that finds marks goes on with that first.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +31,9 @@ from tenure.columns.results import Page, Row
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.columns.writes import NOTHING_SENT, RowWrite, outranking
+from tenure.entities import item_rows
 from tenure.entities.alarm_index import FAMILY, AlarmIndex
+from tenure.entities.item_rows import ItemRows
 from tenure.entities.journal_epochs import JournalEpochs
 from tenure.errors import (
     ConfigurationError,
@@ -43,12 +50,15 @@ from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.envelope_columns import (
     FAMILIES,
     HEAD,
+    ITEMS,
     STATE,
     VERSION,
     Column,
     changed_columns,
     envelope_of,
+    item_column,
 )
+from tenure.protocol.entity.items import GONE, FoundItems, ItemSpan, ItemTable
 from tenure.protocol.replication.row.admission import Outranked
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
@@ -76,8 +86,11 @@ class ColumnEntityStore:
     def __init__(self, url: str, pool: str, kind: PoolKind) -> None:
         self._url = url
         self._about = f"{kind}, layout {VERSION}".encode()
-        self._rows, index = tables_of(pool, is_by_clock=url.startswith("cassandra:"))
+        self._rows, index, items = tables_of(pool, is_by_clock=url.startswith("cassandra:"))
         self.index = AlarmIndex(index, kind)
+        self.items = ItemRows(items)
+        self._copied: dict[bytes, Envelope] = {}
+        """What the next commit of these rows may leave out of them."""
         self._pool = pool
         self._health = StoreHealth(pool, url)
         self._unsettled: dict[bytes, Unsettled] = {}
@@ -94,12 +107,12 @@ class ColumnEntityStore:
     # --- opening ---
 
     async def open(self) -> None:
-        """Open the store, and make the pool's two tables where they are missing. Raises as
+        """Open the store, and make the pool's tables where they are missing. Raises as
         `EntityStore.open` does.
         """
-        opening = opening_of(self._url, self._rows, self.index.table)
+        opening = opening_of(self._url, self._rows, self.index.table, self.items.table)
         try:
-            self._store = self.index.store = await opening.__aenter__()
+            self._store = self.index.store = self.items.store = await opening.__aenter__()
             self._opening = opening
             await self._check_pool()
             if isinstance(self._store.backend, EmbeddedBackend):
@@ -159,6 +172,10 @@ class ColumnEntityStore:
         """Adopt the row under `lease`, and then read it. Raises as `EntityStore.load` does."""
         try:
             step, columns = await self._adopt(_encode(key), lease)
+            if marks := [each for each in columns if _is_mark(each)]:
+                columns = {each: data for each, data in columns.items() if each not in marks}
+                step = await self._write(_encode(key), lease, dict.fromkeys(marks, GONE), step)
+                step = await self._clear(key, lease, marks, step)
         except Fenced:
             raise
         except TenureError as error:
@@ -220,9 +237,14 @@ class ColumnEntityStore:
             await self.index.before(key, lease, stored, new)
         except TenureError as error:
             raise self._health.not_sent(error) from error
+        new = self._without_copied(_encode(key), new)
         changed = changed_columns(stored, new)
+        marks = [_mark(name) for name in stored.collections if name not in new.collections]
+        changed |= dict.fromkeys(marks, GONE)
         try:
             step = await self._write(_encode(key), lease, changed, stored.step)
+            if marks:
+                step = await self._clear(key, lease, marks, step)
         except NOTHING_SENT as error:
             raise self._health.not_sent(error) from error
         except Fenced:
@@ -231,7 +253,48 @@ class ColumnEntityStore:
             raise self._health.failed(error) from error
         self._health.answered()
         self.index.after(key, lease, stored, new)
-        return msgspec.structs.replace(new, step=step)
+        kept = msgspec.structs.replace(new, step=step)
+        await self._copy(key, kept)
+        return kept
+
+    # --- items ---
+
+    async def page(self, key: Key, name: str, span: ItemSpan, most: int, /) -> FoundItems:
+        """Read some of the collection's row. Raises StoreAway."""
+        try:
+            found = await self.items.page(key, name, span, most)
+        except TenureError as error:
+            raise self._health.away(error) from error
+        self._health.answered()
+        return found
+
+    async def _copy(self, key: Key, kept: Envelope) -> None:
+        """Copy items where there are many. If that fails, the commit is kept all the same, and the
+        next one tries again.
+        """
+        with suppress(TenureError):
+            if await self.items.copy(key, kept):
+                self._copied[_encode(key)] = kept
+
+    def _without_copied(self, key: bytes, new: Envelope) -> Envelope:
+        copied = self._copied.pop(key, None)
+        if copied is None:
+            return new
+        items = {
+            name: ItemTable.of(each).without(copied.items.get(name, {}))
+            for name, each in new.items.items()
+        }
+        return msgspec.structs.replace(new, items=items)
+
+    async def _clear(self, key: Key, lease: Lease, marks: list[Column], time: int) -> int:
+        """Drop the copies of collections that are marked, and then the marks. Returns the time of
+        the row's version.
+        """
+        names = [column[:-1].decode() for _, column in marks]
+        await self.items.clear(key, names, time)
+        return await self._write(_encode(key), lease, dict.fromkeys(marks), time)
+
+    # --- writes ---
 
     async def _write(
         self, key: bytes, lease: Lease, changed: dict[Column, bytes | None], above: int
@@ -275,9 +338,19 @@ def column_store(url: str) -> Callable[[str, PoolKind], ColumnEntityStore]:
     return lambda pool, kind: ColumnEntityStore(url, pool, kind)
 
 
-def tables_of(pool: str, *, is_by_clock: bool) -> tuple[Table, Table]:
-    """The tables of a pool: its entities, and the index of their alarms. Cassandra orders no
-    writes, so there those of the index go by the clocks.
+def _mark(name: str) -> Column:
+    """Says that nothing is left of a collection: no item is at this place."""
+    return ITEMS, item_column(name, b"")
+
+
+def _is_mark(column: Column) -> bool:
+    family, name = column
+    return family == ITEMS and name.index(b"\0") == len(name) - 1
+
+
+def tables_of(pool: str, *, is_by_clock: bool) -> tuple[Table, Table, Table]:
+    """The tables of a pool: its entities, the index of their alarms, and the items that were
+    copied. Cassandra orders no writes, so there those of the index go by the clocks.
     """
     # Names of pools have more characters than those of tables, and may be longer.
     shown = re.sub("[^A-Za-z0-9]", "_", pool)[:SHOWN_OF_POOL]
@@ -290,7 +363,10 @@ def tables_of(pool: str, *, is_by_clock: bool) -> tuple[Table, Table]:
         writes="clock" if is_by_clock else "ordered",
         **_families(FAMILY),
     )
-    return rows, index
+    items = Table(
+        f"{name}_items", kind="hashed", keys=bytes, writes="clock", **_families(item_rows.FAMILY)
+    )
+    return rows, index, items
 
 
 def _families(*names: str) -> Any:  # noqa: ANN401  # mypy takes them for the other arguments

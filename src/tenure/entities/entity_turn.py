@@ -15,8 +15,10 @@ from tenure.client.guard import GuardedBody
 from tenure.client.lease import Lease
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import UNREAD, LiveEntity
+from tenure.entities.stores import EntityStore
+from tenure.entities.turn_items import TurnItems
 from tenure.errors import UsageError
-from tenure.protocol.entity.envelope import SetAlarm, TurnChanges
+from tenure.protocol.entity.envelope import Envelope, SetAlarm, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall, Place
 from tenure.protocol.entity.socket_entry import Frame
 
@@ -48,6 +50,7 @@ class TurnsGate(Protocol):
     """The gate through which goes what turns have changed: an `EntityGate`."""
 
     envelopes: Envelopes
+    store: EntityStore | None
     wall: Callable[[], float]
 
     def keep(self, turn: "EntityTurn", answer: bytes | None) -> Coroutine[Any, Any, None]:
@@ -68,6 +71,8 @@ class EntityTurn:
 
     __slots__ = (
         "_copy",
+        "_has_read",
+        "_items",
         "_saving",
         "_seen",
         "at_end",
@@ -105,7 +110,9 @@ class EntityTurn:
         self._copy: Any = UNREAD
         """The copy of the state, for a reading."""
         self._seen = live.envelope
-        """The bytes from which the copy was made."""
+        """What a reading sees: what was kept when it read first."""
+        self._has_read = False
+        self._items: TurnItems | None = None
         self.is_touched = False
         """Whether the state was read, and may have been changed."""
         self.at_end: Literal["keep", "forget"] = "keep"
@@ -151,13 +158,35 @@ class EntityTurn:
                 "`self` must not be used after the method has returned"
             )
 
-    def _check_exclusive(self, what: str) -> None:
+    def check_exclusive(self, what: str) -> None:
         self.check()
         if self.phase == "reading":
             raise UsageError(
                 f"{self.call.method} is marked @reading, and cannot {what}: leave out @reading, "
                 "and it has a turn of its own"
             )
+
+    @property
+    def seen(self) -> Envelope:
+        """What is kept, as the turn sees it: in a reading one commit, until it waits for others."""
+        if self.phase != "reading":
+            return self.live.envelope
+        if not self._has_read:
+            self._seen, self._has_read = self.live.envelope, True
+        return self._seen
+
+    @property
+    def items(self) -> TurnItems:
+        """The items of collections. The caller reads them."""
+        self.check()
+        if self._items is None:
+            self._items = TurnItems(self)
+        return self._items
+
+    def items_to_change(self, what: str) -> TurnItems:
+        """The items of collections. The caller changes them, as `what` says."""
+        self.check_exclusive(what)
+        return self.items
 
     # --- state ---
 
@@ -168,15 +197,14 @@ class EntityTurn:
             self.check()
         if self.phase == "reading":
             if self._copy is UNREAD:
-                self._seen = self.live.envelope
-                self._copy = self.live.decoded()
+                self._copy = self.live.decoded(self.seen)
             return self._copy
         self.is_touched = True
         return self.live.read()
 
     def assign(self, value: Any) -> None:  # noqa: ANN401
         """See `Entity.state`."""
-        self._check_exclusive("assign state")
+        self.check_exclusive("assign state")
         self.live.read()  # another state keeps the fields that the class does not know
         self.is_touched = True
         self.live.state = value
@@ -201,18 +229,18 @@ class EntityTurn:
 
     def commit(self) -> Awaitable[None]:
         """See `Entity.commit`."""
-        self._check_exclusive("commit")
+        self.check_exclusive("commit")
         return in_its_loop(self.loop, self.gate.keep(self, None))
 
     def roll_back(self) -> None:
         """Forget what was changed since the last commit."""
-        self.pending = None
+        self.pending = self._items = None
         self.live.state = UNREAD
         self.is_touched, self.at_end = False, "keep"
 
     def forget(self) -> None:
         """See `Entity.forget`."""
-        self._check_exclusive("forget")
+        self.check_exclusive("forget")
         if self.sockets():
             raise UsageError(
                 f"{self.call.key!r:.100} has open sockets, and cannot be forgotten: close them "
@@ -230,7 +258,7 @@ class EntityTurn:
             )
         if self._seen is self.live.envelope:
             await self.live.next_kept()
-        self._copy = UNREAD
+        self._copy, self._has_read = UNREAD, False
 
     # --- alarms ---
 
@@ -242,7 +270,7 @@ class EntityTurn:
 
     def set_alarm(self, name: str, at: object) -> None:
         """See `Entity.set_alarm`."""
-        self._check_exclusive("set an alarm")
+        self.check_exclusive("set an alarm")
         if not self.live.has_on_alarm:
             raise UsageError(f"{self.live.pool} entities have no on_alarm to handle {name!r:.100}")
         if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
@@ -259,7 +287,7 @@ class EntityTurn:
 
     def clear_alarm(self, name: str) -> None:
         """See `Entity.clear_alarm`."""
-        self._check_exclusive("clear an alarm")
+        self.check_exclusive("clear an alarm")
         self._name_alarm(name)
         self.changes.alarms[name] = None
 
@@ -285,7 +313,7 @@ class EntityTurn:
 
     def send(self, sockets: Iterable[bytes], frame: Frame, *, early: bool) -> None:
         """See `Socket.send`."""
-        self._check_exclusive("send")
+        self.check_exclusive("send")
         if not isinstance(frame, str | bytes):
             raise UsageError(f"a frame is text or bytes, not {frame!r:.100}: encode it first")
         if len(frame) > FRAME_BYTES:
@@ -299,7 +327,7 @@ class EntityTurn:
 
     def close(self, socket: bytes, code: int) -> None:
         """See `Socket.close`."""
-        self._check_exclusive("close a socket")
+        self.check_exclusive("close a socket")
         if type(code) is not int or code not in CLOSE_CODES:
             raise UsageError(
                 f"a socket is closed with a code that may be sent: 1000 or one of 1001 to 1014 "

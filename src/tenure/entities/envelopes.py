@@ -61,6 +61,8 @@ class Envelopes(KeyedState[Envelope]):
         if not self.is_unbroken(found, lease):
             self.pop(key, None)
             return NOTHING_KEPT
+        if found.items:  # they have come in one dict
+            found = self[key] = found.in_tables()
         return found
 
     def is_unbroken(self, envelope: Envelope, lease: Lease) -> bool:

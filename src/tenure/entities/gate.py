@@ -12,8 +12,9 @@ from tenure.client.lease import Lease
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import NOTHING_KEPT, UNREAD, LiveEntity
-from tenure.entities.state_codec import StateCodec
+from tenure.entities.state_codec import STATE_BYTES, StateCodec
 from tenure.entities.stores import EntityStore
+from tenure.entities.turn_items import check_room
 from tenure.errors import Fenced, LeaseLost
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
 
@@ -94,11 +95,16 @@ class EntityGate:
                 turn.record = "begun"
         if is_changed or kept is not None:
             lease = turn.lease.number, turn.lease.journal
-            new, pushes = before.after(changes, state, lease, turn.latest, kept)
+            store = self.store
+            new, pushes = before.after(
+                changes, state, lease, turn.latest, kept, over_store=store is not None
+            )
             turn.pending = None
             try:
-                if self.store is not None and is_changed:
-                    new = await self._save(self.store, turn, new)
+                if store is None:
+                    check_room(self._codec.name, live.key, new, STATE_BYTES)
+                elif is_changed:
+                    new = await self._save(store, turn, new)
                 self._put(turn, new)
             except BaseException:
                 turn.put_back(changes)

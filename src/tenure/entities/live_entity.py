@@ -126,13 +126,13 @@ class LiveEntity:
     def empty_row(self) -> EmptyRow | None:
         """The row that a store has of the entity although nothing is kept."""
         kept = self.envelope
-        if self._lease is None or kept.state or kept.answers or kept.alarms or kept.sockets:
+        if self._lease is None or not kept.is_empty:
             return None
         return EmptyRow(self.key, self._lease[0], kept.step)
 
-    def decoded(self) -> Any:  # noqa: ANN401  # the user's
-        """A copy of the state that was kept last."""
-        return self._codec.decode(self.key, self.envelope.state)
+    def decoded(self, envelope: Envelope) -> Any:  # noqa: ANN401  # the user's
+        """A copy of the state in an envelope of this entity."""
+        return self._codec.decode(self.key, envelope.state)
 
     def read(self) -> Any:  # noqa: ANN401  # the user's
         """The state for turns."""

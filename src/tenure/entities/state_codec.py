@@ -35,7 +35,7 @@ class StateCodec:
         self._decode: Callable[[bytes], Any]
         try:
             if is_pydantic(new):
-                self._encode, self._decode = _pydantic_codec(new)
+                self._encode, self._decode = pydantic_codec(new)
             else:
                 self._decode = msgspec.msgpack.Decoder(new).decode
             self._decode(self._encode(new()))
@@ -117,7 +117,7 @@ def _shared(one: object, other: object, path: str) -> str | None:
     return next(filter(None, found), None)
 
 
-def _pydantic_codec(model: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:  # noqa: ANN401  # a class
+def pydantic_codec(model: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:  # noqa: ANN401  # a class
     """How a Pydantic model becomes bytes, and comes back."""
 
     def decode(data: bytes) -> Any:  # noqa: ANN401  # the user's

@@ -13,6 +13,7 @@ from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError
 from tenure.fencing.fenced_rows import EmptyRow, Key
 from tenure.protocol.entity.envelope import Envelope
+from tenure.protocol.entity.items import FoundItems, ItemSpan
 
 KINDS = (
     '"sqlite:FILE", "postgresql://HOST/DATABASE", "rocksdb:DIRECTORY", "columns:URL,URL" or '
@@ -54,7 +55,14 @@ class EntityStore(Protocol):
 
     async def save(self, key: Key, lease: Lease, stored: Envelope, new: Envelope) -> Envelope:
         """Keep `new` in place of `stored`, which is what the store had last, whole or not at all:
-        durable when this returns what the store has from here on. Raises Fenced, and StoreFailed.
+        durable when this returns what the store has from here on. Items need not be in that any
+        more: then `page` finds them. Raises Fenced, and StoreFailed.
+        """
+        ...
+
+    async def page(self, key: Key, name: str, span: ItemSpan, most: int, /) -> FoundItems:
+        """The first items of a collection of the key in a span, `most` of them at most, without
+        those that lie over them in an envelope. Raises StoreAway.
         """
         ...
 

@@ -268,7 +268,7 @@ class EntityHost:
         live.begin(live.current(found))
         if self.gate.store is not None:
             live.stored = found
-        live.decoded()  # raises if the state cannot be read
+        live.decoded(live.envelope)  # raises if the state cannot be read
         if self.kind.handles[ACTIVATION]:
             call = EntityCall(live.key, b"", ACTIVATION, b"")
             await self._in_turn(EntityTurn(self.gate, live, lease, guard, call), _on_activate)

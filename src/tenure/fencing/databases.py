@@ -99,6 +99,10 @@ class SqliteDatabase(Database):
             "number INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL, alarm REAL) "
             "WITHOUT ROWID"
         ),
+        (
+            "CREATE TABLE IF NOT EXISTS tenure_entity_item (key BLOB NOT NULL, name TEXT NOT NULL, "
+            "place BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, name, place)) WITHOUT ROWID"
+        ),
         _ALARMS,
     )
     errors = sqlite3.Error
@@ -149,6 +153,11 @@ class PostgresDatabase(Database):
             "CREATE TABLE IF NOT EXISTS tenure_entity (key BYTEA PRIMARY KEY, "
             "place BYTEA NOT NULL, number BIGINT NOT NULL, step BIGINT NOT NULL, "
             "data BYTEA NOT NULL, alarm DOUBLE PRECISION)"
+        ),
+        (
+            "CREATE TABLE IF NOT EXISTS tenure_entity_item (key BYTEA NOT NULL, "
+            "name TEXT NOT NULL, place BYTEA NOT NULL, data BYTEA NOT NULL, "
+            "PRIMARY KEY (key, name, place))"
         ),
         _ALARMS,
     )

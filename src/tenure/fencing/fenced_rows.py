@@ -10,7 +10,7 @@ Loading a key of which nothing is kept makes a row, which refuses older leases. 
 nobody uses the key any longer, so that a store does not grow by keys that were only asked for.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -19,8 +19,10 @@ from tenure.base.keys import PoolKind, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, Fenced, StoreFailed
+from tenure.fencing.admission import Statement
 from tenure.fencing.commit_groups import CommitGroups, DatabaseHung, Program
 from tenure.fencing.store_health import StoreHealth
+from tenure.protocol.entity.items import FoundItems, Item, ItemSpan
 
 if TYPE_CHECKING:
     from tenure.fencing.databases import Database
@@ -40,6 +42,7 @@ SAVE = (
     "WHERE key = ? AND number <= ? AND step = ? RETURNING step"
 )
 FORGET = "DELETE FROM tenure_entity WHERE key = ? AND number = ? AND step = ?"
+ITEMS = "SELECT place, data FROM tenure_entity_item WHERE key = ? AND name = ? AND place >= ?"
 DUE = "SELECT key, alarm FROM tenure_entity WHERE alarm IS NOT NULL AND place >= ?"
 _encode = msgspec.msgpack.Encoder().encode
 _key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
@@ -144,10 +147,16 @@ class FencedRows:
         return await self._ask(load)
 
     async def save_row(
-        self, key: Key, lease: Lease, step: int, data: bytes, due: float | None
+        self,
+        key: Key,
+        lease: Lease,
+        step: int,
+        data: bytes,
+        due: float | None,
+        items: Sequence[Statement] = (),
     ) -> None:
-        """Keep the row in place of the step before, durable when this returns; `due` is when to
-        look at it again. Raises Fenced, and StoreFailed.
+        """Keep the row in place of the step before, and its items, durable when this returns; `due`
+        is when to look at it again. Raises Fenced, and StoreFailed.
         """
         values = lease.number, step, data, due, _encode(key), lease.number, step - 1
 
@@ -155,8 +164,23 @@ class FencedRows:
             yield from self._check_history(lease, may_begin=False)
             if not (yield SAVE, values):
                 raise _fenced(key, lease, "a newer lease")
+            for each in items:  # noqa: UP028  # a list cannot be sent rows
+                yield each
 
         await self._do(save)
+
+    async def page(self, key: Key, name: str, span: ItemSpan, most: int, /) -> FoundItems:
+        """The first items of a row in a span. Raises StoreAway."""
+        said, values = ITEMS, [_encode(key), name, span.low]
+        if span.high is not None:
+            said, values = f"{said} AND place < ?", [*values, span.high]
+        said += " ORDER BY place DESC LIMIT ?" if span.reverse else " ORDER BY place LIMIT ?"
+
+        def find() -> Program[list[Item]]:
+            return (yield said, (*values, most + 1))
+
+        found = [(bytes(place), bytes(data)) for place, data in await self._ask(find)]
+        return FoundItems(found[:most], is_last=len(found) <= most)
 
     async def forget(self, rows: Iterable[EmptyRow]) -> None:
         """Drop the rows of these keys, of which nothing is kept, unless somebody has used them

@@ -44,7 +44,8 @@ def emptied(postgres: str) -> str:
     import psycopg  # noqa: PLC0415  # only where there is a server
 
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS tenure_entity, tenure_entity_pool")
+        for each in ("", "_pool", "_item"):
+            connection.execute(f"DROP TABLE IF EXISTS tenure_entity{each}")
     return postgres
 
 

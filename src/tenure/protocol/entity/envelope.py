@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from tenure.protocol.entity.items import ItemTable
 from tenure.protocol.entity.socket_entry import Frame, SocketEntry
 from tenure.protocol.entity.socket_table import SocketTable
 
@@ -70,7 +71,7 @@ class Push(NamedTuple):
 class TurnChanges:
     """The changes that an operation is to make, besides the state."""
 
-    __slots__ = ("alarms", "closed", "frames", "gone", "opened", "received")
+    __slots__ = ("alarms", "closed", "frames", "gone", "items", "numbers", "opened", "received")
 
     def __init__(self) -> None:
         self.alarms: dict[str, SetAlarm | None] = {}
@@ -79,10 +80,20 @@ class TurnChanges:
         self.opened: dict[bytes, SocketEntry] = {}
         self.received: tuple[bytes, int] | None = None
         self.gone: bytes | None = None
+        self.items: dict[str, dict[bytes, bytes]] = {}
+        """What is at these places of collections from now on, by their names."""
+        self.numbers: dict[str, int] = {}
+        """The last number that each of these collections has given; 0 if it numbers nothing."""
 
     def __bool__(self) -> bool:
         return bool(
-            self.alarms or self.frames or self.closed or self.opened or self.received or self.gone
+            self.alarms
+            or self.frames
+            or self.items
+            or self.closed
+            or self.opened
+            or self.received
+            or self.gone
         )
 
     def add(self, later: "TurnChanges") -> None:
@@ -94,6 +105,9 @@ class TurnChanges:
         self.opened.update(later.opened)
         self.received = later.received or self.received
         self.gone = later.gone or self.gone
+        for name, items in later.items.items():
+            self.items.setdefault(name, {}).update(items)
+        self.numbers.update(later.numbers)
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):
@@ -115,6 +129,10 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """A number that rises by one each time the envelope is stored or loaded. A store keeps an
     envelope only over the one before it, so a late write that its caller has given up changes
     nothing."""
+    collections: Mapping[str, int] = {}
+    """The collections that have ever had items, and the last number that each has given."""
+    items: Mapping[str, Mapping[bytes, bytes]] = {}
+    """The items of collections by their places. Where a store has items, these lie over them."""
 
     def answer_to(self, call: bytes) -> KeptAnswer | None:
         """The answer to the call of this id."""
@@ -144,9 +162,12 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         lease: tuple[int, int],
         latest: float,
         answer: tuple[bytes, KeptAnswer, bool] | None,
+        *,
+        over_store: bool = False,
     ) -> "tuple[Envelope, list[Push]]":
         """This envelope with the changes, kept under `lease` (number and journal); and the frames
         to send. `answer` is the id of a call, its answer, and whether the envelope may know the id.
+        `over_store` says that its items lie over those of a store.
         """
         sockets, pushes = self._sockets_after(changes) if changes else (self.sockets, [])
         alarms = self.alarms
@@ -157,8 +178,23 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         if answer is not None:
             answers, size = with_answer(answers, size, *answer)
         latest = max(latest, self.latest)
-        new = Envelope(*lease, state, latest, answers, alarms, sockets, size, self.step)
+        collections, items = self.collections, self.items
+        if changes and changes.items:
+            collections = {**collections, **changes.numbers}
+            items = self._items_after(changes.items, keeps_gone=over_store)
+        new = Envelope(
+            *lease, state, latest, answers, alarms, sockets, size, self.step, collections, items
+        )
         return new, pushes
+
+    def _items_after(
+        self, changed: Mapping[str, Mapping[bytes, bytes]], *, keeps_gone: bool
+    ) -> dict[str, ItemTable]:
+        tables = {name: ItemTable.of(items) for name, items in self.items.items()}
+        for name, items in changed.items():
+            table = tables.get(name) or ItemTable()
+            tables[name] = table.after(items, keeps_gone=keeps_gone)
+        return tables
 
     def _sockets_after(self, changes: TurnChanges) -> "tuple[SocketTable, list[Push]]":
         there = SocketTable.of(self.sockets)
@@ -186,8 +222,26 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
         """The envelope as encoders take it."""
         sockets = self.sockets
         if isinstance(sockets, SocketTable):
-            return msgspec.structs.replace(self, sockets=sockets.plain())
-        return self
+            sockets = sockets.plain()
+        elif not self.items:
+            return self
+        items = {name: ItemTable.of(each).plain() for name, each in self.items.items()}
+        return msgspec.structs.replace(self, sockets=sockets, items=items)
+
+    def in_tables(self) -> "Envelope":
+        """The envelope that was decoded, with its items in tables."""
+        items = {name: ItemTable.of(each) for name, each in self.items.items()}
+        return msgspec.structs.replace(self, items=items) if items else self
+
+    @property
+    def items_size(self) -> int:
+        """The bytes of its items."""
+        return sum(ItemTable.of(each).size for each in self.items.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept."""
+        return not (self.state or self.answers or self.alarms or self.sockets or self.collections)
 
     def light(self) -> "Envelope":
         """The envelope, so that it fits in a message to the next owner.

@@ -18,11 +18,20 @@ from tenure.protocol.entity.envelope import (
     KeptAnswer,
     SetAlarm,
 )
+from tenure.protocol.entity.items import ItemTable
 from tenure.protocol.entity.socket_entry import SocketEntry
 
 VERSION = 1
 """The layout of what follows. A row of a higher one is not read."""
-STATE, ANSWERS, ALARMS, SOCKETS = FAMILIES = ("state", "answers", "alarms", "sockets")
+STATE, ANSWERS, ALARMS, SOCKETS, ITEMS = FAMILIES = (
+    "state",
+    "answers",
+    "alarms",
+    "sockets",
+    "items",
+)
+AS_THEY_ARE = (STATE, ITEMS)
+"""The families whose values are bytes already."""
 HEAD, WHOLE = b"", b"whole"
 """The names of two columns of the state: when the row was kept, and a state without fields."""
 MOST_FIELDS = 1000
@@ -49,6 +58,7 @@ class RowHead(NamedTuple):
     number: int
     journal: int
     latest: float
+    collections: Mapping[str, int] = {}
 
 
 _head: msgspec.msgpack.Decoder[RowHead] = msgspec.msgpack.Decoder(RowHead)
@@ -67,11 +77,10 @@ def changed_columns(before: Envelope, after: Envelope) -> dict[Column, bytes | N
         for name, each in now.items():
             found = was.get(name)
             if found is not each and found != each:
-                changed[family, name] = each if family == STATE else _encode(each)
+                changed[family, name] = each if family in AS_THEY_ARE else _encode(each)
         changed |= {(family, name): None for name in was if name not in now}
-    is_empty = not any(_families(after))
-    head = RowHead(VERSION, after.number, after.journal, after.latest)
-    changed[STATE, HEAD] = None if is_empty else _encode(head)
+    head = RowHead(VERSION, after.number, after.journal, after.latest, after.collections)
+    changed[STATE, HEAD] = None if after.is_empty else _encode(head)
     return changed
 
 
@@ -85,7 +94,7 @@ def envelope_of(columns: Columns, step: int) -> Envelope:
         return Envelope(step=step)
     if (version := msgspec.msgpack.decode(head, type=list[Any])[0]) != VERSION:
         raise WrittenLater(f"it has the layout {version}, which a later version of tenure wrote")
-    _, number, journal, latest = _head.decode(head)
+    _, number, journal, latest, collections = _head.decode(head)
     answers, size = _grouped((id_, _answer.decode(it)) for id_, it in of[ANSWERS].items())
     return Envelope(
         number,
@@ -97,6 +106,8 @@ def envelope_of(columns: Columns, step: int) -> Envelope:
         {id_: _socket.decode(each) for id_, each in of[SOCKETS].items()},
         size,
         step,
+        collections,
+        _items_of(of[ITEMS]),
     )
 
 
@@ -106,6 +117,24 @@ def _families(envelope: Envelope) -> Iterator[dict[bytes, Any]]:
     yield {id_: each for some in envelope.answers for id_, each in some.items()}
     yield {name.encode(): each for name, each in envelope.alarms.items()}
     yield dict(envelope.sockets.items())
+    yield {
+        item_column(name, place): data
+        for name, items in envelope.items.items()
+        for place, data in items.items()
+    }
+
+
+def item_column(name: str, place: bytes) -> bytes:
+    """The name of an item's column: the collection's, which has no NUL, and the item's place."""
+    return name.encode() + b"\0" + place
+
+
+def _items_of(columns: dict[bytes, bytes]) -> dict[str, ItemTable]:
+    found: dict[str, dict[bytes, bytes]] = {}
+    for column, data in columns.items():
+        name, _, place = column.partition(b"\0")
+        found.setdefault(name.decode(), {})[place] = data
+    return {name: ItemTable.of(items) for name, items in found.items()}
 
 
 def _fields_of(state: bytes) -> dict[bytes, bytes]:
