@@ -165,7 +165,7 @@ class EntityItemsContract:
         self, open_entities: OpenEntities, count: int
     ) -> None:
         store = await open_entities("counters", "hashed")
-        for steps in range(12):
+        for steps in range(8):
             key = f"key-{steps}"
             old, new = numbered(range(count)), numbered(range(count), "new")
             kept = await add(store, key, lease(3), await store.load(key, lease(3)), old)
@@ -212,7 +212,7 @@ class EntityItemsContract:
         self, open_entities: OpenEntities
     ) -> None:
         store = await open_entities("counters", "hashed")
-        for steps in range(12):
+        for steps in range(8):
             key, items = f"key-{steps}", numbered(range(300))
             kept = await add(store, key, lease(3), await store.load(key, lease(3)), items)
             saving: asyncio.Task[Envelope] = asyncio.create_task(

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from examples import agent, chat, scheduler, user_limits
+from examples import agent, chat, history, scheduler, user_limits
 from tenure.testing.clock import come_to_rest
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
@@ -107,9 +107,37 @@ async def test_the_chat_room_knows_who_is_there(monkeypatch: pytest.MonkeyPatch)
             await task
 
 
-async def test_the_guide_shows_these_very_programs() -> None:
-    guide = (ROOT / "docs" / "guides" / "entities.md").read_text("utf-8")
-    programs = [program for _, program in python_fences(guide)]
-    shown = (ROOT / "examples" / "chat.py").read_text("utf-8").split('"""', 2)[2].lstrip()
+async def test_a_room_keeps_everything_that_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        async with history.rooms, client_of(history.app) as client:
+            for i in range(50):
+                said = {"who": f"user-{i % 3}", "text": f"text {i}"}
+                assert (await client.post("/rooms/attic", params=said)).json() == i + 1
+        async with history.rooms, client_of(history.app) as client:
+            found: list[str] = []
+            older: str | None = None
+            while not found or older:
+                params = {"older": older} if older else None
+                part = (await client.get("/rooms/attic", params=params)).json()
+                found += [each["text"] for each in part["messages"]]
+                older = part["older"]
+            assert found == [f"text {i}" for i in reversed(range(50))]
+            assert (await client.get("/rooms/attic/people")).json() == [
+                "user-0",
+                "user-1",
+                "user-2",
+            ]
+            after = {"after": "user-1"}
+            assert (await client.get("/rooms/attic/people", params=after)).json() == ["user-2"]
+
+
+@pytest.mark.parametrize(
+    ("guide", "example", "lines"), [("entities", "chat", 46), ("collections", "history", 70)]
+)
+async def test_the_guide_shows_these_very_programs(guide: str, example: str, lines: int) -> None:
+    text = (ROOT / "docs" / "guides" / f"{guide}.md").read_text("utf-8")
+    programs = [program for _, program in python_fences(text)]
+    shown = (ROOT / "examples" / f"{example}.py").read_text("utf-8").split('"""', 2)[2].lstrip()
     assert shown in programs
-    assert len(shown.splitlines()) < 46
+    assert len(shown.splitlines()) < lines
