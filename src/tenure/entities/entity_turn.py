@@ -180,7 +180,7 @@ class EntityTurn:
         """The items of collections. The caller reads them."""
         self.check()
         if self._items is None:
-            self._items = TurnItems(self)
+            self._items = TurnItems(self, self.gate.store)
         return self._items
 
     def items_to_change(self, what: str) -> TurnItems:

@@ -6,10 +6,11 @@ the turn ends. A page that is read while a commit is under way sees what is in n
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from tenure.entities.stores import EntityStore
 from tenure.errors import UsageError, ValueTypeError
-from tenure.protocol.entity.envelope import Envelope
+from tenure.protocol.entity.envelope import Envelope, TurnChanges
 from tenure.protocol.entity.items import (
     NO_MORE,
     FoundItems,
@@ -17,9 +18,7 @@ from tenure.protocol.entity.items import (
     ItemSpan,
     merged,
 )
-
-if TYPE_CHECKING:
-    from tenure.entities.entity_turn import EntityTurn
+from tenure.protocol.entity.key_line import EntityCall
 
 MOST_CHANGES = 1000
 """The most changes of items between two commits."""
@@ -33,13 +32,30 @@ STEP_ITEMS = 100
 """How many items a store is asked for at a time: items are of any size, and memory is bounded."""
 
 
+class WithItems(Protocol):
+    """A turn that has items: an `EntityTurn`."""
+
+    call: EntityCall
+
+    @property
+    def seen(self) -> Envelope: ...
+
+    @property
+    def changes(self) -> TurnChanges: ...
+
+    def check(self) -> None:
+        """Raise UsageError if the turn is over."""
+        ...
+
+
 class TurnItems:
     """The items of an entity's collections as a turn sees them."""
 
-    __slots__ = ("_bytes", "_changed", "_count", "_numbers", "_turn")
+    __slots__ = ("_bytes", "_changed", "_count", "_numbers", "_store", "_turn")
 
-    def __init__(self, turn: "EntityTurn") -> None:
+    def __init__(self, turn: WithItems, store: EntityStore | None) -> None:
         self._turn = turn
+        self._store = store
         self._changed: dict[str, dict[bytes, bytes]] = {}
         """Everything that the turn has changed, committed or not."""
         self._numbers: dict[str, int] = {}
@@ -105,8 +121,7 @@ class TurnItems:
 
     async def _below(self, name: str, span: ItemSpan, most: int) -> FoundItems:
         """What the store has, if there is one."""
-        turn = self._turn
-        store = turn.gate.store
+        turn, store = self._turn, self._store
         if store is None or name not in turn.seen.collections:
             return NO_MORE
         found = await store.page(turn.call.key, name, span, min(most, STEP_ITEMS))
