@@ -25,6 +25,7 @@ from tenure.columns.engines.log_watch import NOTE_BYTES, LogNote, check_log
 from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
+from tenure.entities.collection import read_token
 from tenure.entities.socket_offer import TakenSocket, read_told, told
 from tenure.errors import MALFORMED, ServiceRefusal, TenureError
 from tenure.journals.etcd.errors import _refusals
@@ -247,6 +248,7 @@ ETCD = b'{"header": {"revision": "7"}, "kvs": [{"key": "YQ==", "value": "Yg=="}]
 A_TOKEN = b'{"id": "a", "sha256": "b", "role": "owner", "created": "c", "pool": "p"}\n'
 A_DATAGRAM = DatagramSeal(SECRET, "c", 9, 3, lambda: 0).seal(b"hello")
 A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
+A_SOCKET = told(TakenSocket("rooms", "attic", "ann")).encode()
 PART = LeaseParts(b"k", 7, 9, "rooms")
 
 DECODERS: dict[str, HostileDecoder] = {
@@ -478,10 +480,9 @@ DECODERS: dict[str, HostileDecoder] = {
         "services/operations.py services/feeds/service.py", service_bodies(Feeds), (SAID,)
     ),
     "feeds": HostileDecoder("services/feeds/parsing.py", items_in, (FEED,)),
-    "the socket that a gateway takes": HostileDecoder(
-        "entities/socket_offer.py",
-        read_told,
-        (told(TakenSocket("rooms", "attic", "ann")).encode(),),
+    "a gateway's socket": HostileDecoder("entities/socket_offer.py", read_told, (A_SOCKET,)),
+    "page tokens": HostileDecoder(
+        "entities/collection.py", read_token, (b"lMQIOCBieXRlcy7EAWHEAWLD",)
     ),
     "the socket of a queue": HostileDecoder(
         "services/queues/queue.py", _said, (b'{"acknowledge": 3}',), MSGPACK

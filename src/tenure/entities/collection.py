@@ -7,7 +7,7 @@ collection of one key, as the turn sees it.
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from xxhash import xxh3_64_digest
@@ -75,13 +75,16 @@ class ItemRead(Generic[T]):
         return asyncio.run_coroutine_threadsafe(self._reading, self._loop).result()
 
 
+PlaceBytes: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=1024)]
+
+
 class PageToken(msgspec.Struct, array_like=True):
     """Where a page ends, and the next one begins."""
 
-    of: bytes
+    of: Annotated[bytes, msgspec.Meta(max_length=8)]
     """Which collection of which key it is of, as a digest."""
-    low: bytes
-    high: bytes | None
+    low: PlaceBytes
+    high: PlaceBytes | None
     reverse: bool
 
 
@@ -98,20 +101,23 @@ def token_of(turn: "EntityTurn", name: str, rest: ItemSpan | None) -> str | None
 
 def span_of(turn: "EntityTurn", collection: Collection, token: object) -> ItemSpan:
     """The span that a token tells. Raises UsageError for one of another key or collection."""
-    found = None
-    if isinstance(token, str) and len(token) <= MOST_TOKEN:
-        try:
-            found = _token.decode(urlsafe_b64decode(token))
-        except ValueError:  # also of base64, and of a str that is not ASCII
-            found = None
-    if found is None:
-        raise UsageError(f"next is what a page has as its next, not {shown(token)}")
+    found = read_token(token)
     if found.of != _digest(turn, collection.name):
         raise UsageError(
             f"this next is of a page of another key, or of another collection, than "
             f"{collection.label} of {turn.call.key!r:.100}"
         )
     return ItemSpan(found.low, found.high, found.reverse)
+
+
+def read_token(token: object) -> PageToken:
+    """What a token says. Raises UsageError for what is none."""
+    if isinstance(token, str | bytes) and len(token) <= MOST_TOKEN:
+        try:
+            return _token.decode(urlsafe_b64decode(token))
+        except ValueError:  # also of base64, and of a str that is not ASCII
+            pass
+    raise UsageError(f"next is what a page has as its next, not {shown(token)}")
 
 
 def _digest(turn: "EntityTurn", name: str) -> bytes:
