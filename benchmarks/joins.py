@@ -30,8 +30,8 @@ from tenure.client.environment import RealEnvironment
 from tenure.protocol.balance.load import share_of
 from tenure.runtime.loops import SharedLoop
 from tests.integration.etcd.keys import keys_under
-from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import KILL, Stage, on_etcd
+from tests.patience import until
 
 OWNERS = sized(200, 40)
 BOUND = 40

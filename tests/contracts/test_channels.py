@@ -15,7 +15,7 @@ from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
 from tenure.transport.websocket_channels import PATH, WebSocketChannels
 from tenure.wire.limits import HAND_OFF_BYTES
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.manager.serving import go_before_the_answer
 
 pytestmark = pytest.mark.asyncio
@@ -185,9 +185,7 @@ async def test_what_nobody_reads_is_not_kept_when_the_channel_is_closed() -> Non
         connection: Any = channel
         transport = connection._socket._response.connection.transport
         sending = asyncio.create_task(send(channel))
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not transport.get_write_buffer_size():  # noqa: ASYNC110  # nobody tells
-                await asyncio.sleep(0.01)
+        await until(transport.get_write_buffer_size)
         assert not sending.done()
         sending.cancel()
         await channel.close()

@@ -10,7 +10,7 @@ from examples import hot_room
 from examples.product_page import Pages
 from tenure import MISSING, Cache, CacheServer, Fenced
 from tests.examples.test_guides import GUIDES
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.repo.test_prose import python_fences
 from tests.unit.fencing.databases import postgres_programs, postgres_server
 from tests.unit.manager.serving import serving
@@ -72,9 +72,8 @@ async def test_a_room_is_read_and_renamed_as_the_guide_to_owners_says(
     async with serving(preset="default") as manager:
         names = owner_programs(manager.service.url)
         owning = asyncio.ensure_future(names["serve"]())
-        while "Lobby" not in dict(names["rooms"]).values():  # nobody tells of it
-            assert not owning.done()
-            await asyncio.sleep(0.05)
+        await until(lambda: owning.done() or "Lobby" in dict(names["rooms"]).values())
+        assert not owning.done()
         await names["frontend"]()
         assert capsys.readouterr().out == "Lobby\n"
         await names["rename"]("room-42", "Garden")

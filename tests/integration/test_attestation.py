@@ -6,11 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import pytest
@@ -21,20 +19,11 @@ from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Process
 from tests.integration.neighbour import POOL
 from tests.integration.processes import ManagerProcess, manager, run
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, blocking_until
 
-T = TypeVar("T")
 NOBODY = 65534
 HERE = own_process()
 pytestmark = pytest.mark.skipif(HERE is None, reason="this process cannot see itself in /proc")
-
-
-def until(found: Callable[[], T | None], what: str) -> T:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while (value := found()) is None:
-        assert time.monotonic() < deadline, f"not within {DEADLINE_SECONDS:g} s: {what}"
-        time.sleep(0.05)
-    return value
 
 
 @contextmanager
@@ -67,7 +56,7 @@ def state_of(process: Process) -> str:
 
 
 def until_state(process: Process, state: str) -> None:
-    until(lambda: state_of(process) == state or None, f"{process} is {state}")
+    blocking_until(lambda: state_of(process) == state, f"{process} is {state}")
 
 
 # --- what is seen of a process -------------------------------------------------------------------
@@ -113,7 +102,7 @@ def test_a_process_whose_first_thread_has_ended_is_not_gone_while_others_live() 
         assert (sight.first_thread_ended, sight.has_other_threads) == (True, True)
         assert not is_gone(process)
         headless.kill()
-        until(lambda: is_gone(process) or None, "the last thread has ended")
+        blocking_until(lambda: is_gone(process), "the last thread has ended")
 
 
 # --- from elsewhere -------------------------------------------------------------------------------
@@ -239,10 +228,12 @@ class Neighbours:
 
     def key_of(self, name: str) -> int:
         """A key that the owner has, as the client knows it."""
-        return until(
+        found = blocking_until(
             lambda: next((key for key in range(1, 1 << 64, 1 << 54) if self.has(name, key)), None),
             f"{name} has a key",
         )
+        assert found
+        return found
 
     def has(self, name: str, key: int) -> bool:
         return self.lookup.find(key) == f"http://{name}"
@@ -253,7 +244,7 @@ class Neighbours:
         return any(f"{what}: victim (" in line for line in lines)
 
     def until_it_was(self, what: str) -> None:
-        until(lambda: self.was(what) or None, f"the manager says {what!r}: {self.manager.log}")
+        blocking_until(lambda: self.was(what), f"the manager says {what!r}: {self.manager.log}")
 
 
 @contextmanager
@@ -270,7 +261,7 @@ def test_after_kill_9_a_neighbour_has_the_keys_long_before_the_hold() -> None:
         there.start("other")
         key = there.key_of("victim")
         victim.kill()
-        until(lambda: there.has("other", key) or None, "the neighbour has its key")
+        blocking_until(lambda: there.has("other", key), "the neighbour has its key")
         there.until_it_was("owner attested dead")
         assert not there.was("owner expired")
 
@@ -291,7 +282,7 @@ def test_a_forked_child_that_keeps_the_socket_does_not_keep_the_keys() -> None:
         key = there.key_of("victim")
         try:
             victim.kill()
-            until(lambda: there.has("other", key) or None, "the neighbour has its key")
+            blocking_until(lambda: there.has("other", key), "the neighbour has its key")
         finally:
             os.kill(there.children["victim"], signal.SIGKILL)
         there.until_it_was("owner attested dead")
@@ -308,7 +299,7 @@ def test_a_stopped_owner_is_waited_for(oddity: str) -> None:
         if oddity == "headless":
             until_state(process_of(victim.pid), "Z")
         victim.send_signal(signal.SIGSTOP)
-        until(lambda: there.has("other", key) or None, "the neighbour has its key")
+        blocking_until(lambda: there.has("other", key), "the neighbour has its key")
         there.until_it_was("owner expired")
         assert "asked a witness" in there.manager.log
         assert not there.was("owner attested dead")

@@ -16,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import manager
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, blocking_until
 from tests.repo.reading import ROOT
 
 ROOM = "attic"
@@ -43,11 +43,11 @@ class Chat:
             )
 
     def wait_for_members(self) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while self.members_with_keys() < 2:
-            assert time.monotonic() < deadline, self.log.read_text()
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
+        blocking_until(self.two_have_keys, "two members have keys")
+
+    def two_have_keys(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        return self.members_with_keys() == 2
 
     def members_with_keys(self) -> int:
         found = httpx.get(f"{self.manager}/v1/pools/rooms/owners", timeout=DEADLINE_SECONDS)

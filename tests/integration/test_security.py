@@ -1,11 +1,10 @@
 """A manager with TLS and tokens, and all its clients: owners, lookups, commands."""
 
-import asyncio
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tests.certificates import Authority
 from tests.integration.processes import command, manager
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 OWNER, LOOKUP, VIEWER, ADMIN, NODE, STORE = AccessRole
 
@@ -65,12 +64,6 @@ def guarded(directory: Path, *more: str) -> Iterator[Guarded]:
         yield scene
         process.send(signal.SIGTERM)
         assert process.end() == 0
-
-
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not what():  # noqa: ASYNC110  # it is a dictionary's look
-            await asyncio.sleep(0.02)
 
 
 async def held(owner: Owner, key: str) -> None:

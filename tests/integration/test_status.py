@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import Stage, on_etcd
 from tests.integration.processes import run
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 

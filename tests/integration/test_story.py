@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.integration.processes import ManagerProcess, manager
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import blocking_until
 
 
 class Teller:
@@ -119,14 +118,16 @@ def until_all_have_told(
     led: ManagerProcess, tellers: dict[str, Teller]
 ) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
     """The manager's line on the crash, and what everybody told because of it."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
+
+    def found() -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]] | None:
         ends = [each for each in parsed(led.log) if each.get("kind") in ENDS]
         told = {name: each.of(ends[0]["cause"]) if ends else [] for name, each in tellers.items()}
-        if all(told.values()) and any(map(is_grant, told["bob"])):
-            return ends[0], told
-        assert time.monotonic() < deadline, (ends, led.log[-3000:])
-        time.sleep(0.05)
+        is_whole = all(told.values()) and any(map(is_grant, told["bob"]))
+        return (ends[0], told) if is_whole else None
+
+    whole = blocking_until(found, "all have told of the end of an owner")
+    assert whole
+    return whole
 
 
 ENDS = ("owner attested dead", "owner expired")

@@ -8,7 +8,7 @@ import asyncio
 import re
 import shutil
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from tenure.errors import SchemaError
 from tenure.protocol.replication.row.admission import Attempt
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.versions import Version
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, blocking_until
 
 T = Table(
     "t",
@@ -167,10 +167,8 @@ def test_5_6_memory_becomes_a_file_by_its_size_or_its_number_of_objects(
     value = b"" if by == "number" else bytes(1_000)
     for n in range(1_000):
         put(engine, b"%04d" % n, value)
-    deadline = monotonic() + DEADLINE_SECONDS
-    while not list((tmp_path / "store").glob("*.sst")):  # before closing, which leaves files too
-        assert monotonic() < deadline
-        sleep(0.01)
+    store = tmp_path / "store"
+    blocking_until(lambda: list(store.glob("*.sst")))  # before closing leaves files, too
     engine.close()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tenure import Family, Table, open_store
 from tenure.columns.node.node_service import NodeService, NodeSettings
+from tests.patience import until
 
 MAIL = Table("mail", profile=Family(columns=str))
 CLUSTER = "mail"
@@ -34,8 +35,7 @@ async def node(data: str, port: str, secret: str, *seeds: str) -> None:
         **others,
     )
     async with NodeService(settings) as service:
-        while not service.has_ring:  # noqa: ASYNC110 - of every release, and it can be looked at
-            await asyncio.sleep(0.02)
+        await until(lambda: service.has_ring)
         print("takes part", flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,7 +34,7 @@ from tests.integration.cassandra.of_today import NAMED, START_SECONDS, cassandra
 from tests.integration.cassandra.of_today import why_not as why_not_today
 from tests.integration.cassandra.server import Commands
 from tests.integration.cassandra.test_contract import drop_keyspace
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 
@@ -206,9 +207,8 @@ async def opened(
     killable: Killable, table: Table, fence: Literal["", "lwt"] = ""
 ) -> AsyncIterator[ColumnStore]:
     """The store, as soon as somebody answers: a command that starts a server does not wait."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while (store := await reached(killable, table, fence)) is None:  # noqa: ASYNC110 - of a process
-            await asyncio.sleep(0.1)
+    store = await until(partial(reached, killable, table, fence))
+    assert store
     try:
         yield store
     finally:
@@ -227,14 +227,15 @@ async def reached(
 
 async def answering(store: ColumnStore, table: Table = MAIL) -> None:
     """Wait until the store is answered."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            try:
-                await store.get(table, "k")
-            except AWAY:
-                await asyncio.sleep(0.1)
-            else:
-                return
+
+    async def is_answered() -> bool:
+        try:
+            await store.get(table, "k")
+        except AWAY:
+            return False
+        return True
+
+    await until(is_answered, seconds=START_SECONDS)
 
 
 async def mails(store: ColumnStore) -> set[int]:
@@ -250,9 +251,3 @@ async def mails(store: ColumnStore) -> set[int]:
         assert all(each.value == b"mail %d" % each.name for each in texts)
         found |= numbers
     return found
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - of many tasks
-            await asyncio.sleep(0.01)

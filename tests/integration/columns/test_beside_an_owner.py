@@ -20,7 +20,7 @@ from tenure.protocol.lease.timing import TEST
 from tenure.protocol.replication.row.limits import HORIZON_LAG_US
 from tenure.runtime.clock import wall_us
 from tests.integration.processes import manager
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -76,8 +76,8 @@ async def rounds_that_kept(owner: Owner, beside: Beside, rounds: int) -> int:
     await beside.store.open()
     try:
         for _ in range(rounds):
-            while (lease := owner.check("attic")) is None:  # noqa: ASYNC110 - it is given again
-                await asyncio.sleep(0.01)
+            lease = await until(lambda: owner.check("attic"))
+            assert lease
             await beside.round()
             if owner.holds(lease):
                 return 1

@@ -20,7 +20,7 @@ from tenure.columns.store import ColumnStore
 from tenure.errors import TenureError
 from tenure.protocol.topology.answers import RingRead, UpkeepRead
 from tests.integration.columns.test_cluster import TENURE, home_cluster
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", profile=Family(columns=str))
@@ -40,15 +40,14 @@ async def ring_of(home: dict[str, Any]) -> RingRead:
 
 
 async def until_healed(home: dict[str, Any], removed: int) -> None:
-    async with asyncio.timeout(2 * DEADLINE_SECONDS):
-        while True:
-            ring = await ring_of(home)
-            names = sorted(node.name for node in ring.nodes)
-            is_settled = len(ring.removed) == removed and not ring.change
-            is_settled = is_settled and names == ["node-1", "node-2", "node-3"]
-            if is_settled and sum(await mended(home)) == removed:
-                return
-            await asyncio.sleep(0.3)
+    async def is_so() -> bool:
+        ring = await ring_of(home)
+        names = sorted(node.name for node in ring.nodes)
+        is_settled = len(ring.removed) == removed and not ring.change
+        is_settled = is_settled and names == ["node-1", "node-2", "node-3"]
+        return is_settled and sum(await mended(home)) == removed
+
+    await until(is_so, seconds=2 * DEADLINE_SECONDS)
 
 
 @asynccontextmanager
@@ -71,11 +70,15 @@ async def started(home: dict[str, Any], place: Path, number: int) -> AsyncIterat
 async def kill(home: dict[str, Any], number: int) -> None:
     pid = home["pids"][f"node-{number}"]
     os.kill(pid, signal.SIGKILL)
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        with suppress(ProcessLookupError):
-            while True:  # until the command that has started it knows
-                os.kill(pid, 0)
-                await asyncio.sleep(0.05)
+
+    def is_gone() -> bool:  # when the command that has started it knows
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    await until(is_gone)
 
 
 def cut_log(rows: Path) -> None:
@@ -126,9 +129,7 @@ async def test_a_cut_log_and_flipped_bits_are_mended_by_the_others(tmp_path: Pat
                 await until_healed(home, removed=1)
                 await kill(home, 2)
                 async with started(home, place, 2):  # which writes its log into a file
-                    async with asyncio.timeout(DEADLINE_SECONDS):
-                        while not [*(place / "node-2" / "rows").glob("*.sst")]:  # noqa: ASYNC110
-                            await asyncio.sleep(0.1)
+                    await until(lambda: [*(place / "node-2" / "rows").glob("*.sst")])
                     flip_bits(place / "node-2" / "rows")
                     await until_healed(home, removed=2)
                     await kill(home, 3)

@@ -1,6 +1,5 @@
 """The dashboard in a real browser: what it shows is what the API says, whatever happens."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +12,8 @@ from tenure import Lookup, Owner
 from tenure.dashboard.pages import add_pages
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
+from tests import patience
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
-from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
@@ -90,16 +89,15 @@ async def until(
     path: str = PATH,
 ) -> None:
     """Wait until the page shows what the API says, and that is as wanted."""
-    there: object = None
+
+    async def is_so() -> bool:
+        there, told = await shown(page), await said(manager, path)
+        return there == told and as_wanted(told)
+
     try:
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while True:
-                there, told = await shown(page), await said(manager, path)
-                if there == told and as_wanted(told):
-                    return
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        pytest.fail(f"the page shows {there}, the API says {await said(manager, path)}")
+        await patience.until(is_so)
+    except AssertionError:
+        pytest.fail(f"the page shows {await shown(page)}, the API says {await said(manager, path)}")
 
 
 async def test_before_during_and_after_an_owner_goes_the_page_shows_what_the_api_says(

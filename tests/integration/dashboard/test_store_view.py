@@ -2,7 +2,6 @@
 ring when somebody has seen what the change would do.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
@@ -15,8 +14,8 @@ from playwright.async_api import Browser, Page, expect
 
 from tenure.columns.node.node_service import NodeService, NodeSettings
 from tenure.dashboard.pages import add_pages
+from tests import patience
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
-from tests.patience import DEADLINE_SECONDS
 from tests.unit.columns.node.managed import make_cluster
 from tests.unit.columns.node.ringed import CLUSTER, settings_of
 from tests.unit.manager.serving import Serving, serving
@@ -37,25 +36,26 @@ class StoreView(NamedTuple):
         """Return the ring from the API as soon as the manager answers: it may be stalled for a
         moment.
         """
-        while True:
+
+        async def answered() -> Any:  # noqa: ANN401 - JSON
             status, ring = await self.manager.get(RING)
-            if status == HTTPStatus.OK:
-                return dict(ring)
-            await asyncio.sleep(0.1)
+            return status == HTTPStatus.OK and ring
+
+        return dict(await patience.until(answered))
 
     async def until(self, as_wanted: Callable[[dict[str, Any]], bool]) -> None:
         """Wait until the page shows the nodes that the API has, and the ring is as wanted."""
-        there: object = None
-        ring: dict[str, Any] = {}
+
+        async def is_so() -> bool:
+            there, ring = await shown(self.page), await self.ring()
+            return as_wanted(ring) and there == said(ring)
+
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                while True:
-                    there, ring = await shown(self.page), await self.ring()
-                    if as_wanted(ring) and there == said(ring):
-                        return
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            pytest.fail(f"the page shows {there}, the API says {ring}")
+            await patience.until(is_so)
+        except AssertionError:
+            pytest.fail(
+                f"the page shows {await shown(self.page)}, the API says {await self.ring()}"
+            )
 
     async def join(self, number: int) -> None:
         """Start another node."""

@@ -16,6 +16,7 @@ from tenure.dashboard.pages import add_pages
 from tenure.protocol.volume.messages import Fetch, Fetched, Reconnect, Reconnected
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tenure.wire.volume import decode_to_cache, encode_volume
+from tests import patience
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.entities.stage import Counter
@@ -69,9 +70,11 @@ async def until(page: Page, table: str, as_wanted: Callable[[list[list[str]]], b
     """Wait until the table shows that. Nobody pushes these figures, so this waits for renewals,
     too.
     """
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not as_wanted(await cells(page, table)):  # noqa: ASYNC110 - it can only be asked
-            await asyncio.sleep(0.1)
+
+    async def is_so() -> bool:
+        return as_wanted(await cells(page, table))
+
+    await patience.until(is_so, table)
 
 
 async def test_readers_are_counted_and_a_write_says_for_whom_it_waits(browser: Browser) -> None:

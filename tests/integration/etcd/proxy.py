@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal
 from urllib.parse import urlsplit
 
+from tests.patience import until
+
 Mode = Literal["pass", "lose answers", "stall", "hold"]
 """`hold` is a network that is parted: what was sent meanwhile arrives when it is whole again."""
 
@@ -65,8 +67,7 @@ class Proxy:
     ) -> None:
         while data := await reader.read(1 << 16):
             self.requests += not is_answer
-            while self.mode == "hold":  # noqa: ASYNC110  # a mode is set, and nothing tells of it
-                await asyncio.sleep(LOOK_SECONDS)
+            await until(lambda: self.mode != "hold")
             is_lost = self.mode == "stall" or (self.mode == "lose answers" and is_answer)
             if not is_lost:
                 if is_answer and self.delay_seconds:

@@ -11,8 +11,7 @@ import shutil
 import signal
 import ssl
 import subprocess
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,8 @@ from typing import Any
 import aiohttp
 
 from tenure.cli.demo.ports import free_ports
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
-POLL_SECONDS = 0.02
 ATTEMPTS = 5  # a port that was free may be taken before etcd has it
 
 BINARY_VARIABLE = "TENURE_TEST_ETCD"
@@ -48,16 +46,6 @@ def wheel_binary() -> str:
 def etcdctl_binary() -> Path:
     """Etcd's own client, of the same release; it need not be installed."""
     return Path(etcd_binary()).with_name("etcdctl")
-
-
-async def until(
-    condition: Callable[[], Awaitable[bool]], what: str, seconds: float = DEADLINE_SECONDS
-) -> None:
-    """Wait until the condition holds; an AssertionError says which did not in time."""
-    deadline = time.monotonic() + seconds
-    while not await condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(POLL_SECONDS)
 
 
 class EtcdSays(Exception):

@@ -32,7 +32,8 @@ from tenure.testing.contracts.journal import lead, taken_by
 from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.keys import delete, key_of, keys_under, put
 from tests.integration.etcd.proxy import Mode, Proxy, proxy_to
-from tests.integration.etcd.servers import Cluster, running, until
+from tests.integration.etcd.servers import Cluster, running
+from tests.patience import until
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio

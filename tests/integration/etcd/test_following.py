@@ -14,8 +14,8 @@ from tenure.protocol.log.journal import Committed
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
 from tests.integration.etcd.proxy import proxy_to
-from tests.integration.etcd.servers import Cluster, running, until
-from tests.patience import DEADLINE_SECONDS
+from tests.integration.etcd.servers import Cluster, running
+from tests.patience import DEADLINE_SECONDS, until
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio

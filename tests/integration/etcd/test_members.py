@@ -14,7 +14,8 @@ from tenure.protocol.log.journal import Committed, Mandate, Seat, Unknown
 from tenure.testing.contracts.journal import WATCH_NS, lead
 from tenure.testing.contracts.records import numbered
 from tests.integration.etcd.proxy import proxy_to
-from tests.integration.etcd.servers import Cluster, running, until
+from tests.integration.etcd.servers import Cluster, running
+from tests.patience import until
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio

@@ -15,7 +15,8 @@ from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
-from tests.integration.etcd.servers import Cluster, running, until
+from tests.integration.etcd.servers import Cluster, running
+from tests.patience import until
 
 OpenEtcd = Callable[[str], EtcdJournal[AnyRecord, State]]
 pytestmark = pytest.mark.asyncio

@@ -15,8 +15,8 @@ from tenure.protocol.lease.records import AnyRecord, State
 from tenure.protocol.log.journal import Committed, Unknown
 from tenure.testing.contracts.journal import lead
 from tenure.testing.contracts.records import A_STATE, numbered
-from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running, until
-from tests.patience import DEADLINE_SECONDS
+from tests.integration.etcd.servers import Cluster, EtcdSays, etcdctl_binary, running
+from tests.patience import DEADLINE_SECONDS, until
 from tests.repo.reading import ROOT
 
 QUOTA = 4 << 20

@@ -10,10 +10,11 @@ import pytest
 from tenure.protocol.balance.load import share_of
 from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.keys import delete, put
-from tests.integration.etcd.servers import Cluster, until
+from tests.integration.etcd.servers import Cluster
 from tests.integration.etcd.test_space import QUOTA, fill, free
 from tests.integration.failover.stage import KILL, PREFIX, Stage, on_etcd
 from tests.integration.failover.traffic import KEYS, Traffic
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 MANAGER_KEY = "/tenure/front/manager"

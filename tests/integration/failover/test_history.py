@@ -14,9 +14,10 @@ from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.log.journal import Mandate
 from tenure.runtime.clock import boot_clock
 from tenure.wire.lease_records import LEASE_RECORDS
-from tests.integration.etcd.servers import Cluster, until
+from tests.integration.etcd.servers import Cluster
 from tests.integration.failover.stage import KILL, Manager, Stage, on_etcd
 from tests.integration.processes import run
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 

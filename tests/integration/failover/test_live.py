@@ -6,7 +6,7 @@ from benchmarks._live import Seen, clients, settled
 from benchmarks._manager import running_manager
 from benchmarks._packed import run_packed
 from tenure.protocol.lease.timing import TEST
-from tests.integration.etcd.servers import until
+from tests.patience import until
 
 NOWHERE = "http://127.0.0.1:1"
 

@@ -18,9 +18,9 @@ from tests.integration.failover.test_store_faults import (
     SETTINGS,
     all_have,
     is_convicted,
-    until,
     write,
 )
+from tests.patience import until
 from tests.unit.columns.node.ringed import form_ring, settings_of
 from tests.versions.store_node import MAIL
 

@@ -6,8 +6,8 @@ import pytest
 
 from tenure.runtime.clock import boot_clock
 from tests.integration.etcd.proxy import Mode, Proxy
-from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import on_etcd
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tenure.base.instants import in_seconds
-from tests.integration.etcd.servers import until
 from tests.integration.failover.stage import Stage, on_sqlite
 from tests.integration.failover.traffic import KEYS
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 LONG, SHORT = "60", "1"

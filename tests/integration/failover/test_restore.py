@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tenure.base.ranges import WHOLE
-from tests.integration.etcd.servers import Cluster, etcdctl_binary, until
+from tests.integration.etcd.servers import Cluster, etcdctl_binary
 from tests.integration.failover.stage import Manager, Stage, on_etcd, on_sqlite
 from tests.integration.failover.traffic import Traffic
 from tests.integration.processes import command, run
+from tests.patience import until
 from tests.repo.reading import ROOT
 
 pytestmark = pytest.mark.asyncio

@@ -19,6 +19,7 @@ import pytest
 from tenure import Family, Table, open_store
 from tenure.cli.demo.ports import free_ports
 from tenure.columns.store import ColumnStore
+from tests import patience
 from tests.integration.columns.test_cluster import TENURE, home_cluster
 
 pytestmark = pytest.mark.asyncio
@@ -50,6 +51,15 @@ class Load:
         self._stops.set()
         await asyncio.gather(*self._workers)
 
+    async def until_more(self, rows: int) -> None:
+        enough = self.done + rows
+
+        def is_done() -> bool:
+            self.check()
+            return self.done >= enough
+
+        await patience.until(is_done, seconds=SECONDS)
+
     def check(self) -> None:
         for worker in self._workers:
             if worker.done():
@@ -72,14 +82,15 @@ class Ring:
 
     async def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait until something holds of the ring, while the load goes on."""
-        async with asyncio.timeout(SECONDS), aiohttp.ClientSession() as session:
-            while True:
+        async with aiohttp.ClientSession() as session:
+
+            async def found() -> Any:  # noqa: ANN401 - JSON
                 async with session.get(f"{self._url}/ring") as answer:
-                    ring: dict[str, Any] = await answer.json()
-                if holds(ring):
-                    return ring
+                    ring = await answer.json()
                 self._load.check()
-                await asyncio.sleep(0.05)
+                return holds(ring) and ring
+
+            return dict(await patience.until(found, seconds=SECONDS))
 
     async def settled(self) -> dict[str, Any]:
         return await self.until(lambda ring: not ring["change"])
@@ -147,11 +158,7 @@ async def test_a_ring_changes_under_load(tmp_path: Path) -> None:
                     found = await ring.settled()
                     names = sorted(each["name"] for each in found["nodes"])
                     assert names == ["five", "four", "node-2"]
-                    before = load.done
-                    async with asyncio.timeout(SECONDS):
-                        while load.done < before + 20:
-                            load.check()
-                            await asyncio.sleep(0.02)
+                    await load.until_more(20)
                     await load.stop()
                     async with open_store(f"columns:http://127.0.0.1:{five}", MAIL) as last:
                         for row in rows:

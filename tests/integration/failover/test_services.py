@@ -24,7 +24,7 @@ from tests.examples.test_service_pages import (
     session,
 )
 from tests.integration.demos import run
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 
 
 def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
@@ -51,9 +51,7 @@ class FourProcesses(NamedTuple):
         return int((self.lookup.find(key) or ":0").rpartition(":")[2])
 
     async def each_has_ranges(self) -> None:
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while {self.owner(f"any-{n}") for n in range(1000)} != set(self.processes):  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        await until(lambda: {self.owner(f"any-{n}") for n in range(1000)} == set(self.processes))
 
     def others(self, key: str) -> list[ServiceProcess]:
         """Return the processes that do not have this key."""

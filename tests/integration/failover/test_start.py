@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tenure.runtime.clock import boot_clock
-from tests.integration.etcd.servers import running, until
+from tests.integration.etcd.servers import running
 from tests.integration.failover.stage import KILL, Stage
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 

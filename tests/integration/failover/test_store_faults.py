@@ -3,10 +3,9 @@
 The two others serve at quorum all the while; when it is over, all three nodes have everything.
 """
 
-import asyncio
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -20,7 +19,7 @@ from tenure.columns.store import ColumnStore
 from tenure.errors import NotEnoughReplicas
 from tests.integration.columns.node_processes import NodeProcesses, processes
 from tests.integration.etcd.proxy import Proxy, proxy_to
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.columns.node.ringed import form_ring, settings_of
 from tests.versions.store_node import MAIL
 
@@ -41,12 +40,6 @@ async def three(place: Path) -> AsyncIterator[NodeProcesses]:
 async def write(store: ColumnStore, rows: range) -> None:
     for number in rows:
         await store.insert(MAIL, f"row-{number}", {"profile": {"name": VALUE}})
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(2 * DEADLINE_SECONDS):
-        while not await holds():  # noqa: ASYNC110 - it can only be looked at
-            await asyncio.sleep(0.1)
 
 
 async def is_convicted(store: ColumnStore) -> bool:

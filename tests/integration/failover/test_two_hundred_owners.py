@@ -23,7 +23,7 @@ from tenure.transport.links import Links
 from tenure.transport.websocket_channels import WebSocketChannels
 from tenure.transport.websocket_door import WebSocketDoor
 from tenure.wire.versions import SUBPROTOCOLS
-from tests.integration.test_security import until
+from tests.patience import until
 from tests.unit.transport.test_websocket_door import Counting
 
 pytestmark = pytest.mark.asyncio

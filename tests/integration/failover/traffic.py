@@ -20,7 +20,7 @@ from tenure.cli.demo.record import Served
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.lease.timing import Timing
 from tenure.runtime.clock import boot_clock
-from tests.integration.etcd.servers import until
+from tests.patience import until
 
 POOL = "rooms"
 KEYS = tuple(f"room-{n}" for n in range(60))

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ import httpx
 
 from tenure.cli.demo.ports import free_ports
 from tests.integration.processes import manager
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, blocking_until
 from tests.repo.reading import ROOT
 
 APP = "tests.integration.member.shop:app"
@@ -74,11 +73,12 @@ class WebServer:
 
     def wait_for(self, owners: int) -> None:
         """Wait until this many members share the keys."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while len(self.owners_with_keys()) < owners or not self.answers():
-            assert time.monotonic() < deadline, self.log.read_text()
+
+        def is_there() -> bool:
             assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
+            return len(self.owners_with_keys()) >= owners and self.answers()
+
+        blocking_until(is_there, f"{owners} members answer and have keys")
 
     def answers(self) -> bool:
         try:

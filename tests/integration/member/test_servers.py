@@ -4,10 +4,10 @@ import hashlib
 import json
 import signal
 import ssl
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import httpx
 import pytest
@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.integration.member.servers import WebServer
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, blocking_until
 
 KEYS = [f"user-{i}" for i in range(12)]
 NO_TLS = ssl.create_default_context()
@@ -118,6 +118,10 @@ def test_streams_come_as_they_are_made(client: httpx.Client) -> None:
         assert text == "".join(f"{i}\n" for i in range(200))
 
 
+def has_ended(client: httpx.Client, key: str) -> bool:
+    return not client.get(f"/carts/{key}/streaming").json()
+
+
 def test_events_come_at_once_and_end_when_the_client_goes(client: httpx.Client) -> None:
     for key in KEYS[:4]:
         with client.stream("GET", f"/carts/{key}/events") as events:
@@ -126,10 +130,7 @@ def test_events_come_at_once_and_end_when_the_client_goes(client: httpx.Client) 
                 got += part
                 if got.count("tick") > 3:
                     break
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while client.get(f"/carts/{key}/streaming").json():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        blocking_until(partial(has_ended, client, key))
 
 
 def test_an_answer_that_breaks_off_is_no_whole_answer(client: httpx.Client) -> None:

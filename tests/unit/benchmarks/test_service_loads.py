@@ -17,7 +17,7 @@ from benchmarks import _service_loads
 from benchmarks._service_loads import DocumentLoad, QueueLoad
 from tenure.services.documents.client import DocumentsClient
 from tenure.services.queues.client import QueuesClient, ReceivedEntry
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio
 MESSAGES = 30
@@ -82,8 +82,7 @@ async def counted(queue: QueueThatLoses) -> Counter[str]:
     async with asyncio.timeout(DEADLINE_SECONDS), served(app) as url, QueuesClient(url) as client:
         load = QueueLoad(client)
         running = asyncio.create_task(load.run("a"))
-        while load.counts["done"] < MESSAGES:  # noqa: ASYNC110  # a count has no event
-            await asyncio.sleep(0.001)
+        await until(lambda: load.counts["done"] >= MESSAGES)
         load.over = queue.is_over = True
         await running
     return load.counts
@@ -216,8 +215,7 @@ async def test_an_update_that_is_acknowledged_and_forgotten_is_counted(
     async with asyncio.timeout(DEADLINE_SECONDS), served(app) as url, DocumentsClient(url) as asked:
         load = DocumentLoad(asked, has_store=True)
         running = asyncio.create_task(load.run("a"))
-        while load.counts["done"] < 10:  # noqa: ASYNC110  # a count has no event
-            await asyncio.sleep(0.001)
+        await until(lambda: load.counts["done"] >= 10)
         load.over = True
         await running
     assert bool(load.counts["silently lost"]) is silent

@@ -13,7 +13,7 @@ from tenure.cli.app import run
 from tenure.manager.operator_verbs import POOL_VERBS, RING_VERBS
 from tenure.protocol.balance.policy import Plan, Situation
 from tests.integration.owner import WireOwner
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.repo.reading import ROOT
 from tests.unit.manager.serving import Serving, serving
 
@@ -144,8 +144,7 @@ async def test_a_drain_says_where_no_other_owner_can_take_the_ranges(
         said = ""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while "ann still has" not in said:
-                await asyncio.sleep(0.01)
-                said += capsys.readouterr().err
+                said += await until(lambda: capsys.readouterr().err)
         ann.leases = ()
         await ann.renew()
         await draining

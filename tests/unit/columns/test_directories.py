@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ from tenure.errors import (
     StoreUnwritable,
     WriteUnknown,
 )
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import blocking_until
 
 TABLE = Table("t", f=Family(columns=str))
 NOT_DATA = ("LOG", "LOCK", "OPTIONS", "rocksdict-config")
@@ -345,10 +344,7 @@ def test_families_become_files_by_their_number_of_entries(tmp_path: Path) -> Non
     engine.make_spaces(["a.b"])
     for start in range(0, 5_000, 100):
         engine.apply([("a.b", b"%05d" % n, b"") for n in range(start, start + 100)])
-    deadline = monotonic() + DEADLINE_SECONDS
-    while not engine.figures()["a.b"]["bytes"]:  # before closing, which leaves files too
-        assert monotonic() < deadline
-        sleep(0.01)
+    blocking_until(lambda: engine.figures()["a.b"]["bytes"])  # before closing leaves files, too
     engine.close()
 
 

@@ -35,7 +35,7 @@ from tenure.wire.hand_off import encode as encode_to_peer
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.integration.owner import WireOwner
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -205,8 +205,8 @@ async def test_whoever_reads_the_table_can_offer_an_owner_no_state() -> None:
         )
         async with owner, Lookup(manager.service.url, pool="rooms", on_loss=lost.extend):
             await owner.ready()
-            while (lease := owner.check("ann")) is None:  # noqa: ASYNC110  # nobody tells
-                await asyncio.sleep(0.01)
+            lease = await until(lambda: owner.check("ann"))
+            assert lease
             state["ann"] = 1
             inside: Any = owner._engine.machine
             key, channels = owner.key("ann"), WebSocketChannels()

@@ -1,6 +1,5 @@
 """Clusters over the JSON API, with a real manager, its journal, and a node that is a socket."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tenure.manager.service import ManagerService
 from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.messages import NodeRefused, TopologyTold
 from tenure.protocol.topology.records import Placement
-from tests.patience import DEADLINE_SECONDS
+from tests import patience
 from tests.sessions import client_session
 from tests.unit.manager.nodes import SocketNode, connected
 
@@ -39,9 +38,10 @@ class Asker:
         await self.until("proven", bool)
 
     async def until(self, field: str, is_so: Callable[[object], bool]) -> None:
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not is_so((await self.status())[field]):  # noqa: ASYNC110 - it can only be asked
-                await asyncio.sleep(0.01)
+        async def holds() -> bool:
+            return is_so((await self.status())[field])
+
+        await patience.until(holds, field)
 
     async def status(self) -> dict[str, object]:
         status: dict[str, object] = (await self.get("/v1/status"))[1]

@@ -50,7 +50,7 @@ from tenure.transport.peers import Peers
 from tenure.wire.lease import encode
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.repo.reading import ROOT
 from tests.unit.entities.stage import Counter
 from tests.unit.manager.nodes import connected
@@ -204,13 +204,15 @@ async def test_a_process_shows_its_volumes_entities_and_services() -> None:
         ):
             assert await cache.get("a") == "x"
             await counters["x"].add()
-            while True:
+
+            async def all_seen() -> dict[str, Metric]:
                 found = await asyncio.to_thread(seen)
                 volumes = found["tenure_client_volume_readers"].samples
                 entities = found["tenure_client_entity_instances"].samples
-                if len(volumes) == 2 and len(entities) == 2 and any(it.value for it in entities):
-                    break
-                await asyncio.sleep(0.05)
+                is_whole = len(volumes) == 2 and len(entities) == 2
+                return found if is_whole and any(it.value for it in entities) else {}
+
+            found = await until(all_seen)
             assert value(found, "tenure_client_volume_readers", client="cacheserver") == 1
             assert value(found, "tenure_client_volume_readers", name="ann") == 0
             assert value(found, "tenure_client_entity_instances", kind="Counter") == 1

@@ -23,7 +23,7 @@ from tenure.member.aiohttp import exchange, websocket_relay
 from tenure.member.aiohttp.socket import UNFINISHED
 from tenure.routing.template import PathKey, Templates
 from tenure.transport import unfinished_messages
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.sessions import client_session
 from tests.unit.manager.serving import serving
 
@@ -84,8 +84,7 @@ class Shop:
         response = web.StreamResponse()
         await response.prepare(request)
         await response.write(b"begun")
-        while request.transport is not None:  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.01)
+        await until(lambda: request.transport is None)
         self.closed.append(None)
         return response
 
@@ -142,18 +141,14 @@ async def street() -> AsyncIterator[Street]:
 async def key_of(owner: Shop, asked: Shop) -> str:
     """A key that `owner` has, as `asked` knows."""
     address = owner.member.owner.address
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while True:
-            for key in map(str, range(100)):
-                if owner.member.check(key) and asked.member.find(key) == address:
-                    return key
-            await asyncio.sleep(0.01)
 
+    def found() -> str | None:
+        for key in map(str, range(100)):
+            if owner.member.check(key) and asked.member.find(key) == address:
+                return key
+        return None
 
-async def until(condition: Any) -> None:  # noqa: ANN401
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.01)
+    return await until(found) or ""
 
 
 async def test_what_is_ours_is_served_here_and_the_rest_by_its_owner() -> None:

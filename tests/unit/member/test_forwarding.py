@@ -12,7 +12,7 @@ from tenure.base.origin import Origin, parse
 from tenure.member import forwarded_answer, forwarding
 from tenure.member.forwarded_answer import ForwardedAnswer
 from tenure.member.forwarding import KeptConnections, NotConnected
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -315,8 +315,7 @@ async def test_a_client_that_goes_in_the_middle_takes_the_connection_along() -> 
     async with asking(server) as (kept, origin):
         with pytest.raises(ConnectionResetError, match="the client has gone"):
             await ask(kept, origin, "PUT", (), broken())
-        while not server.bodies:  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.01)
+        await until(lambda: server.bodies)
     assert server.bodies == [b"4\r\nhalf\r\n"]
 
 
@@ -375,5 +374,4 @@ async def test_who_gives_up_leaves_no_connection_behind() -> None:
         await asked.wait()
         waiting.cancel()
         await asyncio.wait({waiting})
-        while not server.bodies:  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.01)
+        await until(lambda: server.bodies)

@@ -25,7 +25,7 @@ from tenure.client.refusals import HttpAnswer
 from tenure.member import relay as relay_module
 from tenure.member.asgi import App, Message, Receive, Scope, Send, respond
 from tenure.routing.template import Templates
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
@@ -92,12 +92,14 @@ async def key_of(owner: Member, asked: Member) -> str:
     await owner.owner.ready()
     await asked.owner.ready()
     address = owner.owner.address
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while True:
-            for key in map(str, range(100)):
-                if owner.check(key) and asked.find(key) == address:
-                    return key
-            await asyncio.sleep(0.01)
+
+    def found() -> str | None:
+        for key in map(str, range(100)):
+            if owner.check(key) and asked.find(key) == address:
+                return key
+        return None
+
+    return await until(found) or ""
 
 
 @pytest_asyncio.fixture
@@ -321,9 +323,7 @@ async def test_a_member_whose_listener_does_not_answer_loses_its_leases() -> Non
             await member.owner.ready()
             await member._probe()
             await it.crash(member)
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                while member.owner.ranges:  # noqa: ASYNC110  # nobody tells
-                    await asyncio.sleep(0.01)
+            await until(lambda: not member.owner.ranges)
             assert member.owner.stats()["probes failed"]
 
 

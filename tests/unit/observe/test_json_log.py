@@ -1,6 +1,5 @@
 """The log as JSON: every record is one object, whatever is in it."""
 
-import asyncio
 import io
 import json
 import logging
@@ -13,7 +12,7 @@ from tenure.base.noted import Noted
 from tenure.observe.events import Observer
 from tenure.observe.json_log import JsonFormatter
 from tenure.protocol.lease.leader.noted import LeaderKind
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.manager.serving import serving
 
 
@@ -72,9 +71,7 @@ async def test_one_cause_is_in_the_lines_of_manager_owner_and_lookup(written: io
                 Lookup(url, pool="rooms"),
                 Owner(url, pool="rooms", address="http://b", name="bob") as bob,
             ):
-                async with asyncio.timeout(DEADLINE_SECONDS):
-                    while len(loggers_of_the_story(written)) < 3:  # noqa: ASYNC110 - a line of the log
-                        await asyncio.sleep(0.02)
+                await until(lambda: len(loggers_of_the_story(written)) >= 3)
                 assert bob.pool == "rooms"
 
 

@@ -2,7 +2,6 @@
 none.
 """
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from tenure import Entities, Entity, KeyedState, Lookup, Owner, route
 from tenure.observe import tracing
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.entities.stage import Count, on_stage
 from tests.unit.manager.serving import serving
 
@@ -38,9 +37,7 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 async def recorded(spans: InMemorySpanExporter, *names: str) -> list[ReadableSpan]:
     """The spans, once there are some of all these names."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not {*names} <= {each.name for each in spans.get_finished_spans()}:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: {*names} <= {each.name for each in spans.get_finished_spans()})
     return [each for each in spans.get_finished_spans() if each.name in names]
 
 

@@ -10,10 +10,11 @@ import pytest
 from tenure.services import expiring
 from tenure.services.feeds.service import Feeds
 from tenure.testing.clock import come_to_rest
+from tests.patience import until
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import Replied, ServiceStage, on_service_stage, set_wall
 from tests.unit.services.test_feed_items import RSS
-from tests.unit.services.test_feeds import sweep_all, until
+from tests.unit.services.test_feeds import sweep_all
 from tests.unit.services.test_moves import moving
 
 pytestmark = pytest.mark.asyncio

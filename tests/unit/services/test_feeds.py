@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from tenure.errors import UsageError
 from tenure.services import outward
 from tenure.services.feeds import feed_owners, kept_feeds
 from tenure.services.feeds.service import Feeds
+from tests.patience import until
 from tests.unit.services.stage import ServiceStage, on_service_stage
 from tests.unit.services.test_feed_items import BOMB, RSS
 
@@ -34,12 +35,6 @@ rules = FeedRules()
 def online(event):
     return FeedItem(f"{event['topic']}-{event['number']}", f"{event['topic']} is now online")
 """
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # the condition has no event
-            await asyncio.sleep(0.02)
 
 
 async def read(stage: ServiceStage, name: str, **headers: str) -> Any:  # noqa: ANN401

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, cast
 import pytest
 
 from tenure.services.feeds.service import Feeds
+from tests.patience import until
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import ServiceStage, on_service_stage, set_wall
 from tests.unit.services.test_feed_items import RSS
-from tests.unit.services.test_feeds import until
 from tests.unit.services.test_pubsub import hooked
 
 pytestmark = pytest.mark.asyncio

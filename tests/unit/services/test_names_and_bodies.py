@@ -13,10 +13,10 @@ from tenure.services.feeds.service import Feeds
 from tenure.services.limits import JSON_DEPTH
 from tenure.services.pubsub.service import AROUND
 from tenure.services.queues.client import QueuesClient
+from tests.patience import until
 from tests.unit.manager.serving import serving
 from tests.unit.services.stage import on_service_stage
 from tests.unit.services.test_feed_items import RSS
-from tests.unit.services.test_feeds import until
 from tests.unit.services.test_strangers import connected
 
 pytestmark = pytest.mark.asyncio

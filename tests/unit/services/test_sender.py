@@ -11,6 +11,7 @@ from tenure.services.pubsub import sender
 from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome
 from tenure.testing.clock import come_to_rest
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 WHOSE: ContextVar[str] = ContextVar("WHOSE", default="nobody's")
@@ -174,9 +175,7 @@ async def test_a_target_that_refused_is_tried_when_its_pause_is_over(
     there.refuses = 1
     topic = OneTopic([to("a")], [to("a")], [to("a")])
     sending(topic, there).kick("t")
-    async with asyncio.timeout(20):
-        while len(there.sent) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: len(there.sent) >= 2)
     assert topic.busy[:3] == [[], ["a"], []]
 
 
@@ -185,11 +184,10 @@ async def test_a_target_with_a_delivery_under_way_is_sent_no_other() -> None:
     there.held["a"] = asyncio.Event()
     topic = OneTopic([to("a")], [to("a"), to("b")])
     fan_out = sending(topic, there)
-    async with asyncio.timeout(20):
-        for looks in (1, 2):
-            fan_out.kick("t")
-            while len(topic.busy) < looks:  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+    fan_out.kick("t")
+    await until(lambda: len(topic.busy) >= 1)
+    fan_out.kick("t")
+    await until(lambda: len(topic.busy) >= 2)
     await come_to_rest(rounds=100)
     assert topic.busy[1] == ["a"]
     assert there.sent == ["a", "b"]

@@ -87,13 +87,16 @@ async def test_a_refusal_of_something_between_is_raised_as_one() -> None:
 
 
 async def test_a_call_takes_so_long_and_where_the_service_waits_so_much_longer() -> None:
+    answers = asyncio.Event()
+
     async def wait(_: web.Request) -> web.Response:
-        await asyncio.sleep(0.5)
+        await answers.wait()
         return web.Response()
 
     async with listening(wait) as url, ServiceClient(url, deadline=0.1) as client:
         with pytest.raises(OutcomeUnknown, match="not answered in time"):
             await client.ask("POST", "/a")
+        asyncio.get_running_loop().call_later(0.5, answers.set)
         assert (await client.ask("POST", "/a", patience=60.0)).status == 200
         assert (await client.ask("POST", "/a", deadline=60.0)).status == 200
 

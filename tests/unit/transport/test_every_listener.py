@@ -38,7 +38,7 @@ from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.websocket_channels import WebSocketChannels
 from tenure.transport.websocket_door import WebSocketDoor
 from tests.certificates import Authority
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.repo.reading import ROOT
 from tests.unit.manager.serving import serving
 from tests.unit.transport.passing_on import passing_on
@@ -430,9 +430,8 @@ async def test_a_member_does_not_take_its_own_slowness_for_that_of_a_client(
     monkeypatch.setattr(TakenConnection, "stuck", counted)
 
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-        until = looks + 5
-        while looks < until:  # noqa: ASYNC110  # a look has no event
-            await asyncio.sleep(0.01)
+        enough = looks + 5
+        await until(lambda: looks >= enough)
         while (await receive()).get("more_body"):
             pass
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -458,8 +457,7 @@ async def test_a_member_lets_go_who_reads_nothing_of_an_answer(
         LISTENERS[name](NOTHING, SHORT) as url,
         connected(url, b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n") as reader,
     ):
-        while "read nothing of its answer" not in caplog.text:  # noqa: ASYNC110  # a log has no event
-            await asyncio.sleep(0.01)
+        await until(lambda: "read nothing of its answer" in caplog.text)
         assert len(await ended(reader)) < len(LARGE)
 
 

@@ -1,9 +1,9 @@
 """Large messages of one name share an allowance, on however many connections they come."""
 
 import asyncio
-import gc
 from contextlib import AsyncExitStack
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -32,7 +32,7 @@ from tenure.wire.columns import EDIT_WEIGHT, FREE_EDITS, encode_store, weight
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
 from tenure.wire.volume import encode_volume, is_list
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.manager.serving import serving
 from tests.unit.transport.test_accepted_socket import ASKED, raw
 from tests.unit.transport.test_websocket_door import Counting, opened
@@ -91,19 +91,31 @@ def whole_table() -> bytes:
     return encode(request, NEWEST)
 
 
-def waiting() -> list[int]:
-    """The sizes of the messages that wait at managers of this process."""
-    sockets = [each for each in gc.get_objects() if isinstance(each, PeerSocket)]
-    return [len(each._held) for each in sockets if each._held is not None]
+@pytest.fixture
+def sockets(monkeypatch: pytest.MonkeyPatch) -> list[PeerSocket]:
+    """All sockets that a manager of this process has accepted, as they come."""
+    made: list[PeerSocket] = []
+    begin = PeerSocket.__init__
+
+    def noted(self: PeerSocket, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
+        begin(self, *arguments, **named)
+        made.append(self)
+
+    monkeypatch.setattr(PeerSocket, "__init__", noted)
+    return made
 
 
 @pytest.mark.asyncio
 async def test_of_many_whole_tables_a_manager_reads_a_few_and_the_rest_waits(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, sockets: list[PeerSocket]
 ) -> None:
+    def waiting() -> list[int]:
+        return [len(each._held) for each in sockets if each._held is not None]
+
     monkeypatch.setattr(large_messages, "boot_clock", lambda: START)
     data, many = whole_table(), 5
     assert len(data) > 13 << 20
+    message = sent(data)  # once: masking it takes longer than all the rest
     async with serving() as manager, asyncio.timeout(DEADLINE_SECONDS), AsyncExitStack() as stack:
         url = manager.service.url
         for _ in range(many):
@@ -111,9 +123,8 @@ async def test_of_many_whole_tables_a_manager_reads_a_few_and_the_rest_waits(
             asked = ASKED.replace(b"/ws", b"/v1/owner").replace(b"b, a", b"tenure.3")
             writer.write(asked.replace(b"localhost", url.removeprefix("http://").encode()))
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
-            writer.write(sent(data))
-        while len(waiting()) < many - 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+            writer.write(message)
+        await until(lambda: len(waiting()) >= many - 2)
         assert waiting() == [len(data)] * (many - 2)
 
 

@@ -20,6 +20,7 @@ from tenure.transport.websocket import WebSocketTransport
 from tenure.wire import versions
 from tenure.wire.lease import encode
 from tenure.wire.versions import NEWEST
+from tests.patience import until
 
 pytestmark = pytest.mark.asyncio
 
@@ -284,7 +285,6 @@ async def test_closing_while_it_connects_leaves_nothing_open() -> None:
                 transport.send(url, HELLO)
                 for _ in range(steps):
                     await asyncio.sleep(0)
-        while ended < arrived:  # noqa: ASYNC110  # the server's side has nobody to tell
-            await asyncio.sleep(0.01)
+        await until(lambda: ended >= arrived)
     gc.collect()  # once: among the objects of a whole run each collection takes a second
     assert arrived > 10

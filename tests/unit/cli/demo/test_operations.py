@@ -1,14 +1,12 @@
 """The demo's operations: counted, and attempts that are given up are not taken back."""
 
-import asyncio
-
 import pytest
 
 from tenure.base.instants import seconds
 from tenure.base.keys import UserKey
 from tenure.cli.demo.operations import PresenceRequest, operations
 from tenure.cli.demo.presence import Status
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.routing.scripted import Table, refused_port, scripted
 
 pytestmark = pytest.mark.asyncio
@@ -32,9 +30,7 @@ async def test_a_refusal_that_comes_late_is_counted() -> None:
             assert done is not None
             assert (does.counts.refused, does.counts.rerouted) == (0, 1)
             still.call("release")
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                while not does.counts.refused_late:  # noqa: ASYNC110  # nobody tells
-                    await asyncio.sleep(0.01)
+            await until(lambda: does.counts.refused_late)
     counts = does.counts
     assert (counts.requests, counts.failed, counts.attempts, counts.refused) == (1, 0, 2, 1)
 

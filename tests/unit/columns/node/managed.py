@@ -1,6 +1,5 @@
 """A manager with a cluster, and nodes that it forms a ring of: all in this process."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,19 +10,20 @@ import msgspec
 from tenure.columns.node.node_service import NodeService, NodeSettings
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.columns.node.ringed import CLUSTER, settings_of
 
 
 async def make_cluster(url: str, replicas: int) -> None:
     """Have a manager make it, as soon as it leads."""
     body = {"name": CLUSTER, "placement": str(replicas)}
-    async with aiohttp.ClientSession() as session, asyncio.timeout(DEADLINE_SECONDS):
-        while True:
+    async with aiohttp.ClientSession() as session:
+
+        async def is_made() -> bool:
             async with session.post(f"{url}/v1/clusters", json=body) as said:
-                if said.ok:
-                    return
-            await asyncio.sleep(0.02)
+                return said.ok
+
+        await until(is_made)
 
 
 @asynccontextmanager
@@ -41,7 +41,5 @@ async def managed(place: Path, count: int = 3) -> AsyncIterator[list[NodeService
             for node in settings_of(place, count)
         ]
         services = [await stack.enter_async_context(NodeService(node)) for node in nodes]
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not all(each.has_ring for each in services):  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.02)
+        await until(lambda: all(each.has_ring for each in services))
         yield services

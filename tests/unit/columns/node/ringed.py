@@ -22,7 +22,7 @@ from tenure.protocol.topology.records import Node, Placement, ReplicaRange, Topo
 from tenure.runtime.private_files import overwrite
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.websocket import WebSocketTransport
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 CLUSTER = "mail"
 """All nodes and clients of a test share one loop, on a machine that may have much to do."""
@@ -98,9 +98,7 @@ async def running(
         services = [NodeService(node, credentials) for node in nodes]
         for service in services:
             await stack.enter_async_context(service)
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while waits and not all(each.has_ring for each in services):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: not waits or all(each.has_ring for each in services))
         yield services
 
 
@@ -136,9 +134,7 @@ class TablesMade(StoreOpening):
             topology = msgspec.structs.replace(topology, tables=tables, version=version)
         for service in self._services:
             service.store.post(TopologyLearned(topology))
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while any(each.store.topology != topology for each in self._services):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await until(lambda: all(each.store.topology == topology for each in self._services))
 
     async def __aenter__(self) -> ColumnStore:
         await self._make()

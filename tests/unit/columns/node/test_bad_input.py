@@ -20,7 +20,7 @@ from tenure.protocol.topology.records import Removed
 from tenure.runtime.clock import wall_us
 from tenure.transport.datagram import DatagramSeal, host_and_port
 from tenure.transport.websocket import WebSocketTransport
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.ringed import CLUSTER, SECRET, form_ring, running, settings_of
 
 pytestmark = pytest.mark.asyncio
@@ -62,8 +62,7 @@ async def test_a_removed_node_is_turned_away_by_who_knows_it(tmp_path: Path) -> 
         async with running(nodes[:1]) as [service]:
             service.store.post(TopologyLearned(newer))
             async with asyncio.timeout(DEADLINE_SECONDS):
-                while service.store.topology != newer:  # noqa: ASYNC110 - it can only be looked at
-                    await asyncio.sleep(0.01)
+                await until(lambda: service.store.topology == newer)
                 transport.send(service.url, message)
                 assert f"the node {gone:x} was removed from 'mail'" in await lost.get()
     finally:
@@ -116,11 +115,8 @@ async def test_a_node_that_has_another_secret_is_named_by_both_sides(
         )
 
     async with running([*nodes[:2], odd], waits=False):
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while len([each for each in caplog.messages if "seal is wrong" in each]) < 4:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        for _ in range(20):
-            await asyncio.sleep(0.02)
+        await until(lambda: sum("seal is wrong" in each for each in caplog.messages) >= 4)
+        await asyncio.sleep(0.4)  # more are dropped, and nothing more is said of it
     told = sorted(each for each in caplog.messages if "seal is wrong" in each)
     first, second, third = (each.port for each in nodes)
     assert told == sorted([said(first), said(second), said(third), said(third)])

@@ -22,7 +22,7 @@ from tenure.columns.node.node_lives import NodeLives
 from tenure.columns.opening import open_store
 from tenure.errors import StoreDamaged
 from tenure.protocol.topology.answers import RingRead, ScrubSeen, UpkeepRead
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import CLUSTER, form_ring, settings_of
 
@@ -123,9 +123,12 @@ async def test_the_last_copy_is_shown_and_stays(tmp_path: Path) -> None:
     async with managed(tmp_path, 1) as [node], open_store(f"columns:{node.url}", MAIL) as store:
         await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
         node.store.on_refused(StoreDamaged("a block of 000011.sst"))
+
+        async def is_shown() -> bool:
+            return bool((await shown(node.settings.managers))[0])
+
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while not (await shown(node.settings.managers))[0]:  # noqa: ASYNC110 - it can only be asked
-                await asyncio.sleep(0.02)
+            await until(is_shown)
             for _ in range(3):  # and the manager has answered, more than once
                 node._poke()
                 await asyncio.sleep(0.4)

@@ -1,6 +1,5 @@
 """Changes of a ring to their end: nodes of this process over loopback, and a manager (R15, R17)."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tenure.errors import ConfigurationError
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.operations import ReadState, StateRead
 from tenure.wire import columns, message_parts
+from tests.patience import until
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import CLUSTER
 
@@ -41,24 +41,22 @@ async def steer(service: NodeService, verb: str, **said: object) -> dict[str, An
 
 async def settled(services: list[NodeService], told: dict[str, Any]) -> None:
     """Wait until what was told is done, and all know that."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            topologies = [each.store.topology for each in services if each._has_started]
-            one = topologies[0]
-            is_done = one.version > told["version"] and one.change is None
-            have_it = [each == one for each in topologies]
-            if is_done and all(have_it) and len(have_it) == len(services):
-                return
-            await asyncio.sleep(0.02)
+
+    def is_so() -> bool:
+        topologies = [each.store.topology for each in services if each._has_started]
+        one = topologies[0]
+        is_done = one.version > told["version"] and one.change is None
+        have_it = [each == one for each in topologies]
+        return is_done and all(have_it) and len(have_it) == len(services)
+
+    await until(is_so)
 
 
 async def fourth(services: list[NodeService], place: Path) -> NodeService:
     """A node that waits to be added."""
     settings = msgspec.structs.replace(services[0].settings, data=place / "fourth", name="fourth")
     node = await NodeService(settings).__aenter__()
-    async with asyncio.timeout(SECONDS):
-        while not services[0].store.topology.waiting:  # noqa: ASYNC110 - it can only be looked at
-            await asyncio.sleep(0.02)
+    await until(lambda: services[0].store.topology.waiting)
     return node
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -17,16 +16,10 @@ from tenure.columns.node.node_lives import NodeLives
 from tenure.columns.node.node_service import NodeService
 from tenure.errors import ConfigurationError, StoreUnwritable, WriteUnknown
 from tenure.protocol.replication.node_events import TopologyLearned
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 
 MAIL = Table("mail", profile=Family(columns=str))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - it can only be looked at
-            await asyncio.sleep(0.02)
 
 
 def has_no_room(*_: object) -> None:

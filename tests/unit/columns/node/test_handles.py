@@ -18,7 +18,7 @@ from tenure.errors import ConfigurationError
 from tenure.protocol.replication.messages import WriteRow
 from tenure.protocol.replication.node_events import NodeEvent, StoreAsked
 from tenure.protocol.topology.ring import position
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 from tests.unit.columns.node.test_filling import MAIL, settled, steer
@@ -47,6 +47,10 @@ class Using:
             self.rows += 1
             self.slowest = max(self.slowest, now() - began)
 
+    async def until_more(self, rows: int) -> None:
+        enough = self.rows + rows
+        await until(lambda: self.rows >= enough)
+
     async def end(self, task: asyncio.Task[None]) -> None:
         self._ends = True
         await task
@@ -56,9 +60,7 @@ async def waiting(services: list[NodeService], place: Path, name: str) -> NodeSe
     """A new node that waits to be added."""
     settings = msgspec.structs.replace(services[0].settings, data=place / name, name=name)
     node = await NodeService(settings).__aenter__()
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not any(services[0].store.topology.waiting):  # noqa: ASYNC110 - to be looked at
-            await asyncio.sleep(0.02)
+    await until(lambda: any(services[0].store.topology.waiting))
     return node
 
 
@@ -80,10 +82,7 @@ async def test_all_nodes_are_replaced_while_an_old_handle_goes_on(tmp_path: Path
                 await gone.__aexit__()
                 there.append(new)
                 await settled(there, told)
-                rows = using.rows
-                async with asyncio.timeout(DEADLINE_SECONDS):
-                    while using.rows < rows + 5:  # noqa: ASYNC110 - it can only be looked at
-                        await asyncio.sleep(0.02)
+                await using.until_more(5)
             await using.end(task)
             assert (await idle.get(MAIL, "u0", "profile", "n")).value == b"u0"
             assert isinstance(store.backend, ClusterBackend)

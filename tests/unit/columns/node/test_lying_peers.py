@@ -1,7 +1,7 @@
 """Whoever may read and write rows cannot speak as a node: neither end nodes nor change the ring."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from tenure.transport.contract import Role
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire.columns import ToStore, ToStoreClient, encode_store
 from tenure.wire.node_seal import NodeSeal
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.ringed import CLUSTER, SECRET, form_ring, running, settings_of
 
 pytestmark = pytest.mark.asyncio
@@ -137,12 +137,6 @@ async def test_of_a_message_without_a_seal_no_more_than_the_head_is_decoded(tmp_
                 async with asyncio.timeout(DEADLINE_SECONDS):
                     assert said in await liar.lost.get()
             await still_there(services, topology)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - it can only be looked at
-            await asyncio.sleep(0.01)
 
 
 async def test_one_node_that_lies_ends_no_other_and_uses_up_no_versions(

@@ -1,9 +1,10 @@
 """Nodes over loopback: requests through any of them, one away, another cluster, gossip."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -31,7 +32,7 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.node_events import Convicted, NodeEvent, NodeTold, TopologyLearned
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
@@ -44,12 +45,6 @@ MAIL = Table(
 
 def url_of(nodes: Sequence[NodeSettings]) -> str:
     return "columns:" + ",".join(f"http://127.0.0.1:{node.port}" for node in nodes)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - it can only be looked at
-            await asyncio.sleep(0.02)
 
 
 def opening(nodes: Sequence[NodeSettings], token: str | None) -> StoreOpening:
@@ -125,12 +120,15 @@ async def test_tokens_of_nodes_and_clients_are_rotated_while_all_goes_on(tmp_pat
 
 async def until_written(store: ColumnStore) -> None:
     """All three nodes take a write; those that are cut off from each other come in again."""
-    while True:
+
+    async def is_written() -> bool:
         with suppress(Unreachable, NotEnoughReplicas, WriteUnknown):
             await store.insert(MAIL, "ann", {"profile": {"a": b"3"}})
             await store.get(MAIL, "ann", "profile", "a", consistency="all")
-            return
-        await asyncio.sleep(0.1)
+            return True
+        return False
+
+    await until(is_written)
 
 
 async def test_what_one_node_was_told_another_tells(tmp_path: Path) -> None:
@@ -246,18 +244,20 @@ async def test_nodes_say_what_they_carry_and_what_they_have_compared(tmp_path: P
             for number in range(50):
                 await store.insert(MAIL, f"user-{number}", {"profile": {"name": b"x" * 1_000}})
         cluster = f"{services[0].settings.managers[0]}/v1/clusters/mail"
-        async with aiohttp.ClientSession() as session, asyncio.timeout(DEADLINE_SECONDS):
-            while True:
+        async with aiohttp.ClientSession() as session:
+
+            async def compared() -> Any:  # noqa: ANN401 - JSON
                 async with session.post(f"{cluster}/compare", json={}) as said:
                     assert said.ok
                 async with session.get(f"{cluster}/upkeep") as said:
                     upkeep = await said.json()
                 async with session.get(f"{cluster}/ring") as said:
                     ring = await said.json()
-                compared = all(each["compared_seconds"] is not None for each in upkeep["ranges"])
-                if compared and all(each["bytes"] for each in ring["nodes"]):
-                    break
-                await asyncio.sleep(0.1)
+                is_told = all(each["compared_seconds"] is not None for each in upkeep["ranges"])
+                is_whole = is_told and all(each["bytes"] for each in ring["nodes"])
+                return is_whole and (upkeep, ring)
+
+            upkeep, ring = await until(compared)
         assert {each["by"] for each in upkeep["seen"]} == {each["name"] for each in ring["nodes"]}
         for node in ring["nodes"]:  # each node has every row
             assert 45_000 < node["bytes"] < 60_000

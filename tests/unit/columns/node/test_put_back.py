@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,11 @@ from tenure.columns.node.node_directory import KNOWN, NodeDirectory
 from tenure.columns.node.node_service import NodeService
 from tenure.errors import StoreDamaged
 from tenure.protocol.gossip.gossiper import Gossiper
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
 pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", profile=Family(columns=str))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not holds():  # noqa: ASYNC110 - it can only be looked at
-            await asyncio.sleep(0.02)
 
 
 def counter_of(node: NodeService, as_seen_by: NodeService) -> int:

@@ -1,6 +1,5 @@
 """A cluster whose managers' journal was put back, or lost: its real nodes tell what they know."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from tenure.manager.service import ManagerService
 from tenure.protocol.topology.answers import RingRead
 from tenure.protocol.topology.history import LostCluster
 from tenure.wire.lease_records import LEASE_RECORDS
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import until
 from tests.unit.columns.node.managed import make_cluster
 from tests.unit.columns.node.ringed import CLUSTER, settings_of
 
@@ -53,9 +52,7 @@ async def nodes_of(place: Path, manager: ManagerService) -> AsyncIterator[list[N
             for node in settings_of(place, 3)
         ]
         services = [await stack.enter_async_context(NodeService(node)) for node in settings]
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not all(each.has_ring for each in services):  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.02)
+        await until(lambda: all(each.has_ring for each in services))
         yield services
 
 
@@ -72,14 +69,17 @@ async def restored(url: str, lost: dict[str, LostCluster]) -> None:
 
 
 async def ring_without_trouble(url: str) -> RingRead:
-    async with aiohttp.ClientSession() as session, asyncio.timeout(DEADLINE_SECONDS):
-        while True:
+    found: list[RingRead] = []
+    async with aiohttp.ClientSession() as session:
+
+        async def is_whole() -> bool:
             async with session.get(f"{url}/v1/clusters/{CLUSTER}/ring") as said:
                 if said.ok:
-                    ring = msgspec.json.decode(await said.read(), type=RingRead)
-                    if ring.ranges and not ring.trouble:
-                        return ring
-            await asyncio.sleep(0.05)
+                    found.append(msgspec.json.decode(await said.read(), type=RingRead))
+                return said.ok and bool(found[-1].ranges) and not found[-1].trouble
+
+        await until(is_whole)
+    return found[-1]
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["an old copy", "nothing left"])
