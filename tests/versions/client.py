@@ -7,7 +7,7 @@ standard input is answered with how things are, as JSON; at the end of input it 
 import asyncio
 import json
 import sys
-from collections import Counter
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -30,34 +30,33 @@ def machine(of: Any) -> Any:  # noqa: ANN401 - of either release
     return engine._machine if hasattr(engine, "_machine") else engine.machine
 
 
-def state(owner: Any, lookup: Any, happened: Counter[str]) -> dict[str, Any]:  # noqa: ANN401 - of either release
+def in_hex(ranges: Iterable[Any]) -> list[tuple[str, str | None]]:
+    return [(each.start.hex(), each.end and each.end.hex()) for each in ranges]
+
+
+def state(owner: Any, lookup: Any, told: dict[str, list[Any]]) -> dict[str, Any]:  # noqa: ANN401 - of either release
     leases = {key: owner.check(key) for key in KEYS}
     return {
         "leases": {key: lease.number for key, lease in leases.items() if lease},
         "found": {key: lookup.find(key) for key in KEYS},
         "seen": min(machine(owner).leadership, machine(lookup).leadership),
-        "revoked": happened["revoked"],
-        "lost": happened["lost"],
+        "ranges": in_hex(owner.ranges),
+        **{what: in_hex(ranges) for what, ranges in told.items()},
     }
 
 
 async def main(package: str, address: str, *managers: str) -> None:
     tenure: Any = import_module(package)
-    happened: Counter[str] = Counter()
-
-    def on_revoke(ranges: tuple[Any, ...]) -> None:
-        happened["revoked"] += len(ranges)
-
-    def on_loss(ranges: tuple[Any, ...]) -> None:
-        happened["lost"] += len(ranges)
-
+    told: dict[str, list[Any]] = {"revoked": [], "lost": []}
     asked = await lines()
     async with (
-        tenure.Owner(managers, pool=POOL, address=address, on_revoke=on_revoke) as owner,
-        tenure.Lookup(managers, pool=POOL, on_loss=on_loss) as lookup,
+        tenure.Owner(
+            managers, pool=POOL, address=address, on_revoke=told["revoked"].extend
+        ) as owner,
+        tenure.Lookup(managers, pool=POOL, on_loss=told["lost"].extend) as lookup,
     ):
         while await asked.readline():
-            print(json.dumps(state(owner, lookup, happened)), flush=True)
+            print(json.dumps(state(owner, lookup, told)), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ import aiohttp
 
 from tenure.protocol.lease.timing import PRESETS
 from tests.integration.etcd.proxy import Proxy, proxy_to
-from tests.integration.etcd.servers import Cluster, running, until
+from tests.integration.etcd.servers import Cluster, running
 from tests.integration.failover.traffic import Traffic, traffic
 from tests.integration.processes import ManagerProcess
+from tests.patience import until
 from tests.versions.old import NEW, Release
 
 PREFIX = "/tenure/"
@@ -31,6 +32,7 @@ class Manager(ManagerProcess):
     def __init__(self, journal: str, preset: str, *options: str, release: Release = NEW) -> None:
         self.events: list[dict[str, Any]] = []
         self.journal = journal
+        self.release = release
         port = () if "--port" in options else ("--port", "0")
         super().__init__([*port, "--preset", preset, "--journal", journal, *options], release)
 
@@ -99,13 +101,18 @@ class Stage:
         self.managers.append(made)
         return made
 
-    async def replace(self, manager: Manager, release: Release) -> Manager:
-        """Stop a manager, and start one of another release at the same URL; it stands by then."""
+    async def replace(self, manager: Manager, release: Release, *rings: str) -> Manager:
+        """Stop a manager, and start one of another release at the same URL; it stands by then.
+
+        If one of the present release leads from then on, it is told at once to plan these pools by
+        the ring: on a busy machine it would lead for long enough to move ranges by their load.
+        """
         leads = manager is await self.leader()
         manager.send(TERMINATE)
         assert await manager.ended() == 0, manager.log
         if leads:
             await self.leader(after=manager.leadership)
+            await self.by_the_ring(*rings)
         port = manager.url.rpartition(":")[2]
         made = self.start(manager.journal, "--port", port, release=release)
         self.managers.remove(manager)
@@ -131,11 +138,15 @@ class Stage:
         return max(self.managers, key=lambda each: each.leadership)
 
     async def by_the_ring(self, *pools: str) -> None:
-        """Have the leader plan these by the ring, as managers of every version can.
+        """Have the leader plan these by the ring, as managers of every version can. Those of the
+        first release know nothing else.
 
         What is not there yet is made, so that nothing has to move on account of it.
         """
-        url = f"{(await self.leader()).url}/v1/pools"
+        leader = await self.leader()
+        if leader.release is not NEW:
+            return
+        url = f"{leader.url}/v1/pools"
         async with aiohttp.ClientSession(raise_for_status=True) as session:
             for pool in pools:
                 await session.post(url, json={"name": pool, "kind": "hashed"})
