@@ -58,7 +58,7 @@ test: $(READY)  ## run the tests on all cores (WORKERS=n for fewer)
 	@$(BIN)/python -m pytest -q -n $(BUSY_WORKERS) --dist worksteal --ignore $(FAILOVER) --ignore $(SIMULATION) $(ARGS)
 
 test-simulation: $(READY)  ## the protocols under all faults: seeds, schedules, canaries (minutes)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(SIMULATION) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(SIMULATION) $(ARGS)
 
 test-failover: $(READY)  ## real managers, owners and etcd through every fault (minutes)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(FAILOVER) $(ARGS)
