@@ -10,7 +10,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.sessions import OpenConnections
+# An assertion of a helper says what it found, as one of a test does.
+pytest.register_assert_rewrite(
+    "tests.integration", "tests.unit", "tests.versions", "tests.patience"
+)
+
+from tests.sessions import OpenConnections  # noqa: E402 - what it imports is to be rewritten, too
 
 # No deadline: we claim nothing about how long an example takes on a busy machine. In CI the
 # examples are the same each time, so that a change is judged by itself, and a failure prints the
