@@ -50,7 +50,7 @@ SLEEPS: dict[str, tuple[int, str]] = {
     "tests/unit/client/test_finishing.py": (2, FOR_EVER),
     "tests/unit/client/test_owner.py": (1, "the engine waits in its own loop, by real time"),
     "tests/unit/client/test_shell.py": (1, NEVER_SOONER),
-    "tests/unit/columns/node/test_bad_input.py": (1, NEVER_SOONER),
+    "tests/unit/columns/node/test_bad_input.py": (2, NEVER_SOONER),
     "tests/unit/columns/node/test_damage.py": (1, NEVER_SOONER),
     "tests/unit/columns/test_deleting.py": (
         1,
