@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from struct import pack
 from typing import Any
 
@@ -136,6 +137,10 @@ async def street() -> AsyncIterator[Street]:
         AsyncExitStack() as stack,
     ):
         yield Street(stack, manager.service.url, session)
+
+
+def unfinished_are(count: int) -> bool:
+    return len(UNFINISHED) == count
 
 
 async def key_of(owner: Shop, asked: Shop) -> str:
@@ -370,7 +375,7 @@ async def test_unfinished_messages_of_one_client_are_bounded_together(
             socket._writer.transport.write(head + bytes(4 + size - 1))
             if at >= most:
                 assert (await sockets[at - most].receive()).type is WSMsgType.CLOSED
-            await until(lambda at=at: len(UNFINISHED) == min(at + 1, most))
+            await until(partial(unfinished_are, min(at + 1, most)))
         for socket in sockets[-most:]:
             socket._writer.transport.write(bytes(1))
             assert await socket.receive_str() == "\0" * size
