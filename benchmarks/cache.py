@@ -15,7 +15,7 @@ from time import perf_counter
 import aiohttp
 
 from benchmarks._holders import Holder, echoing, processor_seconds
-from benchmarks._quick import at_most, sized
+from benchmarks._quick import at_most, sized, soon
 from benchmarks._rounds import ROUNDS, line, ratio
 from tenure import Cache, CacheServer, KeyedState, Volume
 from tenure.cache.cache_engine import PATH
@@ -33,7 +33,7 @@ WRITE_ROUNDS = sized(30, 10)
 WRITE_BOUND = at_most(3)
 WRITES = 1_000
 TERM = 0.5
-LATEST = TERM * 13 / 12 + at_most(0.05)
+LATEST = TERM * 13 / 12 + soon(0.05)
 ENTRIES = sized(10_000, 1_000)
 CHANGED = 10
 READS = sized(100_000, 10_000)

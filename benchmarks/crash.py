@@ -18,7 +18,7 @@ from threading import Thread
 from time import monotonic, sleep
 
 from benchmarks._manager import running_manager
-from benchmarks._quick import at_most, sized
+from benchmarks._quick import sized, soon
 from benchmarks._rounds import line
 from tenure import Lookup, Owner
 from tenure.base.instants import in_seconds
@@ -29,8 +29,8 @@ POOL = "rooms"
 OWNERS = 8
 KILLS = sized(20, 2)
 KEYS = range(1, 1 << 64, 1 << 56)
-BOUND_SECONDS = at_most(1.0)
-UNSEEN_SECONDS = in_seconds(DEFAULT.hold_ns) + 2
+BOUND_SECONDS = soon(1.0)
+UNSEEN_SECONDS = in_seconds(DEFAULT.hold_ns) + soon(2)
 PATIENCE_SECONDS = 60
 SEEN, UNSEEN = "seen", "unseen"
 

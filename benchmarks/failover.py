@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks._quick import at_most, sized
+from benchmarks._quick import sized, soon
 from benchmarks._rounds import line
 from tenure.base.instants import in_seconds
 from tenure.runtime.clock import boot_clock
@@ -24,7 +24,7 @@ from tests.integration.failover.traffic import Traffic
 
 REPEATS = sized(10, 1)
 MANAGERS = 3
-BOUNDS = ((signal.SIGKILL, "kill -9", at_most(3.0)), (signal.SIGTERM, "SIGTERM", at_most(0.3)))
+BOUNDS = ((signal.SIGKILL, "kill -9", soon(3.0)), (signal.SIGTERM, "SIGTERM", soon(0.3)))
 
 
 class Failover(NamedTuple):

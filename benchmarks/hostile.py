@@ -34,7 +34,7 @@ from benchmarks._attacks.members import Fares
 from benchmarks._attacks.neighbours import OPENED
 from benchmarks._attacks.roles import ROLES
 from benchmarks._manager import allow_many_files, loop_name, running_manager
-from benchmarks._quick import QUICK, at_most, sized
+from benchmarks._quick import QUICK, sized, soon
 from benchmarks.renewal import Owner, settle
 from tenure.cli.demo.ports import free_ports
 from tenure.wire.versions import SUBPROTOCOLS
@@ -46,7 +46,7 @@ ALONE_SECONDS = 9
 SECONDS = sized(60, 6)
 RENEW_SECONDS = 3.0
 """The interval of the preset `default`."""
-BOUND_SECONDS = at_most(RENEW_SECONDS / 3)
+BOUND_SECONDS = soon(RENEW_SECONDS / 3)
 LOST_SECONDS = 12.0
 """The term of the preset: an owner that is answered later has lost what it held."""
 MEMORY_BYTES = 1 << 30

@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter, process_time
 
 from benchmarks._balance import World
-from benchmarks._quick import sized
+from benchmarks._quick import sized, soon
 from benchmarks._rounds import line
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.balance.planning import Planning
@@ -28,7 +28,7 @@ from tenure.protocol.lease.records import UNSTEERED
 OWNERS = sized(1_000, 100)
 ROUNDS = 3
 BOUND_SECONDS = 1.0
-STOP_SECONDS = 0.5
+STOP_SECONDS = soon(0.5)
 
 
 def main() -> int:

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
-from benchmarks._quick import at_most, sized
+from benchmarks._quick import sized, soon
 from benchmarks._rounds import line
 from tenure.cli.demo.judge import RecordJudge
 from tenure.cli.demo.operations import Operations, PresenceRequest, operations
@@ -58,7 +58,7 @@ READS_OF_TEN = 6
 MEMBERS_CHANGED = ("house", "welcome", "ring")
 """The phases of policies that follow from changes of membership."""
 MOVES, SURGE_MOVES = 1.4, 1.1
-SLOWER_MS = at_most(100)
+SLOWER_MS = soon(100)
 
 
 class Load:
