@@ -7,19 +7,14 @@ import signal
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.gateway_options import Flag, GatewayOptions
+from tenure.cli.gateway_options import GatewayOptions
 from tenure.cli.long_run import (
-    LogFormat,
-    LogLevel,
-    log_to_standard_error,
+    BRIEF,
+    ReportOptions,
     run_long,
-    tell,
     told_to_end,
 )
 from tenure.cli.member_routes import MemberRoutes
@@ -43,29 +38,17 @@ def gateway(
     *,
     manager: ManagerUrls = None,
     options: GatewayOptions | None = None,
-    log_level: LogLevel = "warning",
-    log_format: LogFormat = "text",
-    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    report: ReportOptions = BRIEF,
 ) -> None:
-    """Run a gateway: it passes each request to the process that owns its key.
-
-    Parameters
-    ----------
-    log_level
-        How much is logged, to standard error; warnings by default.
-    log_format
-        text, or json: one object per line, with the event, its place and its cause as fields.
-    json_
-        Report what happens as JSON, one object per line; the first has the URL.
-    """
+    """Run a gateway: it passes each request to the process that owns its key."""
     options = options or GatewayOptions()
-    log_to_standard_error(log_level, log_format)
+    report.log()
     if options.access_log:
         logging.getLogger("tenure.gateway.access").setLevel(logging.INFO)
-    run_long(lambda: _run(options, manager, as_json=json_))
+    run_long(lambda: _run(options, manager, report))
 
 
-async def _run(options: GatewayOptions, managers: list[str] | None, *, as_json: bool) -> None:
+async def _run(options: GatewayOptions, managers: list[str] | None, report: ReportOptions) -> None:
     told, tls = told_to_end(), _checked_tls(options)
     sources = RouteSources(options.route, options.routes, options.rest)
     routes = sources.read()
@@ -89,9 +72,9 @@ async def _run(options: GatewayOptions, managers: list[str] | None, *, as_json: 
             following = asyncio.create_task(MemberRoutes(managers, sources, reload).follow())
             stack.callback(following.cancel)
         text = f"gateway at {url}" + (f", its admin port at {admin}" if admin else "")
-        tell("listening", text, as_json=as_json, url=url, admin=admin, pid=os.getpid())
+        report.tell("listening", text, url=url, admin=admin, pid=os.getpid())
         await told.wait()
-    tell("stopped", "stopped", as_json=as_json)
+    report.tell("stopped", "stopped")
 
 
 async def _hold_sockets(made: HttpGateway, options: GatewayOptions) -> None:

@@ -6,7 +6,10 @@ import logging
 import resource
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from cyclopts import Parameter
 
 from tenure.cli.output import put
 from tenure.observe.json_log import JsonFormatter
@@ -77,6 +80,26 @@ async def until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
         await asyncio.wait(tasks)
 
 
-def tell(event: str, text: str, *, as_json: bool, **known: object) -> None:
-    """Tell what has happened: as `text`, or as an object in a line."""
-    put(json.dumps({"event": event, **known}) if as_json else text)
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ReportOptions:
+    """The options of what a long-running command reports."""
+
+    log_level: LogLevel = "warning"
+    "How much is logged, to standard error; warnings by default."
+    log_format: LogFormat = "text"
+    "text, or json: one object per line, with the event, its place and its cause as fields."
+    json: Annotated[bool, Parameter(negative="")] = False
+    "Report what happens as JSON, one object per line; the first has the URL."
+
+    def log(self) -> None:
+        """Begin to log."""
+        log_to_standard_error(self.log_level, self.log_format)
+
+    def tell(self, event: str, text: str, **known: object) -> None:
+        """Tell what has happened: as `text`, or as an object in a line."""
+        put(json.dumps({"event": event, **known}) if self.json else text)
+
+
+BRIEF = ReportOptions()
+"""Warnings are logged, and events are told as text."""

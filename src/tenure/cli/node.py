@@ -11,11 +11,9 @@ from cyclopts import Parameter
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.long_run import (
-    LogFormat,
-    LogLevel,
-    log_to_standard_error,
+    BRIEF,
+    ReportOptions,
     run_long,
-    tell,
     told_to_end,
     until_one_ends,
 )
@@ -78,25 +76,13 @@ class NodeOptions:
 def node(
     *,
     options: NodeOptions,
-    log_level: LogLevel = "warning",
-    log_format: LogFormat = "text",
-    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    report: ReportOptions = BRIEF,
 ) -> None:
-    """Run a node of a cluster: a part of the store, and a way to all of it.
-
-    Parameters
-    ----------
-    log_level
-        How much is logged, to standard error; warnings by default.
-    log_format
-        text, or json: one object per line, with the event, its place and its cause as fields.
-    json_
-        Report what happens as JSON, one object per line; the first has the URL.
-    """
-    log_to_standard_error(log_level, log_format)
+    """Run a node of a cluster: a part of the store, and a way to all of it."""
+    report.log()
     credentials = Credentials.from_environment()
     settings = settings_of(options, credentials)
-    run_long(lambda: _run(NodeLives(settings, credentials), settings.cluster, as_json=json_))
+    run_long(lambda: _run(NodeLives(settings, credentials), settings.cluster, report))
 
 
 def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
@@ -174,10 +160,10 @@ def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:
     return tuple(seeds)
 
 
-async def _run(node: NodeLives, cluster: str, *, as_json: bool) -> None:
+async def _run(node: NodeLives, cluster: str, report: ReportOptions) -> None:
     told = told_to_end()
     async with entered(node, "starting the node", "ending the node"):
         text = f"a node of {cluster!r} listens at {node.url}"
-        tell("listening", text, as_json=as_json, url=node.url, pid=os.getpid())
+        report.tell("listening", text, url=node.url, pid=os.getpid())
         await until_one_ends(told.wait(), node.wait())
-    tell("stopped", "stopped", as_json=as_json)
+    report.tell("stopped", "stopped")

@@ -14,11 +14,9 @@ from cyclopts import Parameter
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.long_run import (
-    LogFormat,
-    LogLevel,
-    log_to_standard_error,
+    BRIEF,
+    ReportOptions,
     run_long,
-    tell,
     told_to_end,
 )
 from tenure.cli.service_gate import ServiceGate, service_port
@@ -89,9 +87,7 @@ def serve(
     /,
     *,
     options: ServeOptions | None = None,
-    log_level: LogLevel = "warning",
-    log_format: LogFormat = "text",
-    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    report: ReportOptions = BRIEF,
 ) -> None:
     """Run a process of a service. On SIGTERM it hands over its keys, and ends.
 
@@ -99,14 +95,8 @@ def serve(
     ----------
     name
         Which service.
-    log_level
-        How much is logged, to standard error; warnings by default.
-    log_format
-        text, or json: one object per line, with the event, its place and its cause as fields.
-    json_
-        Report what happens as JSON, one object per line; the first has the URL.
     """
-    log_to_standard_error(log_level, log_format)
+    report.log()
     options = options or ServeOptions()
     kind = service_type(name)
     listen = checked_listen(options.listen or f"127.0.0.1:{kind.port}", "http://any", insecure=True)
@@ -140,7 +130,7 @@ def serve(
         serving = served(
             service, host, int(port), service_port, reuse_port=shared, tls=tls, check=check
         )
-        return _run(service, serving, as_json=json_)
+        return _run(service, serving, report)
 
     run_long(begin)
 
@@ -176,12 +166,12 @@ def _guarded(
 
 
 async def _run(
-    service: Service[Any], serving: AbstractAsyncContextManager[str], *, as_json: bool
+    service: Service[Any], serving: AbstractAsyncContextManager[str], report: ReportOptions
 ) -> None:
     told = told_to_end()
     beginning, end = f"starting {service.name}", f"ending {service.name}; it hands over first"
     async with entered(serving, beginning, end) as url:
         text = f"{service.name} of the pool {service.settings.pool!r} at {url}"
-        tell("listening", text, as_json=as_json, url=url, pid=os.getpid())
+        report.tell("listening", text, url=url, pid=os.getpid())
         await told.wait()
-    tell("stopped", "stopped", as_json=as_json)
+    report.tell("stopped", "stopped")
