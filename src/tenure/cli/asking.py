@@ -30,6 +30,8 @@ from tenure.transport.credentials import CA, Credentials
 
 T = TypeVar("T")
 
+ANSWER_BYTES = 256 << 20
+"""The most that is read of a manager's answer: several times a table of all ranges."""
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 5.0
 """How long to wait for a leader: longer than a takeover takes with the default preset."""
@@ -190,7 +192,10 @@ def _ask_one(
             headers["Content-Type"] = "application/json"
             connection.request(method or "POST", target, data, headers)
         response = connection.getresponse()
-        return HttpReply(response.status, response.read())
+        said = response.read(ANSWER_BYTES + 1)
+        if len(said) > ANSWER_BYTES:
+            raise http.client.HTTPException(f"it answers with more than {ANSWER_BYTES:,} bytes")
+        return HttpReply(response.status, said)
     finally:
         connection.close()
 

@@ -11,6 +11,8 @@ from tenure.errors import MALFORMED, NoManager, TenureError
 from tenure.manager.answers import Problem, StatusAnswer
 from tenure.manager.live import QUIET_SECONDS, LiveEvent, Pulse
 
+PROBLEM_BYTES = 64 << 10
+"""The most that is read of a refusal."""
 STATUS_SECONDS = 3.0
 SILENT_SECONDS = 2 * QUIET_SECONDS
 """A manager that is well says something in half of it."""
@@ -44,7 +46,7 @@ def live(url: str, level: str, since: str = "0") -> Iterator[LiveEvent | Pulse]:
             connection.request("GET", f"/v1/live?level={level}&since={since}", headers=headers)
             response = connection.getresponse()
             if response.status != http.HTTPStatus.OK:
-                problem = msgspec.json.decode(response.read(), type=Problem)
+                problem = msgspec.json.decode(response.read(PROBLEM_BYTES), type=Problem)
                 raise TenureError(f"{url}: {problem.error}. To fix it: {problem.way_out}")
             yield from _parsed(response)
         except (OSError, http.client.HTTPException, *MALFORMED) as error:

@@ -44,6 +44,7 @@ from tenure.member.forwarding import Forwarding
 from tenure.member.listener import MemberListener, checked_listen, checked_member_address
 from tenure.member.told_routes import told_routes
 from tenure.routing.template import PathKey
+from tenure.transport.answer_body import read_body
 from tenure.transport.credentials import Credentials
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
@@ -53,6 +54,8 @@ HOW_TO_ENTER = (
     "cleanup_ctx, as in app.cleanup_ctx.append(member.cleanup_ctx) with aiohttp, or use "
     "`async with member.serving(app)`"
 )
+PROBE_BYTES = 4_096
+"""The most that is read of the answer to a probe, which is a name."""
 WATCHDOG_SECONDS = 10.0
 """After this time, a member that does not answer its own probe loses its leases: less than a term
 of the preset `default`, and longer than a merely busy event loop hangs.
@@ -298,7 +301,8 @@ class Member:
         name = self.owner.name
         url = self.owner.address + PROBE
         async with self.session.get(url, ssl=self.credentials.to(url) or True) as response:
-            found = await response.text()
+            said = await read_body(response, PROBE_BYTES)
+        found = (said or b"more than a name").decode(errors="replace")
         if found != name:
             raise ConfigurationError(
                 f"{self.owner.address} is answered by {found[:100]!r}, and not by {name!r}: a "

@@ -31,6 +31,7 @@ from tenure.routing.trying import (
     Wanted,
     judge,
 )
+from tenure.transport.answer_body import read_body
 
 Handler = Callable[[ClientRequest], Awaitable[ClientResponse]]
 
@@ -55,6 +56,10 @@ def route(
     """
     router = Router(lookup, key, deadline=deadline, outstanding=outstanding, origin=origin)
     return AiohttpRoute(router)
+
+
+DROPPED_BYTES = 64 << 10
+"""The most that is read of an answer that nobody wants; a longer one costs its connection."""
 
 
 class AiohttpRoute:
@@ -166,7 +171,8 @@ async def drop(response: ClientResponse) -> None:
     """Read the rest of an answer, so that its connection can be used again."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            await response.read()
+            if await read_body(response, DROPPED_BYTES) is None:
+                response.close()
     except (ClientError, OSError):
         response.close()
     else:

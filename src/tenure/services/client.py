@@ -18,7 +18,13 @@ import msgspec
 from yarl import URL
 
 from tenure import Credentials
-from tenure.errors import MALFORMED, ConfigurationError, OutcomeUnknown, UsageError
+from tenure.errors import (
+    MALFORMED,
+    ConfigurationError,
+    OutcomeUnknown,
+    RemoteProtocolError,
+    UsageError,
+)
 from tenure.services.problems import ServiceProblem
 
 T = TypeVar("T")
@@ -28,6 +34,8 @@ NO_HEADERS: Mapping[str, str] = {}
 REFUSED = 400
 NOT_HERE = (421, 503)
 """The statuses to which another process, or the same one a little later, may answer differently."""
+ANSWER_BYTES = 64 << 20
+"""The most that is read of an answer; something else may listen at the address."""
 DEADLINE_SECONDS = 60.0
 PAUSE_SECONDS = 0.05
 LONGEST_PAUSE = 1.0
@@ -137,7 +145,14 @@ class ServiceClient:
         async with self.session.request(
             method, URL(self.url + path, encoded=True), data=data, headers=shown, ssl=tls
         ) as response:
-            return Reply(response.status, response.headers, await response.read())
+            try:
+                await response.content.readexactly(ANSWER_BYTES + 1)
+            except asyncio.IncompleteReadError as whole:
+                return Reply(response.status, response.headers, whole.partial)
+            raise RemoteProtocolError(
+                f"{self.url} answers {method} {path} with more than {ANSWER_BYTES:,} bytes, which "
+                "no service does: check what listens there"
+            )
 
 
 def _checked(url: str) -> str:

@@ -25,9 +25,12 @@ from tenure.protocol.replication.request_room import RequestPlaces
 from tenure.protocol.topology.records import Topology
 from tenure.protocol.topology.tables import TableRecord
 from tenure.runtime.read_size import SmallBlocksResponse
+from tenure.transport.answer_body import read_body
 from tenure.transport.credentials import Credentials
 from tenure.wire.columns import ToStoreClient
 
+REASON_BYTES = 16 << 10
+"""The most that is read of a manager's reason for making no table."""
 TABLE_SECONDS = 10.0
 """How long a client waits for a table to be made."""
 MOST_WAITING = 1_000
@@ -147,6 +150,9 @@ class TableOpenings:
                 },
                 ssl=self._credentials.to(manager or "") or True,
             ) as said:
-                return "" if said.ok else (await said.text())[:500]
+                if said.ok:
+                    return ""
+                why = await read_body(said, REASON_BYTES)
+                return (why or b"it says more than a reason").decode(errors="replace")[:500]
         except (aiohttp.ClientError, TimeoutError) as error:
             return f"the manager at {manager} does not answer: {str(error) or 'it takes too long'}"

@@ -33,7 +33,12 @@ from tenure.protocol.replication.node_events import (
     TopologyKept,
     TopologyLearned,
 )
-from tenure.protocol.replication.operations import AnyOperation, ReplicaAnswer, ReplicaOperation
+from tenure.protocol.replication.operations import (
+    AnyOperation,
+    ReplicaAnswer,
+    ReplicaOperation,
+    size_of,
+)
 from tenure.protocol.replication.replica import ReplicaPart
 from tenure.protocol.replication.request.coordinator import Coordinator
 from tenure.protocol.replication.told_topologies import ToldTopologies
@@ -44,6 +49,8 @@ from tenure.protocol.topology.records import NodeId, Topology
 
 PARKED = 1_000
 """Messages that wait until their topology is learned."""
+PARKED_BYTES = 64 << 20
+"""What these have at most: a write has up to 32 MiB, and a row that is settled is of any size."""
 
 
 class StoreNode:
@@ -60,6 +67,7 @@ class StoreNode:
         """The topology that is on its way to the disk."""
         self._told = ToldTopologies(config.node)
         self._parked: list[NodeMessage] = []
+        self._parked_bytes = 0
 
     def handle(self, now: Instant, event: NodeEvent) -> Output[NodeAction]:
         """Do what is due at `now`, then take `event`."""
@@ -175,8 +183,10 @@ class StoreNode:
     # --- topology ---
 
     def _park(self, message: NodeMessage) -> None:
-        if len(self._parked) < PARKED:
+        size = size_of(message.body)
+        if len(self._parked) < PARKED and self._parked_bytes + size <= PARKED_BYTES:
             self._parked.append(message)
+            self._parked_bytes += size
         if self._keeps is None or self._keeps.version < message.version:
             self._ask_topology(message.sender)
 
@@ -214,6 +224,6 @@ class StoreNode:
             self._keeps = None
         for request in list(context.waiting):
             request.on_topology(now)
-        parked, self._parked = self._parked, []
+        parked, self._parked, self._parked_bytes = self._parked, [], 0
         for message in parked:
             self._on_message(now, message)

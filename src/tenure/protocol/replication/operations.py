@@ -311,6 +311,16 @@ Bounded: TypeAlias = ReadParts | ReadState | PromiseFence
 """These bring as much as there is, up to a bound that the asker gives."""
 
 
+def size_of(body: object) -> int:
+    """The bytes of what an operation has others write; 0 for those that only ask."""
+    match body:
+        case ApplyRow(edits=edits):
+            return sum(len(edit.name or b"") + len(edit.value or b"") for edit in edits)
+        case MergeState(state=state):
+            return state.size
+    return 0
+
+
 TERMS: Final[Mapping[type[ReplicaOperation[Any]], OperationTerms]] = {
     # An acknowledged write must not be forgotten (D5).
     ApplyRow: OperationTerms("all", changes=True),

@@ -127,7 +127,8 @@ async def test_strangers_that_say_nothing_keep_out_nobody(stage: Stage, monkeypa
     assert isinstance(answer, Accepted)
     assert member.owner.stats()["channels refused"] == 1
     why = "others have come, and nothing was offered here"
-    assert decode_to_source(await silent.pop(0).receive()) == NotTaken(why=why)
+    said = await stage.soon(silent.pop(0).receive())
+    assert decode_to_source(said) == NotTaken(why=why)
     silent.append(await channels.connect(stranger.url))
     await stage.cluster.turn(STEP)
     assert len(inside(member)._takings) == 4, "what is admitted does not count"

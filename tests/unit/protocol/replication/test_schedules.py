@@ -15,6 +15,7 @@ from tenure.protocol.replication.messages import (
     RowWritten,
     WriteRow,
 )
+from tenure.protocol.replication.node import PARKED_BYTES
 from tenure.protocol.replication.node_events import Convicted, NodeTold, TopologyLearned
 from tenure.protocol.replication.operations import MergeState
 from tenure.protocol.replication.row.admission import Attempt, Outranked
@@ -355,3 +356,19 @@ def test_in_the_joint_step_a_read_needs_both_lists() -> None:
     stage.lose(3, 4)
     stage.deliver(1, 2)
     assert stage.answers == []
+
+
+def test_what_waits_for_a_topology_is_bounded_by_bytes() -> None:
+    """A thousand messages of a node that is ahead may be gigabytes; their senders count silence."""
+    stage = NodeStage()
+    machine = stage.nodes[2].machine
+    value = b"x" * (4 << 20)
+    stage.ask(1, write(1, value, 1))
+    said = next(each for each in stage.messages if each.receiver == 2)
+    for _ in range(100):
+        stage.nodes[2].post(NodeTold(msgspec.structs.replace(said, version=said.version + 1)))
+    assert len(machine._parked) * len(value) <= PARKED_BYTES < 100 * len(value)
+    later = msgspec.structs.replace(stage.topology, version=stage.topology.version + 1)
+    stage.nodes[2].post(TopologyLearned(later))
+    assert machine._parked == []
+    assert machine._parked_bytes == 0
