@@ -84,8 +84,10 @@ class EntityGate:
             await self._forget(turn)
             return
         state = before.state
-        if turn.is_touched:
-            state = self._codec.encode(live.key, live.state, live.unknown)
+        # What is in a collection or at a socket is of this version, too, and the state says it.
+        says_version = not state and bool(changes) and self._codec.has_version
+        if turn.is_touched or says_version:
+            state = self._codec.encode(live.key, live.read(), live.unknown)
         is_changed = bool(changes) or state != before.state
         kept = None
         if turn.record != "none" and (is_changed if answer is None else self._may_be_asked(turn)):

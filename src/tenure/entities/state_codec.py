@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tenure.entities.state_fields import fields_of, is_pydantic, is_strict
-from tenure.entities.state_versions import StateVersions, Upgrade
+from tenure.entities.state_versions import FIRST, StateVersions, Upgrade
 from tenure.entities.unknown_fields import UnknownFields
 from tenure.errors import ConfigurationError, ValueTypeError
 
@@ -100,6 +100,11 @@ class StateCodec:
             return state, None
         unknown = UnknownFields(_unpack(self._versions.plain(data)), state)
         return state, unknown or None
+
+    @property
+    def has_version(self) -> bool:
+        """Whether what is kept says of which version it is."""
+        return self._versions.version > FIRST
 
     def current(self, key: str | int, data: bytes) -> bytes:
         """What was kept, as this version of the class keeps it. Raises as StateVersions.current

@@ -18,6 +18,7 @@ from tenure import (
     EntityError,
     NewerState,
     OutcomeUnknown,
+    Series,
     ValueTypeError,
     refusal,
     upgrade,
@@ -434,4 +435,21 @@ async def test_an_older_process_has_what_nobody_else_is_there_for() -> None:
         await stage.until(lambda: stage.owner_of("b"))
         assert await stage.done(old["b"].say("one")) == 1
         with pytest.raises(NewerState):
+            await stage.done(old["a"].say("two"))
+
+
+@pytest.mark.asyncio
+async def test_what_is_kept_beside_an_empty_state_has_a_version_too() -> None:
+    class Diary(Entity[VersionedLines], version=3, name="Room"):
+        pages = Series(NewLine)
+
+        async def write(self, text: str) -> None:
+            self.pages.add(NewLine(text))
+
+    async with on_stage(1, kind=Diary) as stage:
+        (new,) = stage.members
+        await stage.done(new["a"].write("one"))
+        old = await stage.enter(kind=NewRoom)
+        await stage.move("a", old)
+        with pytest.raises(NewerState, match="kept by version 3"):
             await stage.done(old["a"].say("two"))
