@@ -138,6 +138,7 @@ SOON = {
     "vouched-by-nobody": Soon(0, ("D2", "D3", "D8"), BACK),
     "put-back-and-taken": Soon(2, ("D2", "D3", "D8", "L1"), BACK),
     "believed-of-anybody": Soon(0, ("D8",)),
+    "what-a-scrub-finds-is-not-told": Soon(63, ("R35",), "slow sync", keys=3, clients=2),
     "no-joint-step": Soon(13, ("D2", "D3"), "ring change,crash,cut,message"),
 }
 

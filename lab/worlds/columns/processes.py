@@ -4,13 +4,18 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import msgspec
+
 from lab.worlds.columns.disks import Disk
 from tenure.base.instants import MICROSECOND_NS, MILLISECOND_NS, seconds
 from tenure.base.noted import Noted
+from tenure.columns.node.scrub import Scrub
 from tenure.columns.node_replica import NodeReplica, is_change
+from tenure.errors import StoreDamaged, StoreError
 from tenure.protocol.replication import node_events
 from tenure.protocol.replication.messages import NodeMessage
 from tenure.protocol.replication.node import StoreNode
+from tenure.protocol.replication.tasks import Step
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import NodeId
 from tenure.sim.kernel.clocks import SimClock
@@ -29,6 +34,12 @@ ASKS_AT_REST_NS = seconds(60)
 """How often it asks otherwise. A manager tells all nodes of a change by itself, so a node that asks
 at rest finds only what was lost on the way.
 """
+ASKS_IF_DAMAGED_NS = seconds(2)
+"""How often it asks in worlds with damage, which is how often real nodes do."""
+SCRUBBED_A_SECOND = 10_000
+FROZEN_SECONDS = 1.0
+SCRUBBED_AGAIN_NS = seconds(20)
+"""The longest rest of a scrub: an hour is longer than most worlds."""
 
 
 class StoreSite(Site):
@@ -47,6 +58,17 @@ class StoreSite(Site):
     @abstractmethod
     def on_refused(self, node: "NodeProcess") -> None:
         """The manager refuses a node, because it was removed."""
+
+    @abstractmethod
+    def on_may_leave(self, node: "NodeProcess") -> None:
+        """The manager lets a node leave whose disk is damaged."""
+
+    @property
+    @abstractmethod
+    def has_damage(self) -> bool:
+        """Whether disks are damaged in this world: then nodes read what they have, and ask the
+        manager as often as real ones do.
+        """
 
     @abstractmethod
     def on_went_back(self, node: "NodeProcess") -> None:
@@ -121,14 +143,20 @@ class NodeProcess(StoreProcess):
         self._sequence = 0
         self._is_told = False
         """Whether a manager has answered this life."""
+        self.damage = ""
+        """What the disk has lost, as far as the node has met it."""
+        self._scrub = Scrub(disk.engine, SCRUBBED_A_SECOND, self._on_damaged)
 
     def on_message(self, sender: SimProcess, message: Any) -> None:
         """A message of a node, a client or the manager has arrived."""
         match message:
             case NodeMessage():
                 self.post(node_events.NodeTold(message))
-            case TopologyTold(topology=topology):
+            case TopologyTold(topology=topology, may_leave=may_leave):
                 self._is_told = True
+                if may_leave and self.damage:
+                    self.site.on_may_leave(self)
+                    return
                 if topology is not None:
                     self.post(node_events.TopologyLearned(topology))
             case NodeRefused(life=life, reason=reason):
@@ -155,6 +183,15 @@ class NodeProcess(StoreProcess):
         self.site.on_takes_part(self)
         self.ask_manager()
 
+    def scrub(self, _: object = None) -> None:
+        """Read some of what is on the disk, and more after a rest."""
+        if not self.alive:
+            return
+        rest = FROZEN_SECONDS if self.is_frozen else self._scrub.step()
+        if rest is not None:
+            rest_ns = min(seconds(rest), SCRUBBED_AGAIN_NS)
+            self.site.at(self.site.now + rest_ns, self.scrub, None)
+
     def ask_manager(self, _: object = None) -> None:
         """Report to the manager what this node is and what it has finished, and do so again after a
         while.
@@ -165,6 +202,8 @@ class NodeProcess(StoreProcess):
             self._ask()
         changes = self.machine.context.topology.change is not None
         every_ns = ASKS_EVERY_NS if changes or not self._is_told else ASKS_AT_REST_NS
+        if self.site.has_damage:
+            every_ns = ASKS_IF_DAMAGED_NS
         self.site.at(self.site.now + every_ns, self.ask_manager, None)
 
     def _ask(self) -> None:
@@ -180,7 +219,38 @@ class NodeProcess(StoreProcess):
             through=filler.through,
             counter=self.counter,
         )
+        if self.site.has_damage:
+            request = self._with_damage(request)
         self.site.network.to_address(self, MANAGER, request)
+
+    def _with_damage(self, request: NodeRequest) -> NodeRequest:
+        disk, topology = self.disk, self.machine.context.topology
+        before = disk.replaces
+        if before is None or topology.is_removed(before.node):
+            return msgspec.structs.replace(request, proof=disk.proof, damage=self.damage)
+        return msgspec.structs.replace(
+            request,
+            proof=disk.proof,
+            damage=self.damage,
+            replaces=before.node,
+            replaced_proof=before.proof,
+        )
+
+    def _run(self, ticket: int, step: Step) -> None:
+        try:
+            done = self.store.run(step)
+        except StoreDamaged as error:
+            self._on_damaged(error)
+            self.next(node_events.StepFailed(ticket))
+        else:
+            self.next(node_events.StepDone(ticket, *done))
+
+    def _on_damaged(self, error: StoreError) -> None:
+        """See `DiskTrouble`: the node goes on with what it can read."""
+        if not self.damage:
+            self.damage = str(error)
+            self.site.tell(self.slot, "damage found", self.damage)
+            self._ask()
 
     def perform(self, action: Any) -> None:
         """Carry out one action."""
@@ -189,7 +259,7 @@ class NodeProcess(StoreProcess):
                 if self.disk.is_full and is_change(step):
                     self.next(node_events.StepFailed(ticket))
                 else:
-                    self.next(node_events.StepDone(ticket, *self.store.run(step)))
+                    self._run(ticket, step)
             case node_events.TellNode(node=node, message=message):
                 self.site.network.to_address(self, self.site.slot_of(node), message)
             case node_events.AnswerClient(client=client, answer=answer):

@@ -8,6 +8,7 @@ from lab.worlds.columns.client import ClientProcess
 from lab.worlds.columns.codec import StoreCodec
 from lab.worlds.columns.contention import WRITERS
 from lab.worlds.columns.convictions import CONVICTED_AFTER_NS, Convictions
+from lab.worlds.columns.damage import DamagedDisks
 from lab.worlds.columns.disks import Disk
 from lab.worlds.columns.gossiping import GossipingProcess, is_known_to_be_back
 from lab.worlds.columns.likeness import first_difference
@@ -103,6 +104,7 @@ class ColumnsWorld(World, RingSite):
         self.strikes = StoreStrikes(self, self.network, self.clocks)
         self._convictions = Convictions(self)
         self._liars = LyingPeers(self, trial.seed)
+        self._damages = DamagedDisks(self, trial.seed)
         self._invariants = InvariantChecker()
         self._topologies = TopologyChecker(self.journal)
 
@@ -156,6 +158,22 @@ class ColumnsWorld(World, RingSite):
         self.mended_at = self.now
         self.restart_later(node.slot, self.faults.span(0.01, 2.0))
 
+    @property
+    def has_damage(self) -> bool:
+        return self._damages.is_on
+
+    def on_may_leave(self, node: NodeProcess) -> None:
+        """The node begins anew in an empty directory, and says whose place it takes."""
+        self.workload.counts["damaged nodes that left"] += 1
+        node.kill()
+        self.empty_disk(node.slot)
+        self.disks[node.slot].replaces = node.disk
+        self.restart_later(node.slot, self.faults.span(0.01, 2.0))
+
+    def damaged(self) -> NodeProcess | None:
+        """A node whose disk has lost something."""
+        return next((node for node in self.nodes() if node.disk.engine.damaged), None)
+
     def back_up(self, node: NodeProcess) -> None:
         self.tell(node.slot, "disk copied")
         self._backups[node.slot] = node.disk.copy()
@@ -180,7 +198,8 @@ class ColumnsWorld(World, RingSite):
     @property
     def is_disk_missing(self) -> bool:
         there = {disk.node for disk in self.disks.values()}
-        return self.lost() is not None or bool(self._put_back & there)
+        lacks = self.lost() is not None or bool(self._put_back & there)
+        return lacks or self.damaged() is not None
 
     def lost(self) -> Node | None:
         """A member whose disk is gone."""
@@ -274,6 +293,8 @@ class ColumnsWorld(World, RingSite):
         }
         node.post(DelaysMeasured(self.places.nearest_first(node.slot, others)))
         self._convictions.begin(node)
+        if self.has_damage:
+            node.scrub()
 
     def on_step(self, process: SimProcess) -> None:
         """The machine of a process has handled an event."""
@@ -291,6 +312,7 @@ class ColumnsWorld(World, RingSite):
     def end_faults(self) -> None:
         """Let no more faults happen."""
         super().end_faults()
+        self._damages.end()
         for disk in self.disks.values():
             disk.is_full = False
         self._unread = set(self.workload.sets)
@@ -317,6 +339,8 @@ class ColumnsWorld(World, RingSite):
             there = {disk.node for disk in self.disks.values()}
             if down := node.machine.context.down & there:
                 return f"{node.slot} holds {down} to be down"
+        if damaged := self.damaged():
+            return f"the disk of {damaged.slot} is damaged"
         if self._put_back & {disk.node for disk in self.disks.values()}:
             return "a disk that was put back is not refused"
         if self._unread:

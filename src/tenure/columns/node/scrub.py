@@ -9,7 +9,7 @@ requests need.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tenure.columns.engines.contract import StorageEngine
 from tenure.errors import StoreError
@@ -34,6 +34,7 @@ class Scrub:
         self._bytes_a_second = bytes_a_second
         self._refused = refused
         self._running: asyncio.Task[None] | None = None
+        self._rests = self._passes()
         self.passes = 0
         """How often everything was read in this life."""
         self.entries = 0
@@ -49,28 +50,40 @@ class Scrub:
             self._running.cancel()
             await asyncio.wait([self._running])
 
-    async def _run(self) -> None:
+    def step(self) -> float | None:
+        """Read some more. Returns for how many seconds to rest then; None if something cannot be
+        read, and after that nothing more is.
+        """
         try:
-            while True:
-                size = 0
-                for space in sorted(self._engine.spaces()):
-                    size += await self._read(space)
-                self.passes += 1
-                _log.info("scrubbed %d bytes of rows and found no damage", size)
-                await asyncio.sleep(PAUSE_SECONDS)
+            return next(self._rests)
         except StoreError as error:
             self._refused(error)
+            return None
 
-    async def _read(self, space: str) -> int:
-        """Read a space from its beginning to its end; return how much it was."""
-        total, lower = 0, b""
+    async def _run(self) -> None:
         while True:
-            size, last = self._piece(space, lower)
-            total += size
-            await asyncio.sleep(size / self._bytes_a_second)
-            if last is None:
-                return total
-            lower = last + b"\0"
+            rest = self.step()
+            if rest is None:
+                return
+            await asyncio.sleep(rest)
+
+    def _passes(self) -> Iterator[float]:
+        while True:
+            read = 0
+            for space in sorted(self._engine.spaces()):
+                for size in self._pieces(space):
+                    read += size
+                    yield size / self._bytes_a_second
+            self.passes += 1
+            _log.info("scrubbed %d bytes of rows and found no damage", read)
+            yield PAUSE_SECONDS
+
+    def _pieces(self, space: str) -> Iterator[int]:
+        """Read a space from its beginning to its end; the bytes of each piece."""
+        last: bytes | None = b""
+        while last is not None:
+            size, last = self._piece(space, last + b"\0" if last else b"")
+            yield size
 
     def _piece(self, space: str, lower: bytes) -> tuple[int, bytes | None]:
         """Read on from here; return how much, and the last key unless the space is at its end."""
