@@ -153,7 +153,7 @@ async def test_pools_are_bounded_and_those_that_are_there_go_on(
         assert (status, problem["error"]) == (409, pool_commands.FULL)
         url = manager.service.url
         with pytest.raises(TenureError, match="no manager keeps more"):
-            async with Owner(url, pool="third", address="http://a", enter_timeout=3.0):
+            async with Owner(url, pool="third", address="http://a"):
                 pass
         assert (await manager.post("/v1/pools", first))[0] == 200
         async with Owner(url, pool="rooms", address="http://a") as owner:

@@ -12,6 +12,7 @@ from tenure.testing.asgi_channel import MemoryServer, encoded
 from tenure.testing.judge import Judge
 from tenure.transport.channels import Channel
 from tenure.transport.in_process_channels import MemoryChannelNetwork
+from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio
 
@@ -52,7 +53,7 @@ async def test_no_frame_is_lost_where_a_handler_stops_waiting_for_it() -> None:
     url = network.listen(server.serve)
     client.append(await network.connect(url))
     await client[0].send(encoded({"type": "websocket", "path": "/", "headers": []}))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         await over.wait()
     assert [each["text"] for each in got] == ["a", "b", "c"]
 
