@@ -20,11 +20,15 @@ def _tuples(_: object) -> type[tuple[Any, ...]]:
     return tuple
 
 
-class PsycopgDriver:
-    """A connection of psycopg."""
+class _PostgresConnection:
+    """A connection of the application, whatever its driver."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401  # of the driver's own
         self._connection = connection
+
+
+class PsycopgDriver(_PostgresConnection):
+    """A connection of psycopg."""
 
     def transaction(self) -> AbstractContextManager[object]:
         open_one: AbstractContextManager[object] = self._connection.transaction()
@@ -44,28 +48,20 @@ class PsycopgDriver:
         return [each.fetchall() if each.description else [] for each in cursors]
 
 
-class _AsyncPsycopg:
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401  # of the driver's own
-        self._connection = connection
-
+class _AwaitedPostgres(_PostgresConnection):
     def transaction(self) -> AbstractAsyncContextManager[object]:
         open_one: AbstractAsyncContextManager[object] = self._connection.transaction()
         return open_one
 
+
+class _AsyncPsycopg(_AwaitedPostgres):
     async def first(self, statement: str, values: tuple[object, ...]) -> Row:
         cursor = self._connection.cursor(row_factory=_tuples)
         await cursor.execute(statement.replace("?", "%s"), values)
         return await cursor.fetchone() if cursor.description else None
 
 
-class _Asyncpg:
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401  # of the driver's own
-        self._connection = connection
-
-    def transaction(self) -> AbstractAsyncContextManager[object]:
-        open_one: AbstractAsyncContextManager[object] = self._connection.transaction()
-        return open_one
-
+class _Asyncpg(_AwaitedPostgres):
     async def first(self, statement: str, values: tuple[object, ...]) -> Row:
         numbers = count(1)
         numbered = re.sub(r"\?", lambda _: f"${next(numbers)}", statement)
