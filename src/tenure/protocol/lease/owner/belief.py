@@ -98,13 +98,7 @@ class Belief:
         # A renewal renews only what is believed: the table may list what was given back since.
         numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
         kept = [
-            Leased(
-                start=piece.start,
-                end=piece.end,
-                number=lease.number,
-                since=lease.since,
-                mark="renewed",
-            )
+            _renewed(piece, lease)
             for lease in listed
             if lease.mark == "renewed"
             for piece, number in numbers.within(lease.range)
@@ -118,16 +112,7 @@ class Belief:
             # A grant is taken once: told again, it may have been given back since (P5).
             if lease.mark == "granted" and lease.number > self._highest_number
         ]
-        granted = [
-            Leased(
-                start=lease.start,
-                end=lease.end,
-                number=lease.number,
-                since=lease.since,
-                mark="renewed",
-            )
-            for lease in told
-        ]
+        granted = [_renewed(lease.range, lease) for lease in told]
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
         # What the manager no longer lists it has taken back: listing it on would claim it.
         overtaken = self._keep_revoking(listed)
@@ -392,4 +377,11 @@ def _without(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> tuple[Leased, 
         for lease in old
         for piece, number in numbers.within(lease.range)
         if number != lease.number
+    )
+
+
+def _renewed(piece: KeyRange, lease: Leased) -> Leased:
+    """A piece of a lease, as it is believed from now on."""
+    return Leased(
+        start=piece.start, end=piece.end, number=lease.number, since=lease.since, mark="renewed"
     )
