@@ -60,6 +60,7 @@ SOON = (
     "readings-of-turns",
     "frames-taken-again",
     "time-goes-back",
+    "own-items-unseen",
     "unknown-fields-dropped",
     "unknown-in-lists-dropped",
 )

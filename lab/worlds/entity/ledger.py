@@ -7,6 +7,9 @@ anew, because its former state is lost, begins another epoch.
 The processes have two releases of its class. Both count what they have entered, and the new one in
 a field that the old one does not know; so it does with each of the last operations. The new one
 looks whether the old one has lost any of that.
+
+All operations are in collections, too. They are of the same commits as the state, so one must
+follow from the other, whoever looks, in whichever process.
 """
 
 import asyncio
@@ -17,10 +20,16 @@ import msgspec
 from lab.worlds.entity.entries import PlacedOp, Shown
 from lab.worlds.entity.site import LedgerProcess
 from tenure.entities.entity import Alarm, Entity, Socket
+from tenure.entities.mapping import Mapping
 from tenure.entities.methods import reading
+from tenure.entities.series import Series
 
 SHOWN = 30
 """How many of the last operations are kept by name."""
+ENTERED = 100
+"""How many of them the series keeps."""
+COMPARED = 0.2
+"""How often an operation that is under way compares the collections with the state."""
 ROUNDED = 1e-6
 """Seconds: an alarm says when it was due as a datetime, which has whole microseconds."""
 PAUSES = (0.0, 0.0, 0.4, 8.0)
@@ -86,6 +95,10 @@ def here() -> LedgerProcess:
 class OpsLedger(Entity[B], Generic[B]):
     """The ledger of one key."""
 
+    entered = Series(str, most=ENTERED)
+    places = Mapping(str, int)
+    """The places of the operations that are shown."""
+
     def _check(self) -> None:
         """Check that nothing is lost that a release has kept."""
 
@@ -132,7 +145,8 @@ class OpsLedger(Entity[B], Generic[B]):
         """Show the ledger's contents."""
         book = self.state
         self._check()
-        await asyncio.sleep(0)
+        await asyncio.sleep(here().random.choice(PAUSES[:3]))  # turns change it meanwhile
+        await self._compare_last()
         op = book.shown[-1] if book.shown else ""
         alarms = {name: due.timestamp() for name, due in self.alarms.items()}
         return Shown(PlacedOp(book.epoch, book.place, op), book.shown, book.waiting, alarms)
@@ -181,11 +195,47 @@ class OpsLedger(Entity[B], Generic[B]):
         if not book.epoch:
             book.epoch = process.site.now
         book.place += 1
+        self._collect(op)
         book.shown = [*book.shown, op][-SHOWN:]
+        if process.random.random() < COMPARED:
+            await self._compare()
         await asyncio.sleep(process.random.choice(PAUSES))
         entry = PlacedOp(book.epoch, book.place, op)
         self.broadcast(_frame(entry))
         return entry
+
+    def _collect(self, op: str) -> None:
+        book = self.state
+        number = self.entered.add(op)
+        if number != book.place:
+            here().wrong("collections", f"{self.key}: {op} is {number} at place {book.place}")
+        self.places.put(op, book.place)
+        if len(book.shown) == SHOWN:
+            self.places.remove(book.shown[0])
+
+    async def _compare_last(self) -> None:
+        """Check that the last operations of the series are those that are shown."""
+        book = self.state
+        expected = [*range(book.place, max(book.place - SHOWN, 0), -1)]
+        page = await self.entered.page(SHOWN, newest=True)
+        if [*page] != book.shown[::-1] or page.numbers != expected:
+            here().wrong(
+                "collections", f"{self.key}: {page} are the last, and {book.shown} are shown"
+            )
+
+    async def _compare(self) -> None:
+        """Check that the collections are what the state says. Others may have changed more by the
+        time at which a reading asks a store.
+        """
+        await self._compare_last()
+        book = self.state
+        oldest = await self.entered.page(1)
+        if oldest.numbers != [max(book.place - ENTERED, 0) + 1][: book.place]:
+            here().wrong("collections", f"{self.key}: {oldest.numbers} is the oldest")
+        names = await self.places.page(SHOWN + 1)
+        first = book.place - len(book.shown) + 1
+        if names != {op: place for place, op in enumerate(book.shown, first)}:
+            here().wrong("collections", f"{self.key}: {names} beside {book.shown}")
 
 
 class OldLedger(OpsLedger[OldBook], name="OpsLedger"):
