@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tenure import Entity, Socket, reading
+from tenure.entities import edge
 from tenure.entities.turns import EntityHost
 from tests.unit.entities.stage import Client, Count, Stage, attached, on_stage
 
@@ -23,7 +24,9 @@ OTHERS: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin with nothing. Edges ask soon for what has not left: it is all that tells them."""
+    monkeypatch.setattr(edge, "ASK_SECONDS", 0.05)
     yield
     for each in (TRIED, JUMP, OTHERS):
         each.clear()
@@ -107,11 +110,11 @@ async def test_no_answer_leaves(method: str, caller: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["sends", "sends_early"])
-@pytest.mark.parametrize("edge", [0, 1])
-async def test_no_frame_leaves(method: str, edge: int) -> None:
+@pytest.mark.parametrize("place", [0, 1])
+async def test_no_frame_leaves(method: str, place: int) -> None:
     async with on_stage(2, kind=Late) as stage:
         key = await begun(stage)
-        client = await listening(stage, edge, key)
+        client = await listening(stage, place, key)
         await stage.done(getattr(stage.members[0][key], method)())
         assert len(TRIED) == 2
         await stage.until(lambda: client.code is not None)
