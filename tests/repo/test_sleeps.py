@@ -63,7 +63,7 @@ SLEEPS: dict[str, tuple[int, str]] = {
     "tests/unit/member/test_forwarding.py": (2, PLAYS),
     "tests/unit/runtime/test_task_limits.py": (2, NEVER_SOONER),
     "tests/unit/services/test_outward.py": (1, PLAYS),
-    "tests/unit/services/test_queues.py": (3, RACES),
+    "tests/unit/services/test_queues.py": (1, RACES),
     "tests/unit/services/test_serving.py": (1, RACES),
     "tests/unit/sim/app/test_world.py": (2, SIMULATED),
     "tests/unit/sim/kernel/test_loop.py": (13, SIMULATED),

@@ -74,11 +74,19 @@ async def test_entries_come_in_order_and_again_until_they_are_acknowledged() -> 
         assert messages(await drain(stage, reader=reader)) == []
 
 
+async def begun_to_wait(stage: ServiceStage, reader: str) -> "asyncio.Task[Replied]":
+    """A poll that has come to the queue, and waits there for an entry."""
+    live = stage.service.entities.station.host._live["q"]
+    waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
+    while not live.readings:
+        await come_to_rest()
+    return waiting
+
+
 async def test_a_poll_waits_for_an_entry_and_no_longer_than_it_says() -> None:
     async with on_service_stage("queues") as stage:
         reader = await begun(stage)
-        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
-        await asyncio.sleep(0.05)
+        waiting = await begun_to_wait(stage, reader)
         await enqueue(stage, "x")
         assert messages(await waiting) == ["x"]
         await begun(stage, "other")
@@ -104,8 +112,7 @@ async def test_a_repeated_message_is_put_in_once() -> None:
 async def test_the_newest_reader_takes_over_and_the_other_is_told() -> None:
     async with on_service_stage("queues") as stage:
         reader = await begun(stage)
-        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
-        await asyncio.sleep(0.05)
+        waiting = await begun_to_wait(stage, reader)
         newer = (await drain(stage)).body["reader"]
         async with asyncio.timeout(15):  # at once, and not when its time is over
             told = await waiting
@@ -359,10 +366,8 @@ async def test_a_pool_that_does_not_exist_cannot_be_watched() -> None:
 async def test_a_poll_whose_client_has_left_costs_nothing() -> None:
     async with on_service_stage("queues") as stage:
         reader = await begun(stage)
+        waiting = await begun_to_wait(stage, reader)
         live = stage.service.entities.station.host._live["q"]
-        waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
-        while not live.readings:
-            await come_to_rest()
         waiting.cancel()
         while live.readings:
             await come_to_rest()
