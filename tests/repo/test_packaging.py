@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tenure
+import tenure.testing
 from tests.repo.reading import ROOT, SRC, Module, imports, modules, report, sample
 
 # Only the command line has these: programs that embed the library do not pay for them.
@@ -182,6 +183,15 @@ def test_every_public_name_is_found_and_known_to_type_checkers() -> None:
     assert {*tenure.__all__} <= {*dir(tenure)}
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = tenure.Nothing
+
+
+def test_every_name_of_the_kit_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference" / "client.md").read_text("utf-8")
+    assert [name for name in tenure.testing.__all__ if f"`{name}`" not in reference] == []
+    world, answer = (getattr(tenure.testing, each) for each in ("World", "Answer"))
+    public = {each for kind in (world, answer) for each in vars(kind) if each[0] != "_"}
+    public.remove("heal")  # which the kit does itself
+    assert [each for each in public if not re.search(rf"\b{each}\b", reference)] == []
 
 
 def test_every_public_name_has_a_docstring() -> None:
