@@ -10,6 +10,7 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.lease.limits import CHUNK_BYTES
+from tenure.transport import accepted_channel
 from tenure.transport.accepted_channel import WAITING_MESSAGES, AcceptedChannel
 from tenure.transport.channels import Channel
 from tenure.transport.unfinished_messages import KEPT_BYTES
@@ -122,3 +123,20 @@ async def test_one_that_sends_much_is_read_a_few_messages_at_a_time() -> None:
         writer.write(sent(b"the last"))
         while serving.count == 10 * FRAMES_A_TURN:  # noqa: ASYNC110
             await asyncio.sleep(0)
+
+
+async def test_who_sends_faster_than_any_of_ours_is_read_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(accepted_channel, "MESSAGES_A_SECOND", 0.001)
+    monkeypatch.setattr(accepted_channel, "MESSAGES_AT_ONCE", 2)
+    serving = Serving()
+    serving.may_read.set()
+    async with opened(serving) as [(_, writer)]:
+        writer.write(sent(b"a") * 6)
+        while serving.count < 3:  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0)
+        [channel] = serving.channels
+        assert channel.transport is not None
+        assert not channel.transport.is_reading(), "the rest comes a quarter of an hour later"
+        assert serving.count == 3

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import WSCloseCode
 
 from tenure.base.instants import Instant, seconds
-from tenure.transport import accepted_socket
+from tenure.transport import accepted_socket, websocket_door
 from tenure.transport.accepted_socket import TURN_NS
 from tenure.transport.doors import Connection
 from tenure.transport.unread_answers import UNREAD_BYTES
@@ -92,6 +92,22 @@ async def test_a_flood_has_a_few_messages_of_each_pass_of_the_loop() -> None:
             await asyncio.sleep(0)
             counts.append(listener.count)
     assert max(after - before for before, after in pairwise(counts)) <= 2 * FRAMES_A_TURN
+
+
+async def test_who_sends_faster_than_any_of_ours_is_read_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket_door, "MESSAGES_A_SECOND", 0.001)
+    monkeypatch.setattr(websocket_door, "MESSAGES_AT_ONCE", 2)
+    listener = Counting()
+    async with opened(listener) as ([(_, writer)], door):
+        writer.write(sent(b"a") * 6)
+        [socket] = door._open
+        assert socket.transport is not None
+        while listener.count < 3:  # noqa: ASYNC110 - it can only be looked at
+            await asyncio.sleep(0)
+        assert not socket.transport.is_reading(), "the rest comes a quarter of an hour later"
+        assert listener.count == 3
 
 
 async def test_many_that_flood_have_no_more_of_a_pass_than_one() -> None:
