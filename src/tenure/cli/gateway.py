@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -16,6 +17,7 @@ from tenure.cli.long_run import (
     ReportOptions,
     run_long,
     told_to_end,
+    until_one_ends,
 )
 from tenure.cli.member_routes import MemberRoutes
 from tenure.client.arguments import checked_seconds
@@ -25,6 +27,7 @@ from tenure.gateway.gateway import HttpGateway
 from tenure.gateway.gateway_port import LIMITS, GatewayPort
 from tenure.gateway.passed_headers import TrustedProxies
 from tenure.gateway.routes_file import RouteSources
+from tenure.gateway.take_over import FormerGateway, GatewaySuccession
 from tenure.gateway.targets import TargetSettings
 from tenure.member.listener import bound, checked_listen, url_of
 from tenure.transport.bounded_port import log_refused
@@ -60,20 +63,34 @@ async def _run(options: GatewayOptions, managers: list[str] | None, report: Repo
         answer_seconds=checked_seconds("--answer-seconds", options.answer_seconds),
     )
     async with AsyncExitStack() as stack:
+        before = None if options.take_over is None else FormerGateway.at(options.take_over)
         made = HttpGateway(routes, settings, drain=options.drain)
         stack.push_async_callback(made.close)
         await _hold_sockets(made, options)
-        listening = bound(options.listen)
+        if before is not None:
+            await made.until_known(settings.deadline)
+        listening = _listening(before, "clients", options.listen)
+        inside = _admin_socket(before, options)
         url = url_of(listening, "http" if tls is None else "https")
+        admin = None if inside is None else url_of(inside, "http")
+        succession = GatewaySuccession({"clients": listening, "admin": inside})
         await stack.enter_async_context(made.listening(listening, tls))
-        admin = await _admin(stack, made, options)
+        if inside is not None:
+            port = GatewayPort(AdminPages(made).serve, log_refused, None, LIMITS)
+            port.open(inside)
+            stack.push_async_callback(port.close, 0.0)
+        if options.take_over is not None:
+            succession.open(options.take_over)
+            stack.push_async_callback(succession.close)
+        if before is not None:
+            before.relieve()
         reload = _reload_on_signal(made, sources)
         if options.member_routes:
             following = asyncio.create_task(MemberRoutes(managers, sources, reload).follow())
             stack.callback(following.cancel)
         text = f"gateway at {url}" + (f", its admin port at {admin}" if admin else "")
         report.tell("listening", text, url=url, admin=admin, pid=os.getpid())
-        await told.wait()
+        await until_one_ends(told.wait(), succession.is_over.wait())
     report.tell("stopped", "stopped")
 
 
@@ -96,14 +113,15 @@ async def _hold_sockets(made: HttpGateway, options: GatewayOptions) -> None:
         made.hold(pool, held)
 
 
-async def _admin(stack: AsyncExitStack, made: HttpGateway, options: GatewayOptions) -> str | None:
+def _listening(before: FormerGateway | None, name: str, where: str) -> socket.socket:
+    return (before and before.listening(name, where)) or bound(where)
+
+
+def _admin_socket(before: FormerGateway | None, options: GatewayOptions) -> socket.socket | None:
     if options.admin is None:
         return None
-    listening = bound(checked_listen(options.admin, None, insecure=options.insecure))
-    port = GatewayPort(AdminPages(made).serve, log_refused, None, LIMITS)
-    port.open(listening)
-    stack.push_async_callback(port.close, 0.0)
-    return url_of(listening, "http")
+    checked = checked_listen(options.admin, None, insecure=options.insecure)
+    return _listening(before, "admin", checked)
 
 
 def _checked_tls(options: GatewayOptions) -> ssl.SSLContext | None:

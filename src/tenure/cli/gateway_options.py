@@ -34,6 +34,8 @@ class GatewayOptions:
     "How long an owner may take until its answer begins."
     drain: float = 10.0
     "How long requests may go on after SIGTERM."
+    take_over: Path | None = None
+    "Take over from the gateway that waits at this Unix socket, and wait there for a successor."
     trust: Repeated = ()
     "The address or network of a load balancer whose X-Forwarded headers are believed."
     sockets: Repeated = ()

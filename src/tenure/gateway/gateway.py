@@ -118,6 +118,13 @@ class HttpGateway:
         wanted = self._routes.pools | self._routes.servers
         return [name for name in sorted(wanted) if not self._targets[name].is_ready]
 
+    async def until_known(self, seconds: float) -> None:
+        """Wait until the owners of all pools of routes are known. Raises NoOwner if they are not in
+        time.
+        """
+        pools = sorted(self._routes.pools)
+        await asyncio.gather(*(self._targets[each].routed(seconds) for each in pools))
+
     @property
     def connections(self) -> int:
         """How many clients are connected."""
