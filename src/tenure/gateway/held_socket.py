@@ -13,7 +13,7 @@ from tenure.member.asgi import MESSAGE_BYTES, Message, header
 from tenure.transport.message_watch import MessageWatch
 from tenure.transport.unfinished_messages import UnfinishedMessages
 
-KEY, VERSION = b"sec-websocket-key", b"sec-websocket-version"
+KEY = b"sec-websocket-key"
 NOT_TEXT = 1007
 GONE: Message = {"type": "websocket.disconnect", "code": 1006}
 
@@ -31,12 +31,6 @@ class HeldSocket:
         self._pieces: list[bytes] = []
         self._is_text = False
         self._frames: deque[Frame] = deque()
-
-    @staticmethod
-    def is_asked_for(request: ClientRequest) -> bool:
-        """Whether the handshake is one that can be accepted (RFC 6455, 4.2.1)."""
-        headers = request.scope["headers"]
-        return header(headers, VERSION) == b"13" and header(headers, KEY) is not None
 
     async def accept(self) -> None:
         """Shake hands."""

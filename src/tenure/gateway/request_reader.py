@@ -18,6 +18,7 @@ MOST_TARGET_BYTES = 16_384
 MOST_FRAMING_BYTES = 4096
 """The most bytes between two of a body: the lines around chunks, and their extensions."""
 CHUNKED, WEBSOCKET = b"chunked", b"websocket"
+HANDSHAKE = b"sec-websocket-key", b"sec-websocket-version"
 
 
 class RequestHead(NamedTuple):
@@ -146,6 +147,7 @@ class RequestReader:
         hosts = has_length = 0
         codings = []
         upgrade = b""
+        shaken = []
         size = 0
         for name, value in self._headers:
             size += len(name) + len(value)
@@ -157,6 +159,8 @@ class RequestReader:
                 codings.append(value.lower())
             elif name == b"upgrade":
                 upgrade = value.lower()
+            elif name in HANDSHAKE:
+                shaken.append((name, value))
         if size > MOST_HEAD_BYTES:
             self._refuse(431, f"more than {MOST_HEAD_BYTES} bytes of headers")
         if hosts > 1 or (not hosts and version == "1.1"):
@@ -170,6 +174,9 @@ class RequestReader:
         is_asked = upgrade and parser.should_upgrade()
         if is_asked and has_body:
             self._refuse(400, "a request for another protocol has no body")
+        is_websocket = bool(is_asked) and (method, upgrade) == ("GET", WEBSOCKET)
+        if is_websocket and not _is_handshake(shaken):
+            self._refuse(400, "a WebSocket is asked for with one Sec-WebSocket-Key, in version 13")
         return RequestHead(
             method,
             self._target,
@@ -178,5 +185,11 @@ class RequestReader:
             has_body,
             bool(codings),
             parser.should_keep_alive() and not is_asked,
-            WEBSOCKET if is_asked and (method, upgrade) == ("GET", WEBSOCKET) else b"",
+            WEBSOCKET if is_websocket else b"",
         )
+
+
+def _is_handshake(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether these are those of a handshake that can be accepted (RFC 6455, 4.2.1)."""
+    key, version = (dict(headers).get(name) for name in HANDSHAKE)
+    return len(headers) == len(HANDSHAKE) and bool(key) and version == b"13"

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.asyncio
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: shop\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: shop\r\n"
+WEBSOCKET = b"GET / HTTP/1.1\r\nHost: shop\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
 
 
@@ -209,6 +210,9 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         (POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501),
         (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501),
         (POST + b"Upgrade: h2c\r\nConnection: upgrade\r\nContent-Length: 3\r\n\r\nabc", 400),
+        (WEBSOCKET + b"Sec-WebSocket-Version: 13\r\n\r\n", 400),
+        (WEBSOCKET + b"Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 8\r\n\r\n", 400),
+        (WEBSOCKET + 2 * b"Sec-WebSocket-Key: a\r\n" + b"Sec-WebSocket-Version: 13\r\n\r\n", 400),
         (b"GET /\r\n\r\n", 505),
         (b"GET / HTTP/1.2\r\nHost: shop\r\n\r\n", 400),
         (b"GET http://other/ HTTP/1.1\r\nHost: shop\r\n\r\n", 400),
