@@ -11,6 +11,7 @@ import pytest
 
 from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.feeds import parser_processes
+from tenure.services.feeds.parser_child import MEMORY_BYTES
 from tenure.services.feeds.parser_processes import PARSERS, ParserProcesses
 from tenure.services.feeds.parsing import items_in
 from tenure.services.feeds.service import Feeds
@@ -19,6 +20,8 @@ from tests.unit.services.stage import on_service_stage
 from tests.unit.services.test_feed_items import ATOM, BOMB, RSS
 
 pytestmark = pytest.mark.asyncio
+CPU_SECONDS_TO_BEGIN = 60
+"""More than a parser needs before its first body."""
 
 
 @asynccontextmanager
@@ -78,6 +81,23 @@ async def test_a_body_that_takes_too_much_memory_is_refused(
     async with parsing() as parsers:
         with pytest.raises(ServiceRefusal, match=r"MemoryError|too much memory"):
             await parsers.items_in(RSS)
+
+
+def limits_of(pid: int) -> dict[str, str]:
+    """The limits of a process that the system keeps to, by their names."""
+    lines = Path(f"/proc/{pid}/limits").read_text("ascii").splitlines()[1:]
+    return {line[:25].strip(): line[25:].split()[0] for line in lines}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its limits are read in /proc")
+async def test_the_system_bounds_what_a_parser_may_use() -> None:
+    async with parsing(cpu_seconds=7) as parsers:
+        await parsers.items_in(RSS)
+        (parser,) = parsers._idle
+        soft = limits_of(parser.pid)
+    assert soft["Max address space"] == str(MEMORY_BYTES)
+    assert (soft["Max file size"], soft["Max core file size"]) == ("0", "0")
+    assert 7 < int(soft["Max cpu time"]) < 7 + CPU_SECONDS_TO_BEGIN
 
 
 async def test_a_parser_that_was_killed_costs_nobody_a_body() -> None:
