@@ -107,6 +107,11 @@ async def _hold_sockets(made: HttpGateway, options: GatewayOptions) -> None:
     where = checked_listen(
         options.sockets_listen, options.sockets_address, insecure=is_safe, name="--sockets-listen"
     )
+    if options.take_over is not None and not where.endswith(":0"):
+        raise ConfigurationError(
+            f"--sockets-listen {where} is taken while a gateway takes over from another: with "
+            "--take-over say port 0, and each has a port of its own"
+        )
     for pool in options.sockets:
         held = GatewaySockets(made.pool(pool))
         await held.listen(where, options.sockets_address)

@@ -151,6 +151,16 @@ def test_a_path_that_nobody_can_wait_at_is_refused(behind: str, tmp_path: Path) 
     assert "--take-over" in said.stderr
 
 
+def test_a_port_of_sockets_that_two_gateways_would_need_is_refused(
+    behind: str, tmp_path: Path
+) -> None:
+    sockets = ("--route=/a/{a}=a", "--manager=http://127.0.0.1:1", "--sockets=a")
+    taken = ("--sockets-listen=127.0.0.1:7777", f"--take-over={tmp_path / 'socket'}")
+    said = run("gateway", behind, *sockets, *taken)
+    assert said.returncode == 2
+    assert "with --take-over say port 0" in " ".join(said.stderr.split())
+
+
 def test_only_the_same_user_can_take_over(behind: str, tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with gateway(behind, f"--take-over={path}"):
