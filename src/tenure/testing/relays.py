@@ -232,11 +232,9 @@ class MemoryText:
     """The part of a `ClientResponse` that members use."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    async def text(self) -> str:
-        """The body as text."""
-        return self._body.decode()
+        self.content = asyncio.StreamReader()
+        self.content.feed_data(body)
+        self.content.feed_eof()
 
 
 class MemoryWebSocket:
