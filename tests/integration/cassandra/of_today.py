@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 from tenure.cli.demo.ports import free_ports
 from tests.integration.cassandra.server import APART, Commands
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, blocking_until
 from tests.repo.reading import ROOT
 
 NAMED = "TENURE_CASSANDRA"
@@ -72,7 +73,10 @@ LOGGING = """\
   <root level="INFO"><appender-ref ref="out"/></root>
 </configuration>
 """
-READY = "Starting listening for CQL clients"
+OPTIONS = bytes.fromhex("040000000500000000")
+"""A driver's first question: what the server supports."""
+SUPPORTED = 0x06
+LINES_SAID = 20
 
 
 class Ports(NamedTuple):
@@ -81,6 +85,20 @@ class Ports(NamedTuple):
     cql: int
     storage: int
     tls: int
+
+
+class PreparedServer(NamedTuple):
+    """One with its directory: how it is started, where it answers, and where its lines are."""
+
+    commands: Commands
+    host: str
+    port: int
+    log: Path
+
+    @property
+    def address(self) -> str:
+        """Where it answers, for a URL."""
+        return f"{self.host}:{self.port}"
 
 
 def why_not() -> str | None:
@@ -120,9 +138,9 @@ def _jars() -> Path | None:
 def cassandra_of_today(directory: Path) -> Iterator[tuple[str, Commands]]:
     """Yield the address of one that answers, and how it is killed and started again."""
     ports = Ports(*free_ports(3))
-    commands, log = prepared(directory, APART, ports)
-    with running([(commands, log)]):
-        yield f"{APART}:{ports.cql}", commands
+    server = prepared(directory, APART, ports)
+    with running([server]):
+        yield server.address, server.commands
 
 
 @contextmanager
@@ -135,38 +153,56 @@ def ring_of_today(directory: Path) -> Iterator[list[str]]:
         for host, token in zip(hosts, tokens, strict=True)
     ]
     with running(nodes):
-        yield [f"{host}:{ports.cql}" for host in hosts]
+        yield [node.address for node in nodes]
 
 
 @contextmanager
-def running(nodes: list[tuple[Commands, Path]]) -> Iterator[None]:
+def running(servers: list[PreparedServer]) -> Iterator[None]:
     """Start servers one after the other, each when the one before it answers; end them."""
     try:
-        for commands, log in nodes:
-            commands.run(commands.start)
-            _wait_for(log)
+        for server in servers:
+            server.commands.run(server.commands.start)
+            _wait_for(server)
         yield
     finally:
-        for commands, _ in nodes:
+        for server in servers:
             with suppress(subprocess.CalledProcessError):  # it is down where a test has ended early
-                commands.run(commands.kill)
+                server.commands.run(server.commands.kill)
 
 
-def _wait_for(log: Path) -> None:
-    """Nothing tells of it but its lines, which are read until it has ended."""
-    lines = f"tail -n +1 -F --pid=$(cat {log.with_name('pid')}) {log} 2>/dev/null"
-    found = subprocess.run(
-        ["bash", "-c", f"grep -q -m1 '{READY}' <(exec {lines})"],
-        check=False,
-        timeout=START_SECONDS,
-    )
-    assert found.returncode == 0, f"Cassandra has ended; see {log}"
+def _wait_for(server: PreparedServer) -> None:
+    """Its line "Starting listening for CQL clients" comes before it listens: only asking tells."""
+    with suppress(AssertionError):  # what it has said tells more
+        blocking_until(lambda: _answers(server) or _has_ended(server), seconds=START_SECONDS)
+    if not _answers(server):
+        state = "has ended" if _has_ended(server) else f"does not answer at {server.address}"
+        lines = server.log.read_text(errors="replace").splitlines()[-LINES_SAID:]
+        raise AssertionError("\n".join([f"Cassandra {state}; it said last:", *lines]))
+
+
+def _answers(server: PreparedServer) -> bool:
+    with (
+        suppress(OSError),
+        socket.create_connection((server.host, server.port), DEADLINE_SECONDS) as asking,
+    ):
+        asking.sendall(OPTIONS)
+        header = asking.recv(len(OPTIONS))
+        return len(header) == len(OPTIONS) and header[4] == SUPPORTED
+    return False
+
+
+def _has_ended(server: PreparedServer) -> bool:
+    try:
+        os.kill(int(server.log.with_name("pid").read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def prepared(
     directory: Path, host: str, ports: Ports, *, seed: str = "", token: int = 0
-) -> tuple[Commands, Path]:
-    """Make the directory of one; the commands that end and start it, and its log."""
+) -> PreparedServer:
+    """Make the directory of one."""
     jars = _jars()
     assert jars is not None
     directory.mkdir(parents=True)
@@ -191,7 +227,7 @@ def prepared(
     )
     log, number = directory / "log.txt", directory / "pid"
     start = f"{program} >> {log} 2>&1 & echo $! > {number}"
-    return Commands(f"kill -9 $(cat {number})", start), log
+    return PreparedServer(Commands(f"kill -9 $(cat {number})", start), host, ports.cql, log)
 
 
 @contextmanager
