@@ -26,6 +26,10 @@ pytestmark = pytest.mark.asyncio
 MAIL = Table("mail", profile=Family(columns=str))
 ROWS = 200
 MARK = b"to be found in the file"
+WHOLE = bytes.fromhex("f7cff485b741e288")
+"""The end of a file that RocksDB has finished. Each family has its own, and that of the rows need
+not be the first.
+"""
 
 
 async def mended(home: dict[str, Any]) -> list[int]:
@@ -89,19 +93,32 @@ def cut_log(rows: Path) -> None:
         file.truncate(synced[name] - 300)
 
 
-def flip_bits(rows: Path) -> None:
+def marked(rows: Path) -> dict[Path, bytearray]:
+    """The finished files that have rows."""
+    found = {each: bytearray(each.read_bytes()) for each in rows.glob("*.sst")}
+    return {each: data for each, data in found.items() if MARK in data and data.endswith(WHOLE)}
+
+
+def flip_bits(files: dict[Path, bytearray]) -> None:
     """The disk of a node that runs changes some bits of its rows."""
-    found = 0
-    for path in rows.glob("*.sst"):
-        data = bytearray(path.read_bytes())
-        at = data.find(MARK)
-        while at >= 0:
+    for path, data in files.items():
+        while (at := data.find(MARK)) >= 0:
             data[at] ^= 0x10
-            found += 1
-            at = data.find(MARK, at + 1)
         with path.open("r+b") as file:
             file.write(data)
-    assert found > 0
+
+
+@asynccontextmanager
+async def used(store: ColumnStore, until: asyncio.Event) -> AsyncIterator[asyncio.Task[None]]:
+    """Use a store until then, and never once it is closed: it would refuse each call at once, and
+    no other task would run.
+    """
+    using = asyncio.create_task(use(store, until))
+    try:
+        yield using
+    finally:
+        using.cancel()
+        await asyncio.wait([using])
 
 
 async def use(store: ColumnStore, until: asyncio.Event) -> None:
@@ -122,21 +139,20 @@ async def test_a_cut_log_and_flipped_bits_are_mended_by_the_others(tmp_path: Pat
             for number in range(ROWS):
                 value = os.urandom(300) + MARK + b"%d" % number
                 await store.insert(MAIL, f"row-{number}", {"profile": {"name": value}})
-            using = asyncio.create_task(use(store, stop))
-            await kill(home, 1)
-            cut_log(place / "node-1" / "rows")
-            async with started(home, place, 1):
-                await until_healed(home, removed=1)
-                await kill(home, 2)
-                async with started(home, place, 2):  # which writes its log into a file
-                    await until(lambda: [*(place / "node-2" / "rows").glob("*.sst")])
-                    flip_bits(place / "node-2" / "rows")
-                    await until_healed(home, removed=2)
-                    await kill(home, 3)
-                    stop.set()
-                    await using
-                    for number in range(ROWS):
-                        found = await store.get(MAIL, f"row-{number}", "profile", "name")
-                        assert found is not None
+            async with used(store, stop) as using:
+                await kill(home, 1)
+                cut_log(place / "node-1" / "rows")
+                async with started(home, place, 1):
+                    await until_healed(home, removed=1)
+                    await kill(home, 2)
+                    async with started(home, place, 2):  # which writes its log into files
+                        flip_bits(await until(lambda: marked(place / "node-2" / "rows")))
+                        await until_healed(home, removed=2)
+                        await kill(home, 3)
+                        stop.set()
+                        await using
+                        for number in range(ROWS):
+                            found = await store.get(MAIL, f"row-{number}", "profile", "name")
+                            assert found is not None
         for number in (1, 2):
             assert len([*(place / f"node-{number}").glob("damaged-*/rows/*")]) > 3
