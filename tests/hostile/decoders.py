@@ -28,6 +28,7 @@ from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, N
 from tenure.entities.collection import read_token
 from tenure.entities.socket_offer import TakenSocket, read_told, told
 from tenure.errors import MALFORMED, ServiceRefusal, TenureError
+from tenure.gateway.take_over import read_names
 from tenure.journals.etcd.errors import _refusals
 from tenure.journals.etcd.gateway import _decoded as decoded_answer
 from tenure.journals.etcd.store import _ranges, _txns
@@ -326,22 +327,14 @@ DECODERS: dict[str, HostileDecoder] = {
         message(gossip.decode_gossip, gossip.encode_gossip),
         tuple(gossip.encode_gossip(each) for each, _ in of_columns.GOSSIP),
     ),
-    "datagrams": HostileDecoder(
-        "transport/datagram.py",
-        datagram,
-        (A_DATAGRAM[:-16],),
-    ),
+    "datagrams": HostileDecoder("transport/datagram.py", datagram, (A_DATAGRAM[:-16],)),
     "calls between entities": HostileDecoder(
         "wire/entity.py", entity.decode, (entity.encode(FAILURE),)
     ),
     "what a call failed with": HostileDecoder(
         "transport/failures.py", failure, (msgspec.msgpack.encode(["odd"]),)
     ),
-    "WebSockets of entities": HostileDecoder(
-        "wire/entity.py",
-        sockets,
-        (b"\x93\x01\x02\x03",),
-    ),
+    "WebSockets of entities": HostileDecoder("wire/entity.py", sockets, (b"\x93\x01\x02\x03",)),
     "records of the journal": HostileDecoder(
         "wire/journal_codec.py wire/lease_records.py",
         journal(LEASE_RECORDS.decode_record),
@@ -421,9 +414,7 @@ DECODERS: dict[str, HostileDecoder] = {
         "member/asgi.py", Relayed.read, (b"member 10.0.0.1 443 https",)
     ),
     "the memory of a cache server": HostileDecoder(
-        "cache/memory_file.py",
-        volume_memory,
-        (A_MEMORY,),
+        "cache/memory_file.py", volume_memory, (A_MEMORY,)
     ),
     "the file of that memory": HostileDecoder(
         "cache/memory_file.py",
@@ -480,6 +471,9 @@ DECODERS: dict[str, HostileDecoder] = {
         "services/operations.py services/feeds/service.py", service_bodies(Feeds), (SAID,)
     ),
     "feeds": HostileDecoder("services/feeds/parsing.py", items_in, (FEED,)),
+    "the sockets of a gateway": HostileDecoder(
+        "gateway/take_over.py", read_names, (b'["http", "https"]',), MALFORMED
+    ),
     "a gateway's socket": HostileDecoder("entities/socket_offer.py", read_told, (A_SOCKET,)),
     "page tokens": HostileDecoder(
         "entities/collection.py", read_token, (b"lMQIOCBieXRlcy7EAWHEAWLD",)

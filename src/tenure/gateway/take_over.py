@@ -6,23 +6,32 @@ nothing: its predecessor has served all the while, and waits for another one.
 """
 
 import asyncio
-import json
 import logging
 import os
 import socket as sockets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
-from tenure.errors import ConfigurationError, TenureError
+import msgspec
+
+from tenure.errors import MALFORMED, ConfigurationError, TenureError
 
 SERVES = b"serving\n"
 MOST_BYTES = 4096
 MOST_SOCKETS = 8
+MOST_NAME = 64
 SAYS_SECONDS = 5.0
 """How long a predecessor may take to pass its sockets."""
 STARTS_SECONDS = 60.0
 """How long a successor may take until it serves."""
+SocketNames = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=MOST_NAME)], ...],
+    msgspec.Meta(max_length=MOST_SOCKETS),
+]
+"""The names of the sockets that are passed, in their order."""
+read_names = msgspec.json.Decoder(SocketNames).decode
 logger = logging.getLogger("tenure.gateway")
 
 
@@ -50,9 +59,8 @@ class FormerGateway:
             raise ConfigurationError(f"--take-over {path}: {error}") from None
         try:
             said, given, _, _ = sockets.recv_fds(connection, MOST_BYTES, MOST_SOCKETS)
-            names = json.loads(said)
-            listening = dict(zip(names, map(_socket, given), strict=True))
-        except (OSError, ValueError, TypeError) as error:
+            listening = dict(zip(read_names(said), map(_socket, given), strict=True))
+        except (OSError, *MALFORMED) as error:
             connection.close()
             raise TenureError(
                 f"the gateway at {path} has not passed its sockets, and goes on serving: {error}"
@@ -123,7 +131,7 @@ class GatewaySuccession:
 
     async def _pass_to(self, connection: sockets.socket) -> None:
         numbers = [each.fileno() for each in self._listening.values()]
-        sockets.send_fds(connection, [json.dumps(list(self._listening)).encode()], numbers)
+        sockets.send_fds(connection, [msgspec.json.encode(list(self._listening))], numbers)
         said = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(STARTS_SECONDS):
