@@ -2,13 +2,13 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from tenure.cli.home_cluster import HomeCluster
+from tenure.cli.output import remark
 from tenure.cli.waiting import WaitingLine
 from tenure.errors import TenureError
 
@@ -30,7 +30,7 @@ async def store_beside(
             await _unless_told_to_end(home.start())
         for pid in home.pids().values():
             begun(pid)
-        print(f"tenure: the store is kept in {data}", file=sys.stderr, flush=True)
+        remark(f"tenure: the store is kept in {data}")
         keeping = asyncio.create_task(home.keep(begun))
         yield home.url
     finally:
