@@ -15,7 +15,6 @@ from tenure.protocol.lease.records import (
     State,
     TookOver,
     WaitedOut,
-    bytes_of,
 )
 from tenure.protocol.lease.rivalry import OVER_KEPT, RIVALS_KEPT, Rivalry
 from tenure.protocol.lease.table import FIRST_NUMBER, Counters, LeaseTable
@@ -24,6 +23,9 @@ from tenure.protocol.topology.history import ClusterDeleted, Clusters, TopologyS
 DELETED_KEPT = 1_000
 """How many deleted pools are remembered, with their numbers: those with the highest numbers. Pools
 whose names are drawn at random would otherwise fill the journal."""
+
+_SMALL_BYTES = 64
+"""What anything takes that has no more than some numbers."""
 
 
 class LeaseHistory:
@@ -58,7 +60,7 @@ class LeaseHistory:
     def apply(self, record: AnyRecord) -> None:
         """Apply `record`, which has the next LSN."""
         self.lsn += 1
-        self.bytes += bytes_of(record)
+        self.bytes += _bytes_of(record)
         match record:
             case Changed(pool=pool) | Left(pool=pool) | Joined(pool=pool):
                 table = self._table(pool)
@@ -154,3 +156,27 @@ class LeaseHistory:
 
 def _names(rivalry: Rivalry) -> tuple[int, str]:
     return rivalry.journal, rivalry.pool
+
+
+def _bytes_of(record: AnyRecord) -> int:
+    """About how many bytes a record has in the journal: it counts what owners and nodes choose."""
+    match record:
+        case Joined():
+            labels = (text for each in record.labels.items() for text in each)
+            urls = record.address, record.hand_off or "", record.cache or ""
+            return _SMALL_BYTES + _texts(record.name, *urls, *labels)
+        case Left(entries=entries) | Changed(entries=entries):
+            return _SMALL_BYTES * (1 + len(entries)) + sum(len(each.start) for each in entries)
+        case PoolCreated(split_points=points):
+            return _SMALL_BYTES * (1 + len(points)) + sum(map(len, points))
+        case TopologySet(topology=topology):
+            nodes = (*topology.nodes, *topology.waiting)
+            families = sum(1 + len(each.families) for each in topology.tables.values())
+            parts = 1 + len(nodes) + len(topology.ranges) + families
+            return _SMALL_BYTES * parts + sum(_texts(each.name, each.address) for each in nodes)
+        case _:
+            return _SMALL_BYTES
+
+
+def _texts(*texts: str) -> int:
+    return sum(len(text.encode()) for text in texts)

@@ -27,7 +27,7 @@ from tenure.protocol.lease.rivalry import (
     Rivalry,
 )
 from tenure.protocol.log.journal import LogAction, LogEvent
-from tenure.protocol.topology.history import AnyClusterRecord, ClusterState, TopologySet
+from tenure.protocol.topology.history import AnyClusterRecord, ClusterState
 
 Secret: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 """The secret of a journal and its managers; nobody else is told it."""
@@ -174,34 +174,6 @@ LeaseRecord: TypeAlias = (
 )
 AnyRecord: TypeAlias = LeaseRecord | AnyClusterRecord
 """All that is in a manager's journal: of leases, and of the clusters that it keeps."""
-
-
-_SMALL_BYTES = 64
-"""What anything takes that has no more than some numbers."""
-
-
-def bytes_of(record: AnyRecord) -> int:
-    """About how many bytes a record has in the journal: it counts what owners and nodes choose."""
-    match record:
-        case Joined():
-            labels = (text for each in record.labels.items() for text in each)
-            urls = record.address, record.hand_off or "", record.cache or ""
-            return _SMALL_BYTES + _texts(record.name, *urls, *labels)
-        case Left(entries=entries) | Changed(entries=entries):
-            return _SMALL_BYTES * (1 + len(entries)) + sum(len(each.start) for each in entries)
-        case PoolCreated(split_points=points):
-            return _SMALL_BYTES * (1 + len(points)) + sum(map(len, points))
-        case TopologySet(topology=topology):
-            nodes = (*topology.nodes, *topology.waiting)
-            families = sum(1 + len(each.families) for each in topology.tables.values())
-            parts = 1 + len(nodes) + len(topology.ranges) + families
-            return _SMALL_BYTES * parts + sum(_texts(each.name, each.address) for each in nodes)
-        case _:
-            return _SMALL_BYTES
-
-
-def _texts(*texts: str) -> int:
-    return sum(len(text.encode()) for text in texts)
 
 
 class MemberRecord(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
