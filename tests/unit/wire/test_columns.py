@@ -264,12 +264,28 @@ def name_of(message: msgspec.Struct) -> str:
 
 QUESTIONS = (b"\x95\xa1f\xc0\x91\xc4\x01n\xc0\xc2", b"\x96\xa1f\xc0\x91\xc4\x01n\xc0\xc2\xc0")
 """A question about a column, without its last field and with it."""
+BOUNDS: dict[str, tuple[int, bytes]] = {
+    "AskParts": (6, b"\x00"),
+    "PartsTold": (9, b"\xc2"),
+    "AskState": (4, b"\x00"),
+    "StateTold": (4, b"\xc2"),
+    "PromiseFence": (7, b"\x00"),
+}
+"""How many parts these had before an answer had a bound of bytes, and the field that came then."""
+
+
+def with_bound(data: bytes, name: str, field: bytes) -> bytes:
+    """The message of a node in the form that came with the bound, which has this field."""
+    count, begins = BOUNDS[name][0], msgspec.msgpack.encode(name)
+    return data.replace(bytes([0x90 + count]) + begins, bytes([0x91 + count]) + begins) + field
 
 
 def written_down(message: msgspec.Struct) -> bytes:
     data = bytes.fromhex(GOLDEN[name_of(message)])
     if isinstance(message, m.NodeMessage) and isinstance(message.body, operations.ReadParts):
         data = data.replace(*QUESTIONS)  # the form before whole rows were asked for
+    if name_of(message) in BOUNDS:
+        data = with_bound(data, name_of(message), BOUNDS[name_of(message)][1])
     if isinstance(message, StoreOpened):  # the form before it had a topology
         return data.replace(b"\x96", b"\x97", 1) + NOTHING
     if isinstance(message, m.NodeMessage):  # the form before there were seals
@@ -282,6 +298,20 @@ def test_bytes_are_those_that_are_written_down() -> None:
     now = {name_of(each): encode_store(each, FIRST_VERSION) for each in every}
     assert now == {name_of(each): written_down(each) for each in every}
     assert now.keys() == GOLDEN.keys()
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_of_answers_are_written_as_they_are_written_down(name: str) -> None:
+    """An older node passes over them, and answers in full."""
+    body = next(each for each in BODIES if name_of(between(each)) == name)
+    is_asked = "most_bytes" in body.__struct_fields__
+    new = {"most_bytes": 9} if is_asked else {"is_larger": True}
+    message = between(msgspec.structs.replace(body, **new))
+    data = written_down(between(body))
+    field = b"\x09" if is_asked else b"\xc3"
+    end = len(NO_SEAL) + 1
+    assert encode_store(message, FIRST_VERSION) == data[:-end] + field + NO_SEAL
+    assert decode_to_store(data[:-end] + field + NO_SEAL, FIRST_VERSION) == message
 
 
 @pytest.mark.parametrize("message", [*map(between, BODIES)], ids=name_of)
