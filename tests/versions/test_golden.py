@@ -70,6 +70,7 @@ ADDED: dict[str, object] = {
     "LeaseRequest.rival": A_RIVAL,
     "Join.proves": True,
     "LeaseRequest.proves": True,
+    "LeaseRequest.waits": True,
     "LeaseResponse.proof": A_PROOF,
     "Sync.proves": True,
     "SyncResponse.proof": A_PROOF,
