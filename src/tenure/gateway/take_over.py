@@ -3,12 +3,16 @@ socket (`SCM_RIGHTS`), so that at no moment a client is refused.
 
 Both listen until the successor says that it serves. A successor that fails before that has changed
 nothing: its predecessor has served all the while, and waits for another one.
+
+Each asks the kernel who the other is. Whoever could wait at the path would otherwise serve clients
+under this gateway's name, or have it listen where nobody comes.
 """
 
 import asyncio
 import logging
 import os
 import socket as sockets
+import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +36,14 @@ SocketNames = Annotated[
 ]
 """The names of the sockets that are passed, in their order."""
 read_names = msgspec.json.Decoder(SocketNames).decode
+ROOT = 0
+_PEER = struct.Struct("3i")
+"""The kernel's `struct ucred`: a process, its user, its group."""
 logger = logging.getLogger("tenure.gateway")
+
+
+class NotPassed(ValueError):
+    """What was passed are not the sockets of a gateway."""
 
 
 class FormerGateway:
@@ -57,9 +68,15 @@ class FormerGateway:
         except OSError as error:
             connection.close()
             raise ConfigurationError(f"--take-over {path}: {error}") from None
+        user = user_at(connection)
+        if not is_trusted(user):
+            connection.close()
+            raise ConfigurationError(
+                f"--take-over {path}: a process of user {user} waits there, and this one is of "
+                f"user {os.geteuid()}: end that process, or name a path where only this user writes"
+            )
         try:
-            said, given, _, _ = sockets.recv_fds(connection, MOST_BYTES, MOST_SOCKETS)
-            listening = dict(zip(read_names(said), map(_socket, given), strict=True))
+            listening = received(connection)
         except (OSError, *MALFORMED) as error:
             connection.close()
             raise TenureError(
@@ -69,14 +86,14 @@ class FormerGateway:
 
     def listening(self, name: str, where: str) -> sockets.socket | None:
         """Its socket of that name; None if it has none. Raises ConfigurationError if that listens
-        on another port than `where`.
+        at another address than `where`.
         """
         found = self._listening.get(name)
-        wanted = where.rpartition(":")[2]
-        if found is not None and wanted not in ("0", str(found.getsockname()[1])):
+        if found is not None and not _is_at(found, where):
+            host, port = found.getsockname()[:2]
             raise ConfigurationError(
-                f"the gateway that is to be taken over listens on port {found.getsockname()[1]}, "
-                f"not on {where}: end it first, or take over with its port"
+                f"the gateway that is to be taken over listens on port {port} of {host}, not on "
+                f"{where}: end it first, or take over with its port and address"
             )
         return found
 
@@ -87,10 +104,64 @@ class FormerGateway:
         self._connection.close()
 
 
-def _socket(number: int) -> sockets.socket:
-    made = sockets.socket(fileno=number)
-    made.setblocking(False)  # noqa: FBT003  # as the standard library has it
-    return made
+def user_at(connection: sockets.socket) -> int | None:
+    """Whose process is at the other end; None where the kernel does not say, and the mode of the
+    path is all that keeps others out.
+    """
+    if not hasattr(sockets, "SO_PEERCRED"):
+        return None
+    said = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _PEER.size)
+    return int(_PEER.unpack(said)[1])
+
+
+def is_trusted(user: int | None) -> bool:
+    """Whether that user's processes may serve the clients of this one."""
+    return user in (None, ROOT, os.geteuid())
+
+
+def received(connection: sockets.socket) -> dict[str, sockets.socket]:
+    """The sockets that are passed there, by name. Raises one of MALFORMED, or OSError."""
+    said, given, flags, _ = sockets.recv_fds(connection, MOST_BYTES, MOST_SOCKETS)
+    found: list[sockets.socket] = []
+    try:
+        names = _names_of(said, len(given), is_cut=bool(flags & sockets.MSG_CTRUNC))
+        while given:
+            found.append(sockets.socket(fileno=given[0]))
+            given.pop(0)
+            _check_listens(found[-1])
+    except BaseException:
+        for number in given:
+            os.close(number)
+        for each in found:
+            each.close()
+        raise
+    return dict(zip(names, found, strict=True))
+
+
+def _names_of(said: bytes, count: int, *, is_cut: bool) -> tuple[str, ...]:
+    if is_cut:
+        raise NotPassed(f"more than {MOST_SOCKETS} files")
+    names = read_names(said)
+    if len(names) != count or len(set(names)) != count:
+        raise NotPassed(f"{count} files with the names {names}")
+    return names
+
+
+def _check_listens(one: sockets.socket) -> None:
+    is_tcp = one.family in (sockets.AF_INET, sockets.AF_INET6) and one.type == sockets.SOCK_STREAM
+    if not is_tcp or not one.getsockopt(sockets.SOL_SOCKET, sockets.SO_ACCEPTCONN):
+        raise NotPassed(f"{one} is no TCP socket that listens")
+    one.setblocking(False)  # noqa: FBT003  # as the standard library has it
+
+
+def _is_at(one: sockets.socket, where: str) -> bool:
+    host, _, port = where.rpartition(":")
+    address, present = one.getsockname()[:2]
+    try:
+        meant = sockets.getaddrinfo(host.strip("[]") or None, None, flags=sockets.AI_PASSIVE)
+    except OSError:
+        return False
+    return port in ("0", str(present)) and address in {each[4][0] for each in meant}
 
 
 class GatewaySuccession:
@@ -127,7 +198,11 @@ class GatewaySuccession:
             while not self.is_over.is_set():
                 connection, _ = await loop.sock_accept(waiting)
                 with connection, suppress(OSError):
-                    await self._pass_to(connection)
+                    user = user_at(connection)
+                    if is_trusted(user):
+                        await self._pass_to(connection)
+                    else:
+                        logger.warning("a process of user %s may not take over from this", user)
 
     async def _pass_to(self, connection: sockets.socket) -> None:
         numbers = [each.fileno() for each in self._listening.values()]
