@@ -2,13 +2,15 @@
 # is a comment.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tenure.errors import ConfigurationError
-from tenure.gateway.routes import GatewayRoutes
+from tenure.gateway.routes import MOST_ROUTES, GatewayRoutes
 
 MOST_BYTES = 1 << 20
+logger = logging.getLogger("tenure.gateway")
 
 
 class RouteSources:
@@ -25,14 +27,21 @@ class RouteSources:
         return GatewayRoutes.read(self._lines())
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        for each in self._given:
-            yield "--route", each
+        own = [("--route", each) for each in self._given]
         if self._file is not None:
-            yield from _lines_of(self._file)
-        for each in self.brought:
+            own += _lines_of(self._file)
+        rest = [] if self._rest is None else [("--rest", f"/={self._rest}")]
+        # What members bring never makes the operator's own routes too many.
+        room = max(0, MOST_ROUTES - len(own) - len(rest))
+        if len(self.brought) > room:
+            logger.warning(
+                "%d of the routes that members bring are left out: at most %d are compared",
+                *(len(self.brought) - room, MOST_ROUTES),
+            )
+        yield from own
+        for each in self.brought[:room]:
             yield "a member", each
-        if self._rest is not None:
-            yield "--rest", f"/={self._rest}"
+        yield from rest
 
 
 def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
