@@ -26,7 +26,7 @@ from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
 from tenure.entities.collection import read_token
-from tenure.entities.socket_offer import TakenSocket, read_told, told
+from tenure.entities.socket_offer import SocketOffer, TakenSocket, read_told, told
 from tenure.errors import MALFORMED, ServiceRefusal, TenureError
 from tenure.gateway.take_over import read_names
 from tenure.journals.etcd.errors import _refusals
@@ -249,7 +249,9 @@ ETCD = b'{"header": {"revision": "7"}, "kvs": [{"key": "YQ==", "value": "Yg=="}]
 A_TOKEN = b'{"id": "a", "sha256": "b", "role": "owner", "created": "c", "pool": "p"}\n'
 A_DATAGRAM = DatagramSeal(SECRET, "c", 9, 3, lambda: 0).seal(b"hello")
 A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
-A_SOCKET = told(TakenSocket("rooms", "attic", "ann")).encode()
+TAKEN = TakenSocket("rooms", "attic", "ann")
+A_SOCKET = told(TAKEN).encode()
+AN_OFFER = SocketOffer("rooms", "0" * 16, "0" * 32, SECRET)
 PART = LeaseParts(b"k", 7, 9, "rooms")
 
 DECODERS: dict[str, HostileDecoder] = {
@@ -475,6 +477,9 @@ DECODERS: dict[str, HostileDecoder] = {
         "gateway/take_over.py", read_names, (b'["http", "https"]',), MALFORMED
     ),
     "a gateway's socket": HostileDecoder("entities/socket_offer.py", read_told, (A_SOCKET,)),
+    "an answer to an offer": HostileDecoder(
+        "entities/socket_offer.py", AN_OFFER.taken, (AN_OFFER.answer(TAKEN).encode(),)
+    ),
     "page tokens": HostileDecoder(
         "entities/collection.py", read_token, (b"lMQIOCBieXRlcy7EAWHEAWLD",)
     ),

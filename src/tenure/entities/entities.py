@@ -326,8 +326,9 @@ class EntityStub:
         """See `Entity.attach`."""
         station = self._entities.station_here
         edge = station.edge
-        if until is None and station.is_offered(websocket):
-            return await give(websocket, TakenSocket(station.pool, self._key, attachment))
+        made = None if until is not None else station.offered(websocket)
+        if made is not None:
+            return await give(websocket, made, TakenSocket(station.pool, self._key, attachment))
         if hasattr(websocket, "accept"):
             return await edge.attach(self._key, websocket, attachment, until)
         if not hasattr(websocket, "rel_url"):

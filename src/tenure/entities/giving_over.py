@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenure.entities.edge import checked_attachment
-from tenure.entities.socket_offer import OFFER, TAKE, TakenSocket, told
+from tenure.entities.socket_offer import OFFER, TAKE, SocketOffer, TakenSocket
 
 EXTENSION = "websocket.http.response"
 """Where a server does not know how to answer a handshake, the socket stays in this process."""
@@ -23,10 +23,10 @@ def offers_of(websocket: Any) -> Sequence[str]:  # noqa: ANN401  # of Starlette,
     return headers.getlist(OFFER)  # type: ignore[no-any-return]
 
 
-async def give(websocket: Any, socket: TakenSocket) -> Any:  # noqa: ANN401
-    """Answer the handshake; returns what a handler of aiohttp returns."""
+async def give(websocket: Any, made: SocketOffer, socket: TakenSocket) -> Any:  # noqa: ANN401
+    """Answer the offer in a handshake; returns what a handler of aiohttp returns."""
     checked_attachment(socket.attachment)
-    header = told(socket)
+    header = made.answer(socket)
     if getattr(websocket, "scope", None) is None:
         from aiohttp import web  # noqa: PLC0415  # loads a server
 

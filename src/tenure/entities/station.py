@@ -23,7 +23,7 @@ from tenure.entities.gate import EntityGate
 from tenure.entities.giving_over import offers_of
 from tenure.entities.live_entity import LiveEntity
 from tenure.entities.settings import EntitySettings
-from tenure.entities.socket_offer import is_offered
+from tenure.entities.socket_offer import SocketOffer, offered
 from tenure.entities.turns import EntityHost
 from tenure.errors import ClosedError, ConfigurationError, NotOwner, TenureError
 from tenure.protocol.entity.envelope import Push
@@ -112,10 +112,9 @@ class Station:
         """Whose keys these are."""
         return self._settings.pool
 
-    def is_offered(self, websocket: object) -> bool:
-        """Whether a gateway wants to be the other end of a WebSocket that is not accepted yet."""
-        headers = offers_of(websocket)
-        return bool(headers) and is_offered(headers, self.pool, self._settings.secret)
+    def offered(self, websocket: object) -> SocketOffer | None:
+        """A gateway's offer to be the other end of a WebSocket that is not accepted yet."""
+        return offered(offers_of(websocket), self.pool, self._settings.secret)
 
     async def _listen(self) -> str:
         try:

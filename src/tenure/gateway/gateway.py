@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from tenure.entities.edge import Edge
-from tenure.entities.socket_offer import TAKE, TakenSocket, read_told
+from tenure.entities.socket_offer import TAKE, SocketOffer, TakenSocket
 from tenure.errors import TenureError
 from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.gateway_counts import GatewayCounts
 from tenure.gateway.gateway_port import LIMITS, GatewayPort
-from tenure.gateway.refusals import NO_ROUTE, gateway_refusal, patience
+from tenure.gateway.refusals import FORGED, NO_ROUTE, gateway_refusal, patience
 from tenure.gateway.routes import GatewayRoutes, RoutedTo
 from tenure.gateway.targets import PlainServer, PoolTarget, Target, TargetSettings
 from tenure.gateway.tunnel import tunnel
@@ -27,6 +27,7 @@ from tenure.member.http_relay import Body, obtained, pass_on
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 
+logger = logging.getLogger("tenure.gateway")
 access = logging.getLogger("tenure.gateway.access")
 NOBODY = ""
 
@@ -36,7 +37,7 @@ class HoldsSockets(Protocol):
 
     edge: Edge
 
-    async def offer(self, seconds: float) -> str | None:
+    async def offer(self, seconds: float) -> SocketOffer | None:
         """What a handshake is sent on with; None if no socket can be taken so soon."""
         ...
 
@@ -159,7 +160,8 @@ class HttpGateway:
         target, scope = self._targets[found.target], request.scope
         seconds = patience(scope["headers"], self._settings.deadline)
         if "upgrade" in scope:
-            offers = [await each.offer(seconds) for each in self._sockets.values()]
+            held = (each for pool, each in self._sockets.items() if target.may_give(pool))
+            offers = [await each.offer(seconds) for each in held]
             scope["offers"] = [each for each in offers if each is not None]
         body = await Body.of(scope, request.receive)
         if body is None:
@@ -179,21 +181,28 @@ class HttpGateway:
         assert came is not None, "it owns nothing"
         try:
             with suppress(ConnectionError):  # the client's connection is broken off, too
-                await self._give(request, came, body)
+                await self._give(request, came, body, target.name)
         finally:
             came.close()
 
-    async def _give(self, request: ClientRequest, came: Forwarded, body: Body) -> None:
+    async def _give(self, request: ClientRequest, came: Forwarded, body: Body, target: str) -> None:
         """Give a client the answer of an owner."""
         if came.status == SWITCHING:
             await tunnel(request, came)
             return
-        told = header(came.headers, TAKE.encode()) if "upgrade" in request.scope else None
-        taken = None if told is None else read_told(told)
-        if taken is None:
+        answer = header(came.headers, TAKE.encode()) if "upgrade" in request.scope else None
+        if answer is None:
             await pass_on(came, body, request.send)
-        elif taken.pool in self._sockets:
-            came.close()
+            return
+        came.close()
+        offers: list[SocketOffer] = request.scope["offers"]
+        taken = next((got for each in offers if (got := each.taken(answer))), None)
+        if taken is None:
+            logger.warning(
+                "%s gave a socket over, but to no offer of this handshake: refused", target
+            )
+            await respond(request.send, FORGED)
+        else:
             await self._sockets[taken.pool].attach(request, taken)
 
     def _log(self, request: ClientRequest, target: str, seconds: float) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from tenure.client.environment import environment_here
 from tenure.entities.edge import Edge
 from tenure.entities.far_caller import FarCaller
-from tenure.entities.socket_offer import TakenSocket, offer
+from tenure.entities.socket_offer import SocketOffer, TakenSocket, offer
 from tenure.errors import ConfigurationError, NoOwner, NotOwner
 from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.held_socket import HeldSocket
@@ -59,7 +59,7 @@ class GatewaySockets:
         self.edge = Edge(caller, url, self._random, self._go)
         self._go(self.edge.keep_asking())
 
-    async def offer(self, seconds: float) -> str | None:
+    async def offer(self, seconds: float) -> SocketOffer | None:
         """What a handshake is sent on with; None if the pool's secret is not known in time."""
         with suppress(NoOwner):  # without it the socket would end with the process behind it
             await self._target.routed(seconds)

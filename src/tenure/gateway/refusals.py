@@ -10,6 +10,11 @@ WAIT = re.compile(rb"(?:^|[,;\s])wait\s*=\s*(\d{1,4})(?:$|[,;\s])")
 NO_ROUTE = HttpAnswer(
     404, {OUTCOME_HEADER: NOT_BEGUN}, "no route of this gateway leads from that path\n"
 )
+FORGED = HttpAnswer(
+    502,
+    {OUTCOME_HEADER: UNKNOWN},
+    "the server behind the gateway gave the socket over, but not to an offer of this handshake\n",
+)
 
 
 def gateway_refusal(error: TenureError, *, is_plain: bool, is_late: bool) -> HttpAnswer | None:

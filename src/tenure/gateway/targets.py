@@ -75,13 +75,19 @@ class Target:
     def is_own(self, address: str) -> bool:
         return False
 
+    def may_give(self, pool: str) -> bool:
+        """Whether it may give sockets of that pool's entities over. A plain server may: the
+        operator has named it, and the application behind it has entities of any pool.
+        """
+        return True
+
     def passed_headers(self, scope: Scope) -> PairsOfHeaders:
         host, _ = scope["client"]
         seen = ClientSeen(host, scope["scheme"], self.settings.trusted.has(host))
         passed = for_owner(scope["headers"], seen)
         if "upgrade" in scope:
             passed += [(b"connection", b"upgrade"), (b"upgrade", scope["upgrade"])]
-            passed += [(OFFER.encode(), each.encode()) for each in scope["offers"]]
+            passed += [(OFFER.encode(), each.header.encode()) for each in scope["offers"]]
         return passed
 
     async def routed(self, seconds: float) -> Router:
@@ -189,6 +195,10 @@ class PoolTarget(Target):
     @property
     def is_ready(self) -> bool:
         return self._is_there.is_set() and self._lookup.in_contact
+
+    def may_give(self, pool: str) -> bool:
+        """See `Target`. Who may join one pool is not told of the sockets of another."""
+        return pool == self.name
 
     def passed_headers(self, scope: Scope) -> PairsOfHeaders:
         """See `Passer`. A member gives its application the client that it reads here."""

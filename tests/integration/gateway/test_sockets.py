@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tenure.cli.demo.ports import free_ports
 from tests.integration.gateway.gateway_process import GatewayProcess, gateway
+from tests.integration.gateway.liar import CLAIMS
 from tests.integration.processes import manager
 from tests.patience import DEADLINE_SECONDS
 from tests.repo.reading import ROOT
@@ -23,11 +24,12 @@ from tests.repo.reading import ROOT
 class Worker:
     """One process of the application."""
 
-    def __init__(self, manager_url: str, port: int) -> None:
+    def __init__(self, manager_url: str, port: int, app: str, path: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
+        self._ready = f"{self.url}{path}"
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "uvicorn", "tests.integration.gateway.rooms:app"),
+                *(sys.executable, "-m", "uvicorn", f"tests.integration.gateway.{app}:app"),
                 *("--port", str(port), "--log-level", "error"),
             ],
             cwd=ROOT,
@@ -38,7 +40,7 @@ class Worker:
         """Wait until it serves."""
         while True:
             try:
-                if httpx.get(f"{self.url}/rooms/attic/pid", timeout=DEADLINE_SECONDS).is_success:
+                if httpx.get(self._ready, timeout=DEADLINE_SECONDS).is_success:
                     return self
             except httpx.TransportError:
                 assert self.process.poll() is None, "it has ended"
@@ -52,19 +54,26 @@ class Worker:
 class House:
     """A manager, workers, and a gateway before them."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, first_route: Sequence[str]) -> None:
         self._stack = stack
         beside = stack.enter_context(manager("--first-start", "--create-pools", preset="default"))
         self.manager = beside.wait_for("listening")["url"]
         [self.port] = free_ports(1)
-        routes = ("--route", f"/=http://127.0.0.1:{self.port}")
+        routes = (*first_route, "--route", f"/=http://127.0.0.1:{self.port}")
         self.gateway: GatewayProcess = stack.enter_context(
             gateway("--manager", self.manager, *routes, "--sockets", "rooms")
         )
 
     def worker(self, port: int | None = None) -> Worker:
         """Another worker, at the port to which handshakes go, or at one of its own."""
-        made = Worker(self.manager, port or free_ports(1)[0])
+        return self._begin(port or free_ports(1)[0], "rooms", "/rooms/attic/pid")
+
+    def liar(self) -> Worker:
+        """A worker of another pool."""
+        return self._begin(free_ports(1)[0], "liar", "/lies/unsealed")
+
+    def _begin(self, port: int, app: str, path: str) -> Worker:
+        made = Worker(self.manager, port, app, path)
         self._stack.callback(made.end, signal.SIGKILL)
         return made.wait()
 
@@ -76,9 +85,9 @@ class House:
 
 
 @contextmanager
-def house() -> Iterator[House]:
+def house(*first_route: str) -> Iterator[House]:
     with ExitStack() as stack:
-        yield House(stack)
+        yield House(stack, first_route)
 
 
 def test_sockets_of_entities_outlive_every_worker_and_miss_no_frame() -> None:
@@ -156,3 +165,20 @@ def test_an_offer_that_no_gateway_has_sealed_gets_nothing() -> None:
         with it.socket("/rooms/attic/ann", additional_headers=forged) as ann:
             ann.send("hello")
             assert ann.recv(DEADLINE_SECONDS) == "2 ann: hello"
+
+
+def test_a_worker_of_another_pool_attaches_nobody() -> None:
+    with house("--route", "/lies/{how}=lies") as it:
+        it.worker(it.port)
+        it.liar()
+        ann = it.socket("/rooms/attic/ann")
+        through = f"{it.gateway.url}/lies/unsealed"
+        assert httpx.get(through, timeout=DEADLINE_SECONDS).is_success, "it is an owner"
+        for claim in CLAIMS:
+            with pytest.raises(InvalidStatus) as refused:
+                it.socket(f"/lies/{claim}")
+            assert refused.value.response.status_code == 502
+            it.gateway.until_logged("lies gave a socket over")
+        assert httpx.get(through, timeout=DEADLINE_SECONDS).json() == [], "it gets no offers"
+        ann.send("hello")
+        assert ann.recv(DEADLINE_SECONDS) == "1 ann: hello"
