@@ -36,11 +36,11 @@ LOOKS: Final = 3
 class DamagedDisks:
     """The damage of one simulated cluster."""
 
-    def __init__(self, site: RingSite, seed: int) -> None:
+    def __init__(self, site: RingSite, seed: int, *, may_be: bool) -> None:
         self._site = site
         self._random = Random(f"damage of {seed}")
         self._is_over = False
-        self.is_on = self._random.random() < DAMAGING
+        self.is_on = self._random.random() < DAMAGING and may_be
         if self.is_on:
             self._go_on()
 

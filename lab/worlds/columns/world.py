@@ -104,7 +104,7 @@ class ColumnsWorld(World, RingSite):
         self.strikes = StoreStrikes(self, self.network, self.clocks)
         self._convictions = Convictions(self)
         self._liars = LyingPeers(self, trial.seed)
-        self._damages = DamagedDisks(self, trial.seed)
+        self._damages = DamagedDisks(self, trial.seed, may_be=bool(trial.faults))
         self._invariants = InvariantChecker()
         self._topologies = TopologyChecker(self.journal)
 

@@ -110,7 +110,7 @@ async def test_a_release_is_deployed_and_taken_back_under_load(
     stored: bool,
     tmp_path: Path,
 ) -> None:
-    with manager() as managing:
+    with manager("--first-start") as managing:
         url = managing.wait_for("listening")["url"]
         deployment = Deployment(url, f"sqlite:{tmp_path / 'store'}" if stored else None)
         try:
