@@ -1,9 +1,14 @@
 """A WebSocket that ends at the gateway, as `Edge` knows one: `websockets` reads and writes its
 frames. Extensions are not offered to the client, so nothing is compressed.
+
+One read may bring 40,000 frames. Some are parsed at a time, and everybody else has a turn in
+between.
 """
 
+import asyncio
 from collections import deque
 
+from aiohttp import WSCloseCode
 from websockets.frames import Frame, Opcode
 from websockets.protocol import SERVER, Protocol, State
 from websockets.utils import accept_key
@@ -12,9 +17,9 @@ from tenure.gateway.client_request import ClientRequest
 from tenure.member.asgi import MESSAGE_BYTES, Message, header
 from tenure.transport.message_watch import MessageWatch
 from tenure.transport.unfinished_messages import UnfinishedMessages
+from tenure.transport.websocket_frames import FrameError
 
 KEY = b"sec-websocket-key"
-NOT_TEXT = 1007
 GONE: Message = {"type": "websocket.disconnect", "code": 1006}
 
 
@@ -31,6 +36,9 @@ class HeldSocket:
         self._pieces: list[bytes] = []
         self._is_text = False
         self._frames: deque[Frame] = deque()
+        self._came = b""
+        self._at = 0
+        """How much of what came was parsed."""
 
     async def accept(self) -> None:
         """Shake hands."""
@@ -50,22 +58,40 @@ class HeldSocket:
         self._watch.end()
 
     async def _next(self) -> Message:
-        while True:
-            while self._frames:
-                message = self._taken(self._frames.popleft())
-                if message is not None:
-                    return message
-            if self._protocol.state is State.CLOSED or self._protocol.close_rcvd is not None:
-                return GONE
+        try:
+            while True:
+                while self._frames:
+                    message = self._taken(self._frames.popleft())
+                    if message is not None:
+                        return message
+                if not await self._read():
+                    return GONE
+        except FrameError as refused:
+            self._protocol.fail(refused.code, str(refused))
+            await self._write()
+            return GONE
+
+    async def _read(self) -> bool:
+        """Parse some frames, once there are any. Returns False if none follow."""
+        protocol = self._protocol
+        is_over = protocol.state is State.CLOSED or protocol.close_rcvd is not None
+        if is_over or protocol.eof_sent:  # after a refusal, too
+            return False
+        if self._at < len(self._came):
+            await asyncio.sleep(0)
+        else:
             came = await self._request.receive()
             if came["type"] != "http.request":
-                self._protocol.receive_eof()
-                return GONE
-            self._watch.feed(came["body"])
-            self._protocol.receive_data(came["body"])
-            came_now = self._protocol.events_received()
-            self._frames.extend(each for each in came_now if isinstance(each, Frame))
-            await self._write()
+                protocol.receive_eof()
+                return False
+            self._came, self._at = came["body"], 0
+        begins, self._at = self._at, self._watch.take(self._came, self._at)
+        protocol.receive_data(self._came[begins : self._at])
+        self._frames.extend(each for each in protocol.events_received() if isinstance(each, Frame))
+        if self._at == len(self._came):
+            self._came, self._at = b"", 0
+        await self._write()
+        return True
 
     def _taken(self, frame: Frame) -> Message | None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
@@ -82,8 +108,7 @@ class HeldSocket:
         try:
             return {"type": "websocket.receive", "text": whole.decode()}
         except UnicodeDecodeError:
-            self._protocol.fail(NOT_TEXT, "a text is UTF-8")
-            return GONE
+            raise FrameError(WSCloseCode.INVALID_TEXT, "a text is UTF-8") from None
 
     async def send(self, message: Message) -> None:
         """Send a message to the client."""

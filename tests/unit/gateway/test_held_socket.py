@@ -8,7 +8,10 @@ from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.held_socket import GONE, HeldSocket
 from tenure.gateway.request_reader import RequestHead
 from tenure.transport import unfinished_messages
+from tenure.transport.message_watch import FRAMES_A_PASS
 from tenure.transport.unfinished_messages import UnfinishedMessages
+from tenure.transport.websocket_frames import PIECE, PING, close_frame
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.transport.test_message_watch import frame
 
 pytestmark = pytest.mark.asyncio
@@ -16,14 +19,15 @@ MIB = 1 << 20
 
 
 class Connection:
-    """See `Carrier`: a connection to which nothing is written, and which can be lost."""
+    """See `Carrier`: a connection that keeps what is written, and which can be lost."""
 
     def __init__(self) -> None:
         self.request: ClientRequest
         self.is_aborted = False
+        self.written = b""
 
     def write(self, data: bytes) -> None:
-        pass
+        self.written += data
 
     async def drained(self) -> None:
         pass
@@ -83,3 +87,50 @@ async def test_unfinished_messages_of_one_address_or_token_are_bounded_together(
         socket.end()
     at_other.end()
     assert len(unfinished) == 0
+
+
+TEXT = 1
+PINGS = frame(b"", PING) * 40_000
+PIECES = frame(b"x", is_last=False) + frame(b"", PIECE, is_last=False) * 40_000
+ONE_BYTE_PIECES = frame(b"x", is_last=False) + frame(b"x", PIECE, is_last=False) * 40_000
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "why"),
+    [
+        (PINGS, 1008, "too many frames that carry nothing"),
+        (PIECES, 1008, "too many frames that carry nothing"),
+        (ONE_BYTE_PIECES, 1008, "a message in more than 1024 pieces"),
+        (frame(b"\xff", TEXT), 1007, "a text is UTF-8"),
+    ],
+)
+async def test_a_client_that_sends_what_it_may_not_is_told_why(
+    sent: bytes, code: int, why: str
+) -> None:
+    connection, socket = held(UnfinishedMessages(), "10.0.0.1")
+    connection.request.add(sent)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await socket.receive() == GONE
+        assert await socket.receive() == GONE, "it is read no more"
+    assert connection.written.endswith(close_frame(code, why))
+    socket.end()
+
+
+async def test_everybody_else_has_turns_while_one_read_of_many_messages_is_parsed() -> None:
+    connection, socket = held(UnfinishedMessages(), "10.0.0.1")
+    count, turns = 10_000, 0
+    connection.request.add(frame(b"") * count)
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        loop.call_soon(turn)
+
+    loop = asyncio.get_running_loop()
+    loop.call_soon(turn)
+    for _ in range(count):
+        assert await socket.receive() == {"type": "websocket.receive", "bytes": b""}
+    assert turns >= count // FRAMES_A_PASS
+    connection.request.lose()
+    assert await socket.receive() == GONE
+    socket.end()

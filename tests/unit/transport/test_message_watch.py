@@ -7,9 +7,17 @@ from functools import partial
 import pytest
 
 from tenure.transport import message_watch, unfinished_messages
-from tenure.transport.message_watch import MessageMeter, MessageWatch
+from tenure.transport.message_watch import FRAMES_A_PASS, IDLE_AT_ONCE, MessageMeter, MessageWatch
 from tenure.transport.unfinished_messages import FREE_BYTES, KEPT_BYTES, UnfinishedMessages
-from tenure.transport.websocket_frames import BINARY, CLOSE, PIECE, PING, FrameReader
+from tenure.transport.websocket_frames import (
+    BINARY,
+    CLOSE,
+    MOST_PIECES,
+    PIECE,
+    PING,
+    FrameError,
+    FrameReader,
+)
 from tests.patience import DEADLINE_SECONDS
 
 MIB = 1 << 20
@@ -51,6 +59,33 @@ def test_the_meter_counts_what_a_reader_keeps(seed: int) -> None:
         # A reader has the head of a frame until all of it is there; the meter has those of pieces.
         assert abs(meter.kept - reader.unfinished) <= 14 * 5
     assert meter.kept == reader.unfinished == 0
+
+
+def test_a_message_has_no_more_pieces_than_elsewhere() -> None:
+    meter = MessageMeter()
+    first, piece = frame(b"x", is_last=False), frame(b"x", PIECE, is_last=False)
+    meter.feed(first + piece * (MOST_PIECES - 2) + frame(b"x", PIECE))
+    meter.feed(first + piece * (MOST_PIECES - 1))
+    with pytest.raises(FrameError, match=f"in more than {MOST_PIECES} pieces") as refused:
+        meter.feed(piece)
+    assert refused.value.code == 1008
+
+
+@pytest.mark.parametrize("nothing", [frame(b"", PING), frame(b"", PIECE, is_last=False)])
+def test_frames_that_carry_nothing_have_a_rate_and_then_end_the_socket(nothing: bytes) -> None:
+    watch = MessageWatch(UnfinishedMessages(), ("a",), lambda: None)
+    watch.feed(frame(b"x") * 5000)
+    watch.feed(frame(b"x", is_last=False) + nothing * (IDLE_AT_ONCE - 1))
+    with pytest.raises(FrameError, match="too many frames that carry nothing") as refused:
+        watch.feed(nothing * 40_000)
+    assert refused.value.code == 1008
+
+
+def test_some_frames_are_taken_at_a_time_however_long_they_are() -> None:
+    meter, small = MessageMeter(), frame(b"")
+    assert meter.take(small * 1000, 0) == FRAMES_A_PASS * len(small)
+    large = frame(b"x" * MIB)
+    assert MessageMeter().take(large, 0) == len(large)
 
 
 def test_a_close_frame_in_the_middle_ends_no_message() -> None:

@@ -1,12 +1,14 @@
 """A WebSocket of aiohttp's servers, with the messages of ASGI."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from aiohttp import WSMsgType, hdrs, web
+from aiohttp import WebSocketError, WSMsgType, hdrs, web
 
 from tenure.member.asgi import Message
 from tenure.transport.message_watch import MessageWatch
 from tenure.transport.unfinished_messages import UnfinishedMessages
+from tenure.transport.websocket_frames import FrameError
 
 AnySocket: TypeAlias = "web.WebSocketResponse[Any]"
 UNFINISHED = UnfinishedMessages()
@@ -28,8 +30,14 @@ class WatchedSocket(web.WebSocketResponse):
         came_before = handler._message_tail  # noqa: SLF001 - what came right behind the handshake
         super()._post_start(request, protocol, writer)
         # Nobody else is given what comes.
-        handler._payload_parser = _Watched(handler._payload_parser, self.watch)  # noqa: SLF001
-        self.watch.feed(came_before)
+        watched = _Watched(handler._payload_parser, self.watch, self._refuse)  # noqa: SLF001
+        handler._payload_parser = watched  # noqa: SLF001
+        watched.count(came_before)
+
+    def _refuse(self, refused: FrameError) -> None:
+        # As aiohttp's own parser says it: whoever receives next closes the socket with the code.
+        if self._reader is not None:
+            self._reader.set_exception(WebSocketError(refused.code, str(refused)))
 
     @staticmethod
     def _abort_of(request: web.BaseRequest) -> Any:  # noqa: ANN401 - a function
@@ -51,13 +59,31 @@ class WatchedSocket(web.WebSocketResponse):
 class _Watched:
     """The parser of a connection, whose bytes are counted first."""
 
-    def __init__(self, parser: Any, watch: MessageWatch) -> None:  # noqa: ANN401 - in C, or not
+    def __init__(
+        self,
+        parser: Any,  # noqa: ANN401 - in C, or not
+        watch: MessageWatch,
+        refuse: Callable[[FrameError], None],
+    ) -> None:
         self._parser = parser
         self._watch = watch
+        self._refuse = refuse
+        self._is_refused = False
+
+    def count(self, data: bytes) -> None:
+        """Refuse the client if it may not send this."""
+        try:
+            self._watch.feed(data)
+        except FrameError as refused:
+            self._is_refused = True
+            self._refuse(refused)
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Count what has come, and have it read."""
-        self._watch.feed(data)
+        if not self._is_refused:
+            self.count(data)
+        if self._is_refused:
+            return True, b""  # nothing follows
         found: tuple[bool, bytes] = self._parser.feed_data(data)
         return found
 
