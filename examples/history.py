@@ -6,9 +6,9 @@
 from datetime import datetime
 
 import msgspec
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 
-from tenure import Entities, Entity, Mapping, Series, reading
+from tenure import Entities, Entity, Mapping, Series, UsageError, reading
 
 
 class Message(msgspec.Struct):
@@ -57,7 +57,10 @@ async def say(room: str, who: str, text: str) -> int:
 
 @app.get("/rooms/{room}")
 async def read(room: str, older: str | None = None) -> object:
-    return msgspec.to_builtins(await rooms[room].read(older))
+    try:
+        return msgspec.to_builtins(await rooms[room].read(older))
+    except UsageError as error:  # `older` is not what a page has given
+        raise HTTPException(400, str(error)) from error
 
 
 @app.get("/rooms/{room}/people")

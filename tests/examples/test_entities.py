@@ -128,12 +128,15 @@ async def test_a_room_keeps_everything_that_was_said(monkeypatch: pytest.MonkeyP
                 "user-1",
                 "user-2",
             ]
+            for no_token in ("nonsense", "", "é"):
+                refused = await client.get("/rooms/attic", params={"older": no_token})
+                assert (refused.status_code, "next is what" in refused.text) == (400, True)
             after = {"after": "user-1"}
             assert (await client.get("/rooms/attic/people", params=after)).json() == ["user-2"]
 
 
 @pytest.mark.parametrize(
-    ("guide", "example", "lines"), [("entities", "chat", 46), ("collections", "history", 70)]
+    ("guide", "example", "lines"), [("entities", "chat", 46), ("collections", "history", 73)]
 )
 async def test_the_guide_shows_these_very_programs(guide: str, example: str, lines: int) -> None:
     text = (ROOT / "docs" / "guides" / f"{guide}.md").read_text("utf-8")
