@@ -33,6 +33,10 @@ _CONTROL = 8
 _LAST, _MASKED, _OPCODE, _LENGTH = 0x80, 0x80, 0x0F, 0x7F
 _WIDE = {126: 2, 127: 8}
 """How many bytes a length has that does not fit into the head."""
+_WHOLE = (0x81, 0x82, 0xC1, 0xC2)
+"""How a text or binary message begins that is in one piece, compressed or not."""
+_SHORT_HEAD = 6
+"""The bytes of a head with a mask, and a length that fits into it."""
 
 
 class MessageMeter:
@@ -65,12 +69,25 @@ class MessageMeter:
                 self._left -= came
                 self.kept += 0 if self._is_control else came
                 self._end_of_frame()
+            elif ends := self._whole(data, at):
+                self._frames += 1
+                at = ends
             else:
                 self._head.append(data[at])
                 at += 1
                 if len(self._head) >= 2 and len(self._head) == self._head_bytes():  # noqa: PLR2004 - without a length
                     self._begin()
         return at
+
+    def _whole(self, data: bytes, at: int) -> int:
+        """Where a short message ends that begins there and is all here; 0 if none does. It leaves
+        nothing behind, and nearly all messages are such.
+        """
+        if self._head or self._pieces or at + 1 >= len(data) or data[at] not in _WHOLE:
+            return 0
+        size = data[at + 1] - _MASKED
+        ends = at + _SHORT_HEAD + size
+        return ends if 0 <= size < min(_WIDE) and ends <= len(data) else 0
 
     def _head_bytes(self) -> int:
         second = self._head[1]
