@@ -14,6 +14,8 @@ from tenure.gateway.request_reader import Malformed, RequestHead, RequestReader
 from tenure.member.asgi import respond
 from tenure.transport.bounded_port import TOLD_SECONDS, Unfinished
 
+FIRST_SECONDS = 2.0
+"""How long a connection on which nothing has been asked yet is kept by a gateway that ends."""
 MOST_PIPELINED = 16
 """The most requests that a client sends before the first is answered."""
 NOBODY = ("-", 0)
@@ -57,6 +59,8 @@ class ClientConnection(asyncio.Protocol):
         self._client = NOBODY
         self._is_reading = True
         self._takes_more = True
+        self._is_ending = False
+        """Whether the next request is the last."""
         self.heard = 0
         """How many bytes have come."""
         self.idle_since: float | None = None
@@ -107,7 +111,10 @@ class ClientConnection(asyncio.Protocol):
         if len(self._requests) >= MOST_PIPELINED:
             raise Malformed(400, f"more than {MOST_PIPELINED} requests before an answer")
         self._door.spoke(self)
-        self._requests.append(ClientRequest(head, self, self._client, self._door.scheme))
+        request = ClientRequest(head, self, self._client, self._door.scheme)
+        if self._is_ending:
+            request.keeps = False
+        self._requests.append(request)
         if len(self._requests) == 1:
             self._begin()
 
@@ -176,13 +183,25 @@ class ClientConnection(asyncio.Protocol):
         return (self._reader, self.heard) if self._reader.has_begun and last is None else None
 
     def end_soon(self) -> None:
-        """End once the request that is at work is answered; at once if there is none."""
+        """End once the request that is at work is answered; at once if there is none.
+
+        A client that has just connected has asked already, or does so in a moment: its request may
+        be on the way, and to end now would refuse it.
+        """
         if not self._requests:
-            self.close()
+            self._is_ending = True
+            if self.heard and not self._reader.has_begun:
+                self.close()
+            else:
+                asyncio.get_running_loop().call_later(FIRST_SECONDS, self._end_unasked)
             return
         self._requests[-1].keeps = False
         if self._requests[-1].has_come:
             self._take_no_more()
+
+    def _end_unasked(self) -> None:
+        if not self._requests:
+            self.close()
 
     def close(self) -> None:
         """Send what was written, and end."""

@@ -374,3 +374,20 @@ async def test_a_request_that_is_at_work_is_answered_before_the_gateway_ends() -
         got = await busy.all()
         await closing
     assert got.endswith(b"ok")
+
+
+async def test_who_has_just_connected_is_answered_before_the_gateway_ends() -> None:
+    async with front(Behind()) as it:
+        asked, new, half = [await it.client() for _ in range(3)]
+        half.say(GET[:9])
+        asked.say(GET)
+        await asked.head()  # so the others' connections were taken, too
+        assert await asked.part(2) == b"ok"
+        [port] = it.gateway._ports
+        closing = asyncio.ensure_future(port.close(10.0))
+        assert await asked.all() == b"", "its next request may as well go elsewhere"
+        new.say(GET)
+        half.say(GET[9:])
+        for each in (new, half):
+            assert (await each.all()).endswith(b"ok")
+        await closing
