@@ -160,6 +160,23 @@ class EntityItemsContract:
         for each in (one, two):
             await each.close()
 
+    async def test_an_item_is_put_back_to_what_it_was_under_an_earlier_lease(
+        self, open_entities: OpenEntities
+    ) -> None:
+        one = await open_entities("counters", "hashed")
+        two = await open_entities("counters", "hashed")
+        await add(one, "a", lease(3), await one.load("a", lease(3)), numbered(range(300)))
+        later = await two.load("a", lease(5))
+        for i in (0, 1):
+            later = await add(two, "a", lease(5), later, numbered(range(i, i + 1), "new"))
+        back = await one.load("a", lease(7))
+        back = await add(one, "a", lease(7), back, numbered(range(1)))
+        expected = {**numbered(range(300)), **numbered(range(1, 2), "new")}
+        assert await found(one, "a", back) == [*expected.items()]
+        assert await found(two, "a", await two.load("a", lease(8))) == [*expected.items()]
+        for each in (one, two):
+            await each.close()
+
     @pytest.mark.parametrize("count", [3, 600])
     async def test_a_save_that_was_cancelled_keeps_state_and_items_or_neither(
         self, open_entities: OpenEntities, count: int

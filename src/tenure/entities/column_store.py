@@ -170,6 +170,7 @@ class ColumnEntityStore:
 
     async def load(self, key: Key, lease: Lease) -> Envelope:
         """Adopt the row under `lease`, and then read it. Raises as `EntityStore.load` does."""
+        self._copied.pop(_encode(key), None)  # somebody else may have had it since
         try:
             step, columns = await self._adopt(_encode(key), lease)
             if marks := [each for each in columns if _is_mark(each)]:
@@ -243,13 +244,16 @@ class ColumnEntityStore:
         changed |= dict.fromkeys(marks, GONE)
         try:
             step = await self._write(_encode(key), lease, changed, stored.step)
-            if marks:
-                step = await self._clear(key, lease, marks, step)
         except NOTHING_SENT as error:
             raise self._health.not_sent(error) from error
         except Fenced:
             raise
         except TenureError as error:
+            raise self._health.failed(error) from error
+        try:
+            if marks:
+                step = await self._clear(key, lease, marks, step)
+        except TenureError as error:  # the commit is kept: nobody may be told that it was not begun
             raise self._health.failed(error) from error
         self._health.answered()
         self.index.after(key, lease, stored, new)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from lab.contracts.entity_items import add, found, numbered
 from lab.contracts.entity_store import alarmed, lease, put, same
 from tenure import ConfigurationError, Fenced, StoreAway, StoreFailed, refusal
 from tenure.base.ranges import WHOLE
@@ -219,6 +220,23 @@ async def test_what_was_not_sent_is_told_apart_from_what_is_unknown(
     assert same(await store.load("a", lease(3)), OLD)
     said = [each for each in caplog.messages if each.startswith("the store of")]
     assert len(said) == 2, said
+
+
+async def test_a_kept_commit_whose_items_stay_is_not_told_as_not_sent(
+    store: ColumnEntityStore,
+) -> None:
+    trouble = troubled(store)
+    kept = await add(store, "a", lease(3), await store.load("a", lease(3)), numbered(range(3)))
+    items = store.items.table.name
+    trouble.fails = lambda _, mutation: (
+        NotEnoughReplicas("full") if mutation and mutation.table.name == items else None
+    )
+    with pytest.raises(StoreFailed, match="full") as failed:
+        await store.save("a", lease(3), kept, Envelope())
+    assert "was not sent" not in str(failed.value)
+    trouble.fails = lambda *_: None
+    loaded = await store.load("a", lease(3))
+    assert (loaded.collections, await found(store, "a", loaded)) == ({}, [])
 
 
 async def test_a_store_that_only_reads_is_away(store: ColumnEntityStore) -> None:
