@@ -9,7 +9,6 @@ import sys
 from collections import deque
 from contextlib import suppress
 from threading import Thread
-from types import TracebackType
 from typing import Self
 
 KEPT = 25
@@ -31,12 +30,7 @@ class LastLines:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self.fd)
         self._thread.join()
 
