@@ -11,11 +11,11 @@ import pytest
 
 from lab.contracts.entity_store import OpenEntities, lease
 from tenure.client.lease import Lease
-from tenure.entities.stores import EntityStore
 from tenure.errors import Fenced
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope, TurnChanges
 from tenure.protocol.entity.items import GONE, Item, ItemSpan, merged
+from tenure.stores.opening import EntityStore
 
 _encode = msgspec.msgpack.encode
 PAGE = 7

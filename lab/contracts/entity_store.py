@@ -15,7 +15,6 @@ import pytest
 from tenure.base.keys import PoolKind
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
-from tenure.entities.stores import EntityStore
 from tenure.errors import ConfigurationError, Fenced
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import (
@@ -27,6 +26,7 @@ from tenure.protocol.entity.envelope import (
 )
 from tenure.protocol.entity.socket_entry import SocketEntry
 from tenure.protocol.entity.socket_table import PART_SOCKETS, SocketTable
+from tenure.stores.opening import EntityStore
 
 OpenEntities: TypeAlias = Callable[[str, PoolKind], Awaitable[EntityStore]]
 KEYS = [f"key-{i}" for i in range(64)]

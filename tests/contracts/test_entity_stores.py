@@ -10,7 +10,7 @@ import pytest_asyncio
 from lab.contracts.entity_items import EntityItemsContract
 from lab.contracts.entity_store import EntityStoreContract, OpenEntities
 from tenure.base.keys import PoolKind
-from tenure.entities.stores import EntityStore
+from tenure.stores.opening import EntityStore
 from tests.integration.cassandra.cql_server import small_server
 from tests.unit.entities.store_urls import (
     cassandra_url,

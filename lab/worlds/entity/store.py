@@ -10,12 +10,12 @@ from typing import Self, TypeVar
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.base.keys import PoolKind
-from tenure.entities.sql_store import SqlEntityStore
 from tenure.errors import Fenced, StoreFailed, TenureError
 from tenure.fencing.commit_groups import Program, run_together
 from tenure.fencing.databases import SqliteDatabase
 from tenure.sim.app.site import ClientHost
 from tenure.sim.kernel.faults import Fault, FaultDice
+from tenure.stores.sql_store import SqlEntityStore
 
 T = TypeVar("T")
 STORE_SLOW = Fault("store slow")

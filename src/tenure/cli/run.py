@@ -25,11 +25,11 @@ from tenure.cli.long_run import run_long
 from tenure.cli.orphans import Orphans
 from tenure.cli.store_beside import MANAGER_PORT, store_beside
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
-from tenure.entities.stores import STORE_VARIABLE
 from tenure.errors import ConfigurationError, TenureError
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
 from tenure.runtime.private_files import make_directory
+from tenure.stores.opening import STORE_VARIABLE
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 KILLED = 128

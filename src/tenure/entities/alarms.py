@@ -16,12 +16,12 @@ from tenure.client.owner import Owner
 from tenure.entities.entity import Alarm, seen_by
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
-from tenure.entities.stores import EntityStore
 from tenure.entities.turns import EntityHost
 from tenure.errors import Busy, LeaseLost, NewerState, NotOwner, StoreAway
 from tenure.protocol.entity.envelope import SetAlarm
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.runtime.agenda import LATER, Agenda
+from tenure.stores.opening import EntityStore
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 300.0

@@ -15,12 +15,12 @@ from tenure.client.guard import GuardedBody
 from tenure.client.lease import Lease
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import UNREAD, LiveEntity
-from tenure.entities.stores import EntityStore
 from tenure.entities.turn_items import TurnItems
 from tenure.errors import UsageError
 from tenure.protocol.entity.envelope import Envelope, SetAlarm, TurnChanges
 from tenure.protocol.entity.key_line import EntityCall, Place
 from tenure.protocol.entity.socket_entry import Frame
+from tenure.stores.opening import EntityStore
 
 MOST_ALARMS = 1000
 MOST_NAME = 200

@@ -13,10 +13,10 @@ from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import NOTHING_KEPT, UNREAD, LiveEntity
 from tenure.entities.state_codec import STATE_BYTES, StateCodec
-from tenure.entities.stores import EntityStore
 from tenure.entities.turn_items import check_room
 from tenure.errors import Fenced, LeaseLost
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
+from tenure.stores.opening import EntityStore
 
 LetOut: TypeAlias = Callable[[LiveEntity, Lease, list[Push]], None]
 """Sends frames to their edges, while the lease is held."""

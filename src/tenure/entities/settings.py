@@ -18,11 +18,11 @@ from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
 from tenure.client.options import OnRanges
 from tenure.client.owner import DRAIN_SECONDS, Owner
-from tenure.entities.stores import EntityStore, MakeStore, store_for
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
 from tenure.protocol.lease.limits import CLASS_LABEL, CLASS_VERSION_LABEL, LABEL_CHARACTERS
 from tenure.routing.trying import LONGEST_PAUSE
+from tenure.stores.opening import EntityStore, MakeStore, store_for
 from tenure.transport.pool_secret import PoolSecret
 
 if TYPE_CHECKING:

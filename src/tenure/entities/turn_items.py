@@ -8,7 +8,6 @@ the turn ends. A page that is read while a commit is under way sees what is in n
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from tenure.entities.stores import EntityStore
 from tenure.errors import UsageError, ValueTypeError
 from tenure.protocol.entity.envelope import Envelope, TurnChanges
 from tenure.protocol.entity.items import (
@@ -19,6 +18,7 @@ from tenure.protocol.entity.items import (
     merged,
 )
 from tenure.protocol.entity.key_line import EntityCall
+from tenure.stores.opening import EntityStore
 
 MOST_CHANGES = 1000
 """The most changes of items between two commits."""

@@ -13,8 +13,8 @@ import pytest
 
 from lab.contracts.entity_store import lease, put
 from tenure import StoreAway, StoreFailed
-from tenure.entities.stores import EntityStore, store_for
 from tenure.protocol.entity.envelope import Envelope
+from tenure.stores.opening import EntityStore, store_for
 from tests.patience import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.asyncio

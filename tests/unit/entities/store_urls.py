@@ -10,8 +10,8 @@ import pytest
 
 from lab.contracts.entity_store import OpenEntities
 from tenure.base.keys import PoolKind
-from tenure.entities.column_store import tables_of
-from tenure.entities.stores import EntityStore, store_for
+from tenure.stores.column_store import tables_of
+from tenure.stores.opening import EntityStore, store_for
 from tests.integration.cassandra.cql_server import SmallServer
 from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 from tests.unit.fencing.databases import postgres_programs, postgres_server

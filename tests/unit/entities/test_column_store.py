@@ -17,13 +17,13 @@ from tenure import ConfigurationError, Fenced, StoreAway, StoreFailed, refusal
 from tenure.base.ranges import WHOLE
 from tenure.columns.backends.contract import Backend
 from tenure.columns.requests import RowMutation
-from tenure.entities.column_store import ColumnEntityStore
-from tenure.entities.stores import store_for
 from tenure.errors import NotEnoughReplicas, Unreachable, WriteUnknown
 from tenure.protocol.entity.envelope import Envelope, SetAlarm
 from tenure.protocol.entity.envelope_columns import HEAD, STATE
 from tenure.protocol.replication.row.admission import Attempt, Refused
 from tenure.protocol.replication.row.edits import Edit
+from tenure.stores.column_store import ColumnEntityStore
+from tenure.stores.opening import store_for
 from tests.unit.entities.stage import on_stage
 
 pytestmark = pytest.mark.asyncio

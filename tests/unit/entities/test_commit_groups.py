@@ -12,11 +12,11 @@ import pytest
 
 from tenure import Fenced, StoreAway, StoreFailed
 from tenure.client.lease import Lease
-from tenure.entities.sql_store import SqlEntityStore
 from tenure.fencing import commit_groups, databases
 from tenure.fencing.commit_groups import MOST_TOGETHER, Program
 from tenure.fencing.database import BlockingDriver
 from tenure.protocol.entity.envelope import Envelope
+from tenure.stores.sql_store import SqlEntityStore
 from tests.unit.entities.store_urls import emptied
 from tests.unit.entities.test_stores import lease, opened
 

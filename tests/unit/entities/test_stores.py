@@ -21,12 +21,12 @@ from tenure import (
     refusal,
 )
 from tenure.client.lease import Lease
-from tenure.entities.sql_store import SqlEntityStore
-from tenure.entities.stores import store_for
 from tenure.fencing.commit_groups import Program
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.routing.trying import InDoubt
+from tenure.stores.opening import store_for
+from tenure.stores.sql_store import SqlEntityStore
 from tests.unit.entities.stage import Counter, on_stage
 
 pytestmark = pytest.mark.asyncio

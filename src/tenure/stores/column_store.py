@@ -31,10 +31,6 @@ from tenure.columns.results import Page, Row
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Family, Table
 from tenure.columns.writes import NOTHING_SENT, RowWrite, outranking
-from tenure.entities import item_rows
-from tenure.entities.alarm_index import FAMILY, AlarmIndex
-from tenure.entities.item_rows import ItemRows
-from tenure.entities.journal_epochs import JournalEpochs
 from tenure.errors import (
     ConfigurationError,
     Fenced,
@@ -62,6 +58,10 @@ from tenure.protocol.entity.items import GONE, FoundItems, ItemSpan, ItemTable
 from tenure.protocol.replication.row.admission import Outranked
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.stores import item_rows
+from tenure.stores.alarm_index import FAMILY, AlarmIndex
+from tenure.stores.item_rows import ItemRows
+from tenure.stores.journal_epochs import JournalEpochs
 
 ABOUT = b"pool"
 """The row of the index that says whose entities these are."""

@@ -121,18 +121,18 @@ def _maker(url: str) -> Callable[[str, PoolKind], EntityStore]:
     is_text = isinstance(url, str) and "\0" not in url
     scheme, _, rest = url.partition(":") if is_text else ("", "", "")
     if scheme in ("columns", "rocksdb", "cassandra") and rest:
-        from tenure.entities.column_store import column_store  # noqa: PLC0415  # as above
+        from tenure.stores.column_store import column_store  # noqa: PLC0415  # as above
 
         return column_store(url)
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
-        from tenure.entities.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
         from tenure.fencing.databases import PostgresDatabase  # noqa: PLC0415  # as above
+        from tenure.stores.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
 
         postgres = PostgresDatabase(url)
         return lambda pool, kind: SqlEntityStore(postgres, pool, kind)
     if scheme == "sqlite" and rest:
-        from tenure.entities.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
         from tenure.fencing.databases import SqliteDatabase  # noqa: PLC0415  # as above
+        from tenure.stores.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
 
         sqlite = SqliteDatabase(rest)
         return lambda pool, kind: SqlEntityStore(sqlite, pool, kind)

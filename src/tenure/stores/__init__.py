@@ -1,0 +1,1 @@
+"""Where the state of keys outlives its process, fenced by leases: databases, rows and columns."""
