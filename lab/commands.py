@@ -8,6 +8,7 @@ from tenure.cli.app import run_in
 
 PLACES = {
     "demo": ("lab.demo.command:app", "Watch a demo other than that of the first page."),
+    "record": ("lab.recording.command:record", "Print the recording that the documents play."),
     "simulate": ("lab.simulate.command:simulate", "Run a tier through simulated years of faults."),
     "trace": (
         "lab.trace.command:trace",

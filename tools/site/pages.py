@@ -1,9 +1,10 @@
 """Lays out the pages of the site, for the generator that makes HTML of them.
 
-The pages of `docs/` are copied unchanged. Three kinds are added. Files elsewhere in the repository
-that a page links to, under `files/`: programs as they are, and documents with their links. One page
-of the API reference for each part of the public face, for which the generator reads the docstrings.
-And a page with the screenshots of the dashboard that the tests last took.
+The pages of `docs/` are copied unchanged, except that a recording of the simulator takes the place
+of a mark. Three kinds are added. Files elsewhere in the repository that a page links to, under
+`files/`: programs as they are, and documents with their links. One page of the API reference for
+each part of the public face, for which the generator reads the docstrings. And a page with the
+screenshots of the dashboard that the tests last took.
 
 This happens before the generator runs, and not in its plugins, so that another generator can take
 its place.
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import tenure
+from tools.site.live import with_recording
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
@@ -34,7 +36,7 @@ LISTED = re.compile(r"\]\(([\w-]+\.md)")
 LINK = re.compile(r"(\]\()([^)\s#]+)([^)\s]*\))")
 INLINE = re.compile(r"(`+)[^`]*\1")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
-PICTURES = (".svg", ".png")
+ASSETS = (".svg", ".png", ".js", ".css")
 SCREENSHOTS = "operating/screenshots"
 API = "reference/api"
 PARTS = {
@@ -63,7 +65,7 @@ def lay_out(into: Path, screenshots: Path) -> list[object]:
         place = into / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")
-    copied = [(path, uri(path)) for path in [*outside(), *in_docs(PICTURES)] if not is_page(path)]
+    copied = [(path, uri(path)) for path in [*outside(), *in_docs(ASSETS)] if not is_page(path)]
     for source, target in [*copied, *((str(p), f"{SCREENSHOTS}/{p.name}") for p in pictures)]:
         (into / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / source, into / target)
@@ -73,7 +75,7 @@ def lay_out(into: Path, screenshots: Path) -> list[object]:
 def pages() -> Iterator[tuple[str, str]]:
     """Every page but the screenshots, by its place in the site."""
     for path in in_docs((".md",)):
-        yield uri(path), relinked(path, (ROOT / path).read_text("utf-8"))
+        yield uri(path), with_recording(relinked(path, (ROOT / path).read_text("utf-8")))
     for path in filter(is_page, outside()):
         yield uri(path), shown(path)
     yield from api()
@@ -133,7 +135,7 @@ def targets(path: str) -> Iterator[str]:
 
 
 def is_page(path: str) -> bool:
-    return not path.endswith(PICTURES)
+    return not path.endswith(ASSETS)
 
 
 def uri(path: str) -> str:
@@ -142,7 +144,7 @@ def uri(path: str) -> str:
         return path.removeprefix("docs/")
     # A generator takes README.md for the first page of its folder, and index.md too.
     plain = path.replace("README.md", "README-.md")
-    return f"files/{plain}" + ("" if path.endswith((".md", *PICTURES)) else ".md")
+    return f"files/{plain}" + ("" if path.endswith((".md", *ASSETS)) else ".md")
 
 
 def title(path: str) -> str:
