@@ -152,3 +152,36 @@ def test_what_a_rolling_restart_does_to_clients_is_held_to_its_bounds(
 ) -> None:
     assert rolling.report(ROLLED._replace(**worse), rolling.MOVES) == (not worse)
     assert ("NOT KEPT" in capsys.readouterr().out) == bool(worse)
+
+
+SIZED = re.compile(
+    r"^\| (?P<what>[^|]+) \| (?P<figure>[\d.,]+%?) \| `(?P<name>\w+)` \|$", re.MULTILINE
+)
+
+
+def unmeasured(page: str, measured: str) -> list[str]:
+    """The figures of a page that the measurement which they name does not have."""
+    sections = {
+        named[1]: section
+        for section in measured.split("\n## ")
+        if (named := re.search(r"--only (\w+)", section))
+    }
+    return [
+        f"{row['what']}: {row['figure']}"
+        for row in SIZED.finditer(page)
+        if f" {row['figure']} |" not in sections.get(row["name"], "")
+    ]
+
+
+def test_the_page_on_sizing_has_the_figures_that_were_measured() -> None:
+    """If this fails, somebody measured again: take the new figures, and read what the page makes of
+    them.
+    """
+    page = read(ROOT / "docs" / "operating" / "sizing.md")
+    assert len(list(SIZED.finditer(page))) > 15
+    assert unmeasured(page, read(ROOT / "benchmarks" / "RESULTS.md")) == []
+
+
+def test_a_figure_that_nobody_measured_is_found() -> None:
+    measured = "\n## A\n| x | 5 | 6 |\n--only a`\n## B\n| y | 7 |\n--only b`"
+    assert unmeasured("| it takes | 6 | `a` |\n| and | 7 | `a` |\n", measured) == ["and: 7"]
