@@ -8,10 +8,14 @@ reports arrived. So an owner that renews more often does not gain weight by that
 The picture is one of keys, not of owners. A range that has moved keeps the rate that it had at its
 last owner, and the next report goes on from there. If a range is cut, each piece has its part of
 the rate; if ranges are joined, the new one has the sum.
+
+Whoever may own anything reports whatever it likes. So of the ranges of one report only so many keys
+are kept, the hottest: otherwise each report would take longer than the one before.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from heapq import nsmallest
 from itertools import pairwise
 from math import exp
 from typing import NamedTuple
@@ -27,6 +31,11 @@ FORGET = 1e-3
 
 FORGET_BELOW = 1e-3
 """A key is also forgotten below this rate, whatever was reported: without requests, no key is hot.
+"""
+
+MOST_KEYS = 1 << 10
+"""The most hot keys in the ranges of one report: an honest owner names 32, and each is forgotten
+after some thirty seconds.
 """
 
 
@@ -69,10 +78,23 @@ class LoadPicture:
         told = dict(report.hottest)
         self._learn(told)
         least = max(FORGET * sum(each.rate for each in report.ranges), FORGET_BELOW)
+        kept: list[Key] = []
         for start, end, rate in report.ranges:
             i = self._isolate(start, end)
             self._rates[i] += (rate - self._rates[i]) * weight
-            self._blend(start, end, told, weight, least)
+            kept += self._blend(start, end, told, weight, least)
+        if len(kept) > MOST_KEYS:
+            self._forget_coldest(kept)
+
+    @property
+    def size(self) -> int:
+        """How many ranges and keys it has."""
+        return len(self._starts) + len(self._keys)
+
+    def _forget_coldest(self, keys: Sequence[Key]) -> None:
+        for key in nsmallest(len(keys) - MOST_KEYS, keys, key=self._hot.__getitem__):
+            del self._hot[key]
+        self._keys = [key for key in self._keys if key in self._hot]
 
     def _learn(self, told: dict[Key, float]) -> None:
         for key in told:
@@ -82,11 +104,13 @@ class LoadPicture:
 
     def _blend(
         self, start: Key, end: Key | None, told: dict[Key, float], weight: float, least: float
-    ) -> None:
-        """Blend in the hot keys of a range; those that are no longer hot are forgotten."""
+    ) -> Sequence[Key]:
+        """Blend in the hot keys of a range; those that are no longer hot are forgotten. Returns
+        those that are kept.
+        """
         first = bisect_left(self._keys, start)
         if first == len(self._keys) or (end is not None and self._keys[first] >= end):
-            return
+            return ()
         last = len(self._keys) if end is None else bisect_left(self._keys, end, first)
         kept = []
         for key in self._keys[first:last]:
@@ -97,6 +121,7 @@ class LoadPicture:
             else:
                 del self._hot[key]
         self._keys[first:last] = kept
+        return kept
 
     def _isolate(self, start: Key, end: Key | None) -> int:
         """The index of exactly this range, which is cut out, or joined from parts, if it is not

@@ -6,8 +6,8 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
-from tenure.protocol.balance.load import SMOOTHING_NS
-from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
+from tenure.protocol.balance.load import SMOOTHING_NS, key_of
+from tenure.protocol.balance.picture import MOST_KEYS, LoadPicture, Measurement, RangeRate
 
 MIDDLE: Key = b"\x80" + bytes(7)
 QUARTER: Key = b"\x40" + bytes(7)
@@ -79,3 +79,15 @@ def test_what_one_owner_reports_does_not_touch_the_keys_of_another() -> None:
     told(picture, RangeRate(b"", MIDDLE, 100.0), hot={b"a": 60.0})
     told(picture, RangeRate(MIDDLE, None, 100.0), hot={b"\x90": 30.0})
     assert [key for key, _ in picture.loads(Instant(0)).hottest] == [b"a", b"\x90"]
+
+
+def test_of_the_ranges_of_a_report_only_so_many_keys_are_kept_the_hottest() -> None:
+    """Reports of hardly any time cool nothing down, so each adds what it names."""
+    picture = LoadPicture()
+    told(picture, RangeRate(b"", None, 0.0), hot={b"hot": 1e18})
+    for number in range(20):
+        keys = {key_of(256 * number + each): 1e18 for each in range(256)}
+        told(picture, RangeRate(b"", None, 0.0), span=1, hot=keys)
+        hottest = dict(picture.loads(Instant(0)).hottest)
+        assert b"hot" in hottest
+        assert len(hottest) <= MOST_KEYS

@@ -5,8 +5,9 @@ an owner has not yet reported its load, because this leader is new or the owner'
 its ranges would look idle. So loads count as known once every range that has an owner was reported,
 and the first reports have had time to be blended in.
 
-An owner may only report the ranges that the table gives it, or parts of them. No report is
-journaled, and no belief depends on one: a wrong picture costs moves, not promises.
+An owner may only report the ranges that the table gives it, or parts of them, which count for the
+whole: so the picture has no more bounds than tables have had. No report is journaled, and no belief
+depends on one: a wrong picture costs moves, not promises.
 """
 
 from bisect import bisect_right
@@ -19,6 +20,7 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
+from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.messages import Held, LoadReport, RangeLoad
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
@@ -26,6 +28,10 @@ BLENDING_NS = 2 * SMOOTHING_NS
 """How long after the last owner's first report a rate that was told once less is near the truth."""
 LEAST = 0.01
 """The least load of the whole pool: less than this counts as none."""
+MOST_KNOWN = 2 * RANGES_PER_TABLE
+"""The most ranges and hot keys in a picture: those of a full table, and as many again. Beyond that
+it begins anew: it has what one owner after another left there.
+"""
 
 
 class LoadWatch:
@@ -50,11 +56,7 @@ class LoadWatch:
         if not load.ranges:
             self._rest(now, load.span_ns, given)
             return False
-        ranges = [
-            RangeRate(each.start, each.end, each.rate)
-            for each in load.ranges
-            if 0 <= each.rate <= HIGHEST_RATE and _is_part_of(each, given)
-        ]
+        ranges = _summed(load.ranges, given)
         hottest = [
             (each.key, each.rate)
             for each in load.hottest
@@ -66,6 +68,8 @@ class LoadWatch:
         if begins:
             self.at = self._next(now)
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
+        if self.picture.size > MOST_KNOWN:
+            self.picture = LoadPicture()
         self._note_told(now, ranges)
         return begins
 
@@ -112,15 +116,20 @@ class LoadWatch:
         return carried(self._table.owners(), self.picture.loads(now))
 
 
-def _is_part_of(told: RangeLoad, given: Sequence[Held]) -> bool:
-    """Whether the range is one of those that the table gives, which are in order, or lies within
-    one: the owner may not have heard yet that they were joined (`Renumbering`).
+def _summed(told: Sequence[RangeLoad], given: Sequence[Held]) -> list[RangeRate]:
+    """The rates of the ranges that the table gives. Both lists are in order. What is told may be
+    within one of them: the owner may not have heard yet that they were joined (`Renumbering`).
     """
-    i = bisect_right(given, told.start, key=lambda each: each.start) - 1
-    if i < 0:
-        return False
-    end = given[i].end
-    return end is None or (told.end is not None and told.end <= end)
+    sums: dict[int, float] = {}
+    for each in told:
+        i = bisect_right(given, each.start, key=lambda held: held.start) - 1
+        if 0 <= each.rate <= HIGHEST_RATE and i >= 0 and _is_part_of(each, given[i]):
+            sums[i] = min(sums.get(i, 0.0) + each.rate, HIGHEST_RATE)
+    return [RangeRate(given[i].start, given[i].end, rate) for i, rate in sums.items()]
+
+
+def _is_part_of(told: RangeLoad, given: Held) -> bool:
+    return given.end is None or (told.end is not None and told.end <= given.end)
 
 
 def _is_in(key: Key, ranges: list[RangeRate]) -> bool:

@@ -6,7 +6,9 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.balance.load import key_of
 from tenure.protocol.balance.policy import Plan, Situation
+from tenure.protocol.lease.leader import load_watch
 from tenure.protocol.lease.leader.load_watch import BLENDING_NS, LoadWatch
 from tenure.protocol.lease.messages import Held, KeyLoad, LeaseResponse, LoadReport, RangeLoad
 from tenure.protocol.lease.records import PoolCreated
@@ -174,10 +176,30 @@ def test_what_is_told_of_ranges_that_have_become_one_meanwhile_counts() -> None:
     """An owner hears of a renumbering with the answer to the very request that tells the load."""
     table = LeaseTable(PoolCreated(pool="p", kind="hashed"))
     watch = LoadWatch(table, DEFAULT.renew_ns)
-    parts = [(b"", b"a", 30.0), (b"a", b"m", 10.0), (b"m", None, 500.0), (b"b", b"z", 500.0)]
+    parts = [(b"", b"a", 30.0), (b"a", b"m", 10.0), (b"m", b"z", 500.0)]
+    told = tuple(RangeLoad(start=start, end=end, rate=rate) for start, end, rate in parts)
     given = (Held(start=b"", end=b"m", number=9),)
-    for start, end, rate in parts:
-        told = (RangeLoad(start=start, end=end, rate=rate),)
-        watch.take(at(1), LoadReport(span_ns=seconds(300), ranges=told, hottest=()), given)
+    watch.take(at(1), LoadReport(span_ns=seconds(300), ranges=told, hottest=()), given)
     loads = watch.picture.loads(at(1))
-    assert [round(rate) for rate in loads.rates] == [30, 10, 0], "and nothing of other owners"
+    assert [round(rate) for rate in loads.rates] == [40, 0], "and nothing of other owners"
+
+
+def test_whatever_parts_an_owner_tells_the_picture_has_the_bounds_of_the_table() -> None:
+    watch = LoadWatch(LeaseTable(PoolCreated(pool="p", kind="hashed")), DEFAULT.renew_ns)
+    given = (Held(start=b"", end=b"m", number=9), Held(start=b"t", end=None, number=9))
+    for number in range(100):
+        starts = [b"a" + key_of(number * 1_000_000 + 2 * n) for n in range(100)]
+        told = tuple(RangeLoad(start=each, end=each + b"\0", rate=1.0) for each in starts)
+        watch.take(at(1), LoadReport(span_ns=1, ranges=told), given)
+    assert set(watch.picture.loads(at(1)).starts) == {b"", b"m"}
+
+
+def test_a_picture_with_more_than_tables_have_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What owners that have gone had told stays in it until their keys are told of again."""
+    monkeypatch.setattr(load_watch, "MOST_KNOWN", 1_000)
+    watch = LoadWatch(LeaseTable(PoolCreated(pool="p", kind="hashed")), DEFAULT.renew_ns)
+    for number in range(2_000):
+        given = (Held(start=key_of(2 * number), end=key_of(2 * number + 1), number=9),)
+        told = (RangeLoad(start=given[0].start, end=given[0].end, rate=1.0),)
+        watch.take(at(1), LoadReport(span_ns=seconds(3), ranges=told), given)
+        assert watch.picture.size <= 1_000
