@@ -75,6 +75,7 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 OPENAPI_PATH, RESOLVE_PATH = "/v1/openapi.json", "/v1/resolve"
+HOUR_PATH = "/v1/pools/{pool}/hour"
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,7 +131,8 @@ class Api:
         steering = SteeringApi(self, permit_of).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
         others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
-        self._paths = sorted([*paths, "/v1/pools/{pool}", *steering, *clusters, *others])
+        pools = "/v1/pools/{pool}", HOUR_PATH
+        self._paths = sorted([*paths, *pools, *steering, *clusters, *others])
 
     # --- the manager itself ---
 

@@ -32,11 +32,18 @@ class JournalTimes:
 
     def __init__(self) -> None:
         self.by_operation: dict[str, Histogram] = {}
+        self._slowest = 0.0
 
     def observe(self, action: object, seconds: float) -> None:
         """Count how long an action took."""
         name = type(action).__name__.lower()
         self.by_operation.setdefault(name, Histogram()).observe(seconds)
+        self._slowest = max(self._slowest, seconds)
+
+    def take_slowest(self) -> float:
+        """The longest that an action took since this was asked last, in seconds."""
+        slowest, self._slowest = self._slowest, 0.0
+        return slowest
 
 
 class PushTimes:

@@ -18,6 +18,7 @@ from tenure.manager.answers import ManagersAnswer, Problem, StatusAnswer
 from tenure.manager.api import OPENAPI_PATH, RESOLVE_PATH, Decision, NewPool
 from tenure.manager.cluster_api import NewCluster
 from tenure.manager.command_bodies import KEY_FORMS
+from tenure.manager.last_hour import PoolHour
 from tenure.manager.operator_verbs import PATHS, Verb
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
 from tenure.manager.status import VERSION
@@ -142,6 +143,7 @@ def _of_pools(pool: str) -> Iterator[ApiOperation]:
             {"since": NUMBER, "journal": {"type": "string", "pattern": "^[0-9a-f]{1,16}$"}},
         ),
         ApiOperation("get", f"{pool}/owners", "The owners of a pool.", {200: of_pools.Owners}),
+        ApiOperation("get", f"{pool}/hour", "How its last hour was.", {200: PoolHour}),
         ApiOperation("get", f"{pool}/locate", "Who has a key.", {200: of_pools.Location}, KEY),
         ApiOperation("get", f"{pool}/why", "Why it is there.", {200: of_pools.KeyExplained}, KEY),
         ApiOperation("get", f"{pool}/plan", "What would move now.", {200: of_pools.PlanRead}),

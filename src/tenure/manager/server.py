@@ -27,6 +27,7 @@ from tenure.manager.api import OPENAPI_PATH, Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
+from tenure.manager.last_hour import LastHour
 from tenure.manager.live import LiveFeed
 from tenure.manager.noted import ServiceKind
 from tenure.manager.openapi import show_document
@@ -82,6 +83,7 @@ class Server:
         SignInApi(gate).add_routes(self.app.router)
         OtherManagers(engine, settings.others).add_routes(self.app.router)
         LiveFeed(engine, gate, time).add_routes(self.app)
+        LastHour(api, time).add_routes(self.app)
         api.add_routes(self.app.router, gate.let_in)
         self.app.router.add_get(OPENAPI_PATH, show_document)
         self._is_loopback = is_loopback

@@ -9,9 +9,12 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tenure import Lookup, Owner
+from tenure.base.noted import Noted
 from tenure.dashboard.pages import add_pages
+from tenure.manager import last_hour
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
+from tenure.protocol.lease.leader.noted import LeaderKind
 from tests import patience
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
 from tests.unit.manager.serving import Serving, serving
@@ -391,3 +394,32 @@ async def test_ranges_too_narrow_to_be_told_apart_are_walked_through_one_by_one(
             }"""
         )
         assert walked == [0, 1, 2, 3, 2, 1, 0]
+
+
+async def test_it_shows_the_last_hour_in_lines_and_in_words(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_hour, "EVERY_SECONDS", 0.05)
+    async with dashboard(browser) as (manager, page, _):
+        for _ in range(14):
+            manager.service.observer.note(Noted(LeaderKind.HANDED_OVER, POOL))
+        hour = page.locator("#hour")
+        await expect(hour.get_by_text("14, the last")).to_be_visible()
+        await expect(hour.get_by_text("busiest of 3 owners")).to_be_visible()
+        assert await hour.locator("path.moved").get_attribute("d") != "M0,0"
+        assert await hour.locator("path.died").get_attribute("d") == "M0,0"
+        await expect(hour.locator("figure", has_text="Owners that died")).to_contain_text("None.")
+        await keep(page, "last-hour")
+
+
+async def test_events_that_are_alike_are_one_line_until_each_is_asked_for(browser: Browser) -> None:
+    async with dashboard(browser, owners=0) as (manager, page, _):
+        note = manager.service.observer.note
+        note(Noted(LeaderKind.EXPIRED, POOL, "ann"))
+        for number in range(14):
+            note(Noted(LeaderKind.HANDED_OVER, POOL, f"range {number}"))
+        events = page.locator("#events")
+        await expect(events.get_by_text("range 3")).to_have_count(0)
+        await events.get_by_role("button", name="(14 of them)").click()
+        await expect(events.get_by_text("range 3")).to_be_visible()
+        await expect(events.get_by_text("owner expired: ann")).to_be_visible()

@@ -3,6 +3,7 @@
 import { ask, breathe, byId, compareNames, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
+import { Hour } from "./hour.js";
 import { sayStandby, showManagers } from "./managers.js";
 import { OwnersTable } from "./owners.js";
 import { Ranges } from "./ranges.js";
@@ -21,6 +22,7 @@ const page = {
   isReading: false, again: false, timer: 0,
 };
 const events = new Events();
+const hour = new Hour();
 const space = new Space(byId("space"));
 const owners = new OwnersTable(async (command, body, what) => {
   await steer(page.pool, command, body, what);
@@ -213,6 +215,7 @@ async function readTable({ pool, ranges }, sorted) {
     if (ranges !== page.ranges) return;
     show();
   }
+  await hour.read(pool);
 }
 
 function showPool(plan) {

@@ -5,6 +5,8 @@ import { byId, element, fill } from "./api.js";
 const KEPT = 300;
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }); // made in 30 ms
 const DRAWN_MS = 200; // in a storm of them nobody reads more of it a second
+const FOLDED = 4; // so many of one kind in a row are one line
+const APART_SECONDS = 10; // unless they are so far from each other
 
 export class Events {
   constructor() {
@@ -12,6 +14,8 @@ export class Events {
     this.last = 0;
     this.waiting = 0;
     this.items = new WeakMap();
+    this.folds = new WeakMap(); // by the first of them
+    this.opened = new WeakSet();
     byId("events-filter").addEventListener("input", () => this.draw());
   }
 
@@ -32,10 +36,39 @@ export class Events {
   draw() {
     const wanted = byId("events-filter").value.trim().toLowerCase();
     const shown = this.all.filter((event) => `${words(event)} ${event.cause}`.toLowerCase().includes(wanted));
-    fill(byId("events"), shown.map((event) => this.item(event)));
+    fill(byId("events"), wanted ? shown.map((event) => this.item(event)) : this.folded(shown));
     const [latest] = this.all;
     byId("latest").hidden = !latest;
     if (latest) byId("latest").textContent = `Latest, at ${CLOCK.format(time(latest))}: ${words(latest)}`;
+  }
+
+  // A line for each event, or one for several that are alike: a crash moves many ranges.
+  folded(shown) {
+    const lines = [];
+    for (let from = 0; from < shown.length; ) {
+      let to = from + 1;
+      while (to < shown.length && areAlike(shown[to - 1], shown[to])) to += 1;
+      const alike = shown.slice(from, to), first = shown[to - 1];
+      if (alike.length < FOLDED || this.opened.has(first)) lines.push(...alike.map((event) => this.item(event)));
+      else lines.push(this.fold(alike, first));
+      from = to;
+    }
+    return lines;
+  }
+
+  fold(alike, first) {
+    const known = this.folds.get(first);
+    if (known?.count === alike.length) return known.line;
+    const [latest] = alike, line = element("li", "", { value: latest.number, class: latest.level });
+    const each = element("button", `(${alike.length} of them)`, { title: "show each", "data-which": `fold-${first.number}` });
+    each.addEventListener("click", () => {
+      this.opened.add(first);
+      this.draw();
+    });
+    const at = time(latest), pool = latest.pool ? `[${latest.pool}] ` : "";
+    line.append(element("time", CLOCK.format(at), { datetime: at.toISOString() }), `${pool}${latest.kind} `, each);
+    this.folds.set(first, { count: alike.length, line });
+    return line;
   }
 
   // Made once: there are hundreds, and more come several times a second.
@@ -56,6 +89,9 @@ export class Events {
     return item;
   }
 }
+
+const areAlike = (later, earlier) => later.kind === earlier.kind && later.pool === earlier.pool
+  && later.level === earlier.level && later.at - earlier.at < APART_SECONDS;
 
 const time = (event) => new Date(event.at * 1000);
 
