@@ -19,7 +19,7 @@ from tenure.errors import ConfigurationError, RemoteProtocolError
 from tenure.runtime.read_size import SmallBlocksSocket
 from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, NeverConnected, Role
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
-from tenure.transport.outgoing import Outgoing
+from tenure.transport.outgoing import Outgoing, OutgoingQueue
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.proving import proof_for
 from tenure.wire.limits import MESSAGE_BYTES
@@ -112,7 +112,7 @@ class _Link(Generic[M]):
         self.session = session
         self.manager = manager
         self.task: asyncio.Task[None] | None = None
-        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(transport.role.waiting)
+        self._waiting = OutgoingQueue(transport.role.waiting, transport.role.small_bytes)
         self._waiting_bytes = 0
         """The bytes that were put here, and are not on their way."""
         self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -123,11 +123,10 @@ class _Link(Generic[M]):
             self._give_up(f"it has not read {self._waiting_bytes} bytes")
         if self._overflow.done():
             return  # nothing that is put here is sent any more
-        try:
-            self._waiting.put_nowait(outgoing)
-        except asyncio.QueueFull:
-            self._give_up(f"it has not read {self._waiting.maxsize} messages")
+        if self._waiting.is_full:
+            self._give_up(f"it has not read {len(self._waiting)} messages")
         else:
+            self._waiting.put(outgoing, continues=continues)
             self._waiting_bytes += outgoing.size
 
     def _give_up(self, why: str) -> None:

@@ -5,7 +5,7 @@ instant. It may have grown larger than a message. Then its bytes go in parts, on
 the same connection, and the receiver of the last part has the message.
 
 A sender sends one such message at a time, so an earlier message that it did not finish was lost
-with its connection.
+with its connection. Small messages may come between two parts.
 """
 
 from collections.abc import Iterator

@@ -170,6 +170,31 @@ async def test_more_bytes_than_may_wait_close_the_connection_unless_they_go_on(
     assert why == f"it has not read {waits}"
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_small_messages_overtake_larger_ones_that_wait(goes_on: bool) -> None:
+    """Another client's answer does not wait behind what one client reads. What goes on with a
+    larger message keeps its place.
+    """
+    read: asyncio.Queue[int] = asyncio.Queue()
+
+    async def reading(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        async for said in answer:
+            read.put_nowait(len(said.data))
+        return answer
+
+    small = len(OWNER.encode(HELLO, NEWEST))
+    role = OWNER._replace(small_bytes=small, continues=lambda each: goes_on and each is HELLO)
+    async with server(reading) as url, client(role) as (transport, _):
+        for size in (500, 600):
+            transport.send(url, Hello(pool="x" * size, token=1))
+        transport.send(url, HELLO)
+        found = [await read.get() for _ in range(3)]
+    assert found[2 if goes_on else 0] == small
+    assert [each for each in found if each != small] == sorted(found)[1:], "in their order"
+
+
 async def closes_with(
     send: Callable[[web.WebSocketResponse], Awaitable[None]], role: Role[ToOwner] = OWNER
 ) -> tuple[str, str]:

@@ -68,6 +68,10 @@ WAITING_BYTES = 512 << 20
 """The bytes that may wait for another node, beside a row in parts: twice what all requests under
 way have. A node that reads nothing is given up after some seconds, and may be sent much until then.
 """
+SMALL_BYTES = 64 << 10
+"""What is no larger overtakes what is, on its way to another node: what one client reads may be
+large, and what others ask must not wait for it. Messages of nodes may come in any order.
+"""
 LIMITS = ConnectionLimits(buffer_bytes=None)
 """Pieces of copies are a megabyte long, and a client that connects is trusted with the whole
 store.
@@ -217,7 +221,10 @@ class NodeService:
         self.directory.begin_life()
         seal = NodeSeal(secret, settings.cluster)
         role = STORE_ROLE._replace(
-            encode=seal.encode, waiting_bytes=WAITING_BYTES, continues=continues
+            encode=seal.encode,
+            waiting_bytes=WAITING_BYTES,
+            continues=continues,
+            small_bytes=SMALL_BYTES,
         )
         transport = WebSocketTransport(role, self._credentials)
         self.store = StoreEngine(
