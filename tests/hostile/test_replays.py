@@ -264,8 +264,7 @@ def test_a_life_hears_each_datagram_once_in_whatever_order_they_come_again() -> 
 # --- proofs -------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
-async def test_a_proof_that_was_overheard_opens_no_port_again() -> None:
+def test_a_proof_that_was_overheard_opens_no_port_again() -> None:
     """Neither the same one, nor another, nor the one that takes its place and has forgotten it."""
     secret, at = told(OURS), "http://10.0.0.7:9000"
     now = Instant(1_000)
@@ -278,8 +277,8 @@ async def test_a_proof_that_was_overheard_opens_no_port_again() -> None:
     assert said is not None
     shown = answered(said.encode(), Challenge(at, "a" * 32, ""), secret)
     assert shown is not None
-    assert await second.refuses(shown, None, None)
-    assert await other.refuses(shown, None, None)
-    assert not await first.refuses(shown, None, None)
+    assert second.refuses(shown, None, None)
+    assert other.refuses(shown, None, None)
+    assert not first.refuses(shown, None, None)
     for each in guards:
-        assert await each.refuses(shown, None, None)
+        assert each.refuses(shown, None, None)

@@ -31,7 +31,7 @@ def guarded(app: App, guard: PortGuard) -> App:
         connection: RelayConnection | None = scope.pop(CONNECTION, None)
         if scope["type"] == "http" and scope["path"] == PATH:
             await respond(send, challenged(guard, scope["query_string"]))
-        elif scope["path"] == PROBE or await let_in(guard, scope, connection):
+        elif scope["path"] == PROBE or let_in(guard, scope, connection):
             await app(scope, receive, send)
         else:
             await refuse(scope, send)
@@ -47,13 +47,13 @@ def challenged(guard: PortGuard, query: bytes) -> HttpAnswer:
     return HttpAnswer(404, {}, "") if said is None else HttpAnswer(200, {}, said)
 
 
-async def let_in(guard: PortGuard, scope: Scope, connection: Any) -> bool:  # noqa: ANN401
+def let_in(guard: PortGuard, scope: Scope, connection: Any) -> bool:  # noqa: ANN401
     """Whether a request may come in."""
     if connection is not None and connection.is_proven:
         return True
     shown = header(scope["headers"], PROOF)
     text = None if shown is None else shown.decode("latin-1")
-    if await guard.refuses(text, scope.get("server"), scope.get("client")):
+    if guard.refuses(text, scope.get("server"), scope.get("client")):
         return False
     if connection is not None and guard.secret.is_wanted:
         connection.is_proven = True

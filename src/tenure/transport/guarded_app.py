@@ -23,8 +23,8 @@ def challenged(guard: PortGuard, request: web.BaseRequest) -> web.Response:
     return web.Response(status=404) if said is None else web.Response(text=said)
 
 
-async def check_proof(guard: PortGuard, request: web.BaseRequest) -> None:
+def check_proof(guard: PortGuard, request: web.BaseRequest) -> None:
     """Raise HTTPPreconditionRequired unless the request may come in."""
     near, far = (request.get_extra_info(each) for each in ("sockname", "peername"))
-    if await guard.refuses(request.headers.get(HEADER), near, far):
+    if guard.refuses(request.headers.get(HEADER), near, far):
         raise web.HTTPPreconditionRequired(text=REFUSAL)

@@ -6,7 +6,6 @@ has told it to, of everybody except processes of its own user on its own machine
 is never sent.
 """
 
-import asyncio
 import secrets
 from typing import Any
 
@@ -71,7 +70,7 @@ class PortGuard:
 
     # --- coming in ---
 
-    async def refuses(self, shown: str | None, near: Any, far: Any) -> bool:  # noqa: ANN401  # addresses of a socket
+    def refuses(self, shown: str | None, near: Any, far: Any) -> bool:  # noqa: ANN401  # addresses of a socket
         """Whether to turn away a process that shows this proof, or none, on a connection from `far`
         to `near`.
         """
@@ -79,7 +78,7 @@ class PortGuard:
             return not self.is_proof(shown)
         if not self.secret.is_wanted:
             return False
-        return not await asyncio.to_thread(is_of_same_user, near, far)
+        return not is_of_same_user(near, far)
 
     def is_proof(self, shown: str) -> bool:
         """Whether this proves that its sender has the secret. The second time it does not."""

@@ -69,7 +69,7 @@ class WebSocketChannels:
         async def on_request(request: web.Request) -> web.StreamResponse:
             if hdrs.ORIGIN in request.headers:  # browsers send it, and let any page connect here
                 raise web.HTTPForbidden(text="a page in a browser may not speak to this process")
-            await check_proof(guard, request)
+            check_proof(guard, request)
             try:
                 transport = answer_handshake(request)
             except NoHandshake as error:

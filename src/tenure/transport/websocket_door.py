@@ -165,7 +165,7 @@ class WebSocketDoor:
         if hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="a page in a browser may not speak to this server")
         if self._guard is not None:
-            await check_proof(self._guard, request)
+            check_proof(self._guard, request)
         shown = self._check_token(request)
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
         version, why = OLDEST, None

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from threading import Event
 
 import aiohttp
 import pytest
@@ -49,13 +51,13 @@ async def test_a_process_with_the_secret_comes_in_once_with_each_proof() -> None
     shown = here.proof(told(OURS), HERE)
     assert shown is not None
     assert OURS.hex() not in shown
-    assert not await here.guard.refuses(shown, NEAR, FAR)
-    assert await here.guard.refuses(shown, NEAR, FAR), "it was overheard, and is sent again"
+    assert not here.guard.refuses(shown, NEAR, FAR)
+    assert here.guard.refuses(shown, NEAR, FAR), "it was overheard, and is sent again"
 
 
 async def test_without_a_proof_or_with_another_nobody_comes_in() -> None:
     here = Turned(told(OURS), HERE)
-    assert await here.guard.refuses(None, NEAR, FAR)
+    assert here.guard.refuses(None, NEAR, FAR)
     assert here.proof(told(THEIRS), HERE) is None, "the listener has another secret"
     shown = here.proof(told(OURS), HERE)
     assert shown is not None
@@ -63,19 +65,19 @@ async def test_without_a_proof_or_with_another_nobody_comes_in() -> None:
     forged = seal(THEIRS, "client", Challenge(HERE, client, mine))
     reflected = seal(OURS, "listener", Challenge(HERE, client, mine))
     for other in (forged, reflected, sealed[:-1], sealed + "0", "\N{SNOWMAN}", ""):
-        assert await here.guard.refuses(f"{id_} {client} {mine} {other}", NEAR, FAR)
+        assert here.guard.refuses(f"{id_} {client} {mine} {other}", NEAR, FAR)
     for parts in (("x", client, mine), (id_, "x", mine), (id_, client, mine[:-1] + "x")):
-        assert await here.guard.refuses(" ".join((*parts, sealed)), NEAR, FAR)
-    assert await here.guard.refuses(" " * 1_000_000, NEAR, FAR)
-    assert not await here.guard.refuses(shown, NEAR, FAR), "none of them has used it up"
+        assert here.guard.refuses(" ".join((*parts, sealed)), NEAR, FAR)
+    assert here.guard.refuses(" " * 1_000_000, NEAR, FAR)
+    assert not here.guard.refuses(shown, NEAR, FAR), "none of them has used it up"
 
 
 async def test_a_challenge_that_was_answered_too_late_or_of_another_port_is_none() -> None:
     here, other = Turned(told(OURS), HERE), Turned(told(OURS), HERE)
     shown = here.proof(told(OURS), HERE)
-    assert await other.guard.refuses(shown, NEAR, FAR)
+    assert other.guard.refuses(shown, NEAR, FAR)
     here.now += VALID_NS + 1
-    assert await here.guard.refuses(shown, NEAR, FAR)
+    assert here.guard.refuses(shown, NEAR, FAR)
 
 
 async def test_a_listener_cannot_pass_a_connection_on_as_its_own() -> None:
@@ -90,9 +92,9 @@ async def test_a_listener_cannot_pass_a_connection_on_as_its_own() -> None:
 
 async def test_nobody_is_asked_before_a_manager_says_so() -> None:
     for secret in (told(None), told(OURS, is_wanted=False)):
-        assert not await Turned(secret, HERE).guard.refuses(None, NEAR, FAR)
+        assert not Turned(secret, HERE).guard.refuses(None, NEAR, FAR)
     shown = Turned(told(THEIRS), HERE).proof(told(THEIRS), HERE)
-    assert await Turned(told(OURS, is_wanted=False), HERE).guard.refuses(shown, NEAR, FAR)
+    assert Turned(told(OURS, is_wanted=False), HERE).guard.refuses(shown, NEAR, FAR)
 
 
 async def test_a_process_that_has_heard_of_another_journal_still_proves_itself() -> None:
@@ -101,10 +103,10 @@ async def test_a_process_that_has_heard_of_another_journal_still_proves_itself()
     for other in (told(OURS), told(THEIRS)):
         for listener, client in ((both, other), (other, both)):
             here = Turned(listener, HERE)
-            assert not await here.guard.refuses(here.proof(client, HERE), NEAR, FAR)
+            assert not here.guard.refuses(here.proof(client, HERE), NEAR, FAR)
     both.told(None)
     assert not both.is_wanted, "a manager of an older version leads"
-    assert not await Turned(both, HERE).guard.refuses(None, NEAR, FAR)
+    assert not Turned(both, HERE).guard.refuses(None, NEAR, FAR)
 
 
 # --- over sockets ---
@@ -151,6 +153,19 @@ async def test_processes_of_a_pool_open_channels_and_others_do_not() -> None:
 async def test_a_process_of_the_same_user_on_this_machine_needs_no_proof() -> None:
     async with listening(told(OURS)) as url:
         assert await said_at(url, told(None)) == b"come in"
+
+
+async def test_who_has_no_proof_takes_no_thread_of_the_application() -> None:
+    """The threads of the loop call methods of entities, and find hosts by their names."""
+    done = Event()
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            async with listening(told(OURS)) as url:
+                asyncio.get_running_loop().set_default_executor(threads)
+                threads.submit(done.wait)
+                assert await said_at(url, told(None)) == b"come in"
+        finally:
+            done.set()
 
 
 @pytest.mark.usefixtures("is_another_user")

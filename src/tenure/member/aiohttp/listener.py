@@ -61,7 +61,7 @@ class AiohttpDoor:
         if self.guard is not None:
             if request.path == PATH:
                 return challenged(self.guard, request)
-            await self._check(self.guard, request)
+            self._check(self.guard, request)
         if not self._app.frozen:  # the application is still starting, without its middlewares
             refused = refusal(NotOwner("it is starting"))
             assert refused is not None
@@ -69,13 +69,13 @@ class AiohttpDoor:
         IS_PRIVATE.set(True)
         return await self._app._handle(stripped(request))  # noqa: SLF001  # see above
 
-    async def _check(self, guard: PortGuard, request: web.Request) -> None:
+    def _check(self, guard: PortGuard, request: web.Request) -> None:
         """Let a request in, or raise the refusal that says that nothing was begun."""
         connection = request.transport
         if connection in self._proven:
             return
         near, far = (request.get_extra_info(each) for each in ("sockname", "peername"))
-        if await guard.refuses(request.headers.get(HEADER), near, far):
+        if guard.refuses(request.headers.get(HEADER), near, far):
             raise web.HTTPMisdirectedRequest(headers=REFUSED.headers, text=REFUSED.text)
         if connection is not None and guard.secret.is_wanted:
             self._proven.add(connection)
