@@ -13,10 +13,12 @@ from cyclopts import Parameter
 
 from tenure.cli.output import put
 from tenure.observe.json_log import JsonFormatter
+from tenure.runtime.log_thread import LineHandler
 
 T = TypeVar("T")
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 LogFormat: TypeAlias = Literal["text", "json"]
+STANDARD_ERROR = 2
 ENDING = (signal.SIGINT, signal.SIGTERM)
 FILES_WHERE_UNLIMITED = 10_240
 """The limit of macOS in the cases in which it claims that there is none."""
@@ -52,7 +54,7 @@ def _raise_file_limit() -> None:
 
 def log_to_standard_error(level: LogLevel, form: LogFormat) -> None:
     """Send this process's log to standard error from here on."""
-    handler = logging.StreamHandler()
+    handler = LineHandler(STANDARD_ERROR)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
     logging.basicConfig(handlers=[handler], level=level.upper())

@@ -9,6 +9,8 @@ from contextlib import suppress
 from threading import Lock, Thread, current_thread
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from tenure.runtime.log_thread import keep_leases_here
+
 T = TypeVar("T")
 Main: TypeAlias = Coroutine[Any, Any, None]
 
@@ -32,6 +34,7 @@ class OwnThread:
         done: Future[None] = Future()
 
         def body() -> None:
+            keep_leases_here()
             try:
                 asyncio.run(main)
             except BaseException as error:  # noqa: BLE001  # whatever it is, somebody waits for it
