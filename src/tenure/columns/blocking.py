@@ -30,7 +30,6 @@ class Blocking(Generic[S]):
         """The object with coroutines. It is called only in its loop."""
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the outcome of what is done in the loop."""
         return self.thread.run(work)
 
 
@@ -79,7 +78,6 @@ class BlockingStore(Blocking[ColumnStore]):
         super().__init__(store, LoopThread("tenure columns"), store)
 
     def open(self) -> None:
-        """Open the store; see `open_store`."""
         self.thread.start()
         try:
             self.wait(self.store.open())
@@ -88,7 +86,6 @@ class BlockingStore(Blocking[ColumnStore]):
             raise
 
     def close(self) -> None:
-        """Close the store; see `ColumnStore.close`."""
         if not self.store.is_ours:
             return
         try:

@@ -36,7 +36,6 @@ class GroupCommit:
         """When the first of the waiting writers came."""
         self._is_syncing = False
         self.count = 0
-        """How many syncs were made."""
 
     def durable(self) -> "asyncio.Future[None]":
         """Await it: everything that was applied before this call is then durable. Raises what the

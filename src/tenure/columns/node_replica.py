@@ -480,7 +480,6 @@ def _some_steps(left: list[Steps[int]]) -> bool:
 
 
 def is_change(step: Step) -> bool:
-    """Whether it writes."""
     return step.changes if isinstance(step, Task) else TERMS[type(step)].changes
 
 

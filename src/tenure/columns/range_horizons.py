@@ -19,8 +19,6 @@ _SEALED = b"sealed"
 
 
 class RangeHorizons:
-    """The horizons of one replica."""
-
     def __init__(self, engine: StorageEngine) -> None:
         self._engine = engine
         self.promised: RangeMap[int] = RangeMap(0)
@@ -29,7 +27,6 @@ class RangeHorizons:
         """The time up to which everything is known."""
 
     def load(self) -> None:
-        """Load the horizons from the engine."""
         for key, horizons in ((_PROMISED, self.promised), (_SEALED, self.sealed)):
             [kept] = self._engine.get(META, [key])
             for start, end, time in msgspec.msgpack.decode(kept) if kept else ():

@@ -50,12 +50,10 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def column_of(family: Family, found: FoundCell) -> Column:
-    """The column that `found` is."""
     return Column(family.columns.decode(found.name), family.decoded(found.value), found.version)
 
 
 def page_of(family: Family, found: CellPage | SuperPage) -> Page:
-    """The page that `found` is."""
     if isinstance(found, CellPage):
         return Page(tuple(column_of(family, each) for each in found.cells), found.next)
     assert family.supers is not None
@@ -73,6 +71,5 @@ def page_of(family: Family, found: CellPage | SuperPage) -> Page:
 
 
 def row_of(table: Table, found: WholeRow) -> Row:
-    """The row that `found` is."""
     families = {name: page_of(table.families[name], page) for name, page in found.families.items()}
     return Row(table.keys.decode(found.key), families)

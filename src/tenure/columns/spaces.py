@@ -11,13 +11,11 @@ HINTS = "hints"
 
 @cache
 def space(table: str, family: str) -> str:
-    """The space of a family's entries."""
     return f"{table}.{family}"
 
 
 @cache
 def rows_space(table: str) -> str:
-    """The space of a table's row records."""
     return f"{table}/rows"
 
 

@@ -38,7 +38,6 @@ class KnownNodes:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All nodes that may be asked."""
         return tuple(dict.fromkeys((self._home, *self._addresses, *self._given)))
 
     @property
@@ -73,12 +72,10 @@ class KnownNodes:
                 self._home = next(iter(self._heard), None) or random.choice(here)  # noqa: S311
 
     def on_answer(self, node: str) -> None:
-        """A node has answered."""
         self.lost.pop(node, None)
         self._heard[node] = None
 
     def on_lost(self, node: str, why: str) -> None:
-        """The connection to a node was lost."""
         self._heard.pop(node, None)
         self.lost.pop(node, None)
         if node in self.all:

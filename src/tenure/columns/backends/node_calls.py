@@ -62,8 +62,6 @@ NOT_SENT = Failed(request=0, why="too few replicas", detail="no connection was m
 
 
 class _Waiting:
-    """A request that is not answered."""
-
     def __init__(self, node: str) -> None:
         loop = asyncio.get_running_loop()
         self.node = node
@@ -73,8 +71,6 @@ class _Waiting:
 
 
 class NodeCalls:
-    """The requests of one handle, over its connections to nodes."""
-
     def __init__(
         self, known: KnownNodes, transport: Transport[ToStoreClient], patience_seconds: float
     ) -> None:
@@ -90,12 +86,10 @@ class NodeCalls:
         self._is_open = False
 
     def start(self) -> None:
-        """Begin to hear of nodes."""
         self._is_open = True
         self._transport.start(self._on_answer, self._on_lost)
 
     async def close(self) -> None:
-        """Ask nothing more."""
         self._is_open = False
         self._silent.close()
         if self._reconnects is not None:
@@ -165,7 +159,6 @@ class NodeCalls:
         return self.again(asked) if isinstance(asked, AdoptRow) else asked
 
     def _choose(self, asked: Asked, refusing: list[str]) -> str:
-        """The node to ask."""
         replicas: list[str] = []
         if not isinstance(asked, OpenStore | ReadRows):
             replicas = self._known.replicas(asked.table, asked.key)

@@ -38,16 +38,13 @@ class SilentNodes:
         self._looks: dict[str, asyncio.TimerHandle] = {}
 
     def on_asked(self, node: str) -> None:
-        """The node owes an answer from now on."""
         if node not in self._looks:
             self._look(node, asyncio.get_running_loop().time() + QUIET_SECONDS, self._on_quiet)
 
     def on_heard(self, node: str) -> None:
-        """The node has said something."""
         self._heard_at[node] = asyncio.get_running_loop().time()
 
     def close(self) -> None:
-        """Watch no node any longer."""
         for look in self._looks.values():
             look.cancel()
 

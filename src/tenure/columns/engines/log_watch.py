@@ -35,7 +35,6 @@ class LogNote(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the note is as it was written."""
         return self.checksum == _checksum(self.logs)
 
 
@@ -53,7 +52,6 @@ class LogWatch:
         self._noted: dict[str, int] = {}
 
     def look(self) -> dict[str, int]:
-        """How long the logs are now."""
         newest = self._newest
         with suppress(OSError):
             if newest is not None and (size := newest.stat().st_size) > self._noted.get(

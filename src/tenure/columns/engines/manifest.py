@@ -20,15 +20,11 @@ MARK = "tenure-manifest.json"
 
 
 class ManifestMark(msgspec.Struct, frozen=True):
-    """The look of a manifest."""
-
     name: str
     bytes: int
 
 
 class ManifestWatch:
-    """Notes how the manifest of an open store grows."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._noted = ManifestMark("", 0)

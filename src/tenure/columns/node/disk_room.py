@@ -36,6 +36,5 @@ def has_room(directory: Path) -> bool:
 
 
 async def room_on(directory: Path) -> None:
-    """Wait for room on the disk of a directory."""
     while not await asyncio.to_thread(has_room, directory):  # noqa: ASYNC110 - it can only be tried
         await asyncio.sleep(LOOK_SECONDS)

@@ -73,7 +73,6 @@ class DiskTrouble:
         self._fail(error)
 
     async def stop(self) -> None:
-        """Wait no longer."""
         if self._waiting is not None:
             self._waiting.cancel()
             await asyncio.wait([self._waiting])

@@ -84,14 +84,12 @@ class GossipEngine:
         self.say(SEALS_KEY, b"")
 
     async def stop(self) -> None:
-        """Say nothing more."""
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.stop()
         await self._datagrams.close()
 
     def heard(self, address: str, sealed: Sealed) -> None:
-        """A datagram has come."""
         try:
             message = decode_gossip(sealed.data)
         except RemoteProtocolError:
@@ -116,7 +114,6 @@ class GossipEngine:
             self._driver.post(event)
 
     def say(self, key: str, value: bytes) -> None:
-        """Make it known to all other nodes."""
         self._post(StateSet(key, value))
 
     def promise(self, promises: int) -> None:
@@ -147,11 +144,9 @@ class GossipEngine:
 
     @property
     def down(self) -> tuple[NodeId, ...]:
-        """All convicted nodes."""
         return tuple(self._down)
 
     def view(self) -> GossiperView:
-        """The gossiper, as it is now."""
         return self.machine.view(self._clock())
 
     def _perform(self, action: GossiperAction) -> None:

@@ -27,8 +27,6 @@ LOOK_SECONDS = 0.3
 
 
 class MakesRequests(Protocol):
-    """Makes the requests of a node."""
-
     def __call__(self, sequence: int, *, tells: bool) -> NodeRequest:
         """The request of that number; `tells` says whether it has the topology."""
         ...
@@ -60,14 +58,12 @@ class ManagerLink:
         """Whether the manager wants to know the topology, because its journal was restored."""
         self._heeded = ("", 0), 0
         self.on_compare: Callable[[], None] = lambda: None
-        """Called when replicas are to be compared at once."""
         self.on_numbers: Callable[[dict[str, int], Instant], None] = lambda _numbers, _asked_at: (
             None
         )
         """Called with the numbers of the next leases, and when the managers were asked."""
         self._asked_at = boot_clock()
         self.on_may_leave: Callable[[], None] = lambda: None
-        """Called when the node, which is damaged, may leave."""
 
     @property
     def leader(self) -> str:
@@ -75,12 +71,10 @@ class ManagerLink:
         return self._leader
 
     def start(self) -> None:
-        """Connect to a manager, and ask it for the topology from now on."""
         self._transport.start(self._on_said, self._on_lost)
         self._asking = asyncio.create_task(self._ask())
 
     async def stop(self) -> None:
-        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])

@@ -170,7 +170,6 @@ class NodeDirectory:
         self.keep(msgspec.structs.replace(self.identity, generation=later, proof=proof))
 
     def keep(self, identity: NodeIdentity) -> None:
-        """Have it on the disk."""
         self._write(IDENTITY, msgspec.json.encode(identity))
         self.identity = identity
 
@@ -197,7 +196,6 @@ class NodeDirectory:
             raise StoreDamaged(f"{self.path / KNOWN} cannot be read: {error}") from error
 
     def keep_known(self, known: tuple[NodeDigest, ...]) -> None:
-        """Have it on the disk."""
         self._write(KNOWN, msgspec.msgpack.encode(known))
 
     def _write(self, name: str, data: bytes) -> None:

@@ -79,8 +79,6 @@ store.
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings with which a node is started."""
-
     cluster: str
     data: Path
     managers: tuple[str, ...] = ()
@@ -303,7 +301,6 @@ class NodeService:
             await asyncio.to_thread(self.directory.close)
 
     def on_failed(self, error: Exception) -> None:
-        """The node cannot go on."""
         if not self._failed.done():
             self._failed.set_exception(error)
 

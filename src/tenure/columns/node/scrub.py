@@ -41,11 +41,9 @@ class Scrub:
         """How many entries were read in this life, in all passes."""
 
     def start(self) -> None:
-        """Begin to read."""
         self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Read no more."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])

@@ -166,7 +166,6 @@ class StoreEngine:
 
     @property
     def topology(self) -> Topology:
-        """The topology by which the node acts."""
         return self.machine.context.topology
 
     def post(self, event: NodeEvent) -> None:
@@ -426,5 +425,4 @@ class StoreEngine:
         _log.info("no connection to the node at %s: %s", url, why)
 
     def report(self) -> NodeReport:
-        """The report of what the node does of its own accord."""
         return self.machine.report(self._clock())

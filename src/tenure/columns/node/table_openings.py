@@ -95,7 +95,6 @@ class TableOpenings:
                 self._end(number, found)
 
     async def stop(self) -> None:
-        """Make nothing more."""
         for task in self._tasks:
             task.cancel()
         if self._http is not None:

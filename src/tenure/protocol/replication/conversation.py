@@ -58,8 +58,6 @@ class Interrupted(Exception):
 
 
 class RequestFailed(Interrupted):
-    """The conversation cannot have what it needs."""
-
     def __init__(self, detail: str = "", why: FailedWhy = "unavailable") -> None:
         super().__init__(detail)
         self.detail = detail
@@ -122,7 +120,6 @@ class Conversation:
     # --- for generators ---
 
     def replicas(self, table: str, key: Key, level: Level) -> tuple[Replicas, list[Need]]:
-        """The replicas of a row, and what the level needs of them."""
         replicas = self.context.replicas(table, key)
         if replicas is None:
             raise RequestFailed(table, "no such table")
@@ -195,7 +192,6 @@ class Conversation:
     # --- events ---
 
     def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what was asked
-        """A node has answered."""
         answers, asked, operation = self._tickets.pop(body.ticket, (None, node, None))
         self.context.forget(body.ticket)
         # Nobody answers for another: a majority must be of so many nodes.
@@ -211,7 +207,6 @@ class Conversation:
         self._look()
 
     def on_numbers(self) -> None:
-        """Managers have told lease numbers."""
         self._look()
 
     def on_outdated(self, now: Instant) -> None:
@@ -223,13 +218,11 @@ class Conversation:
         self.on_topology(now)
 
     def on_topology(self, now: Instant) -> None:
-        """This node has another topology."""
         if self._waits_for_topology and self.context.topology.version != self._version:
             self._wait_no_more()
             self._throw(TopologyReplaced())
 
     def advance(self, now: Instant) -> None:
-        """Do what is due."""
         until = self._until
         # Its time has come once: if a topology is waited for, the deadline is next.
         if now >= until.at:
@@ -250,7 +243,6 @@ class Conversation:
             self._look()
 
     def end(self) -> None:
-        """Nothing more is waited for."""
         self.is_over = True
         self._forget()
         self._wait_no_more()
@@ -348,7 +340,6 @@ def _size_of(answer: PartsRead | StateRead) -> int:
 
 
 def _brings_much(asked: ReplicaOperation[Any]) -> bool:
-    """Whether the answer to it may be more than a little."""
     return isinstance(asked, Bounded) and (
         not isinstance(asked, ReadParts) or bool(asked.questions)
     )

@@ -23,15 +23,12 @@ MOST_ASKED = 10_000
 
 
 class Delays:
-    """The delays of all other nodes, as one node measures them."""
-
     def __init__(self) -> None:
         self._asked: dict[int, tuple[NodeId, Instant]] = {}
         self._smoothed: dict[NodeId, float] = {}
         self._look_at = Instant(0)
 
     def asked(self, now: Instant, ticket: int, node: NodeId) -> None:
-        """A node is asked something."""
         if len(self._asked) >= MOST_ASKED:
             del self._asked[next(iter(self._asked))]
         self._asked[ticket] = node, now

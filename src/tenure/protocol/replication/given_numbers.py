@@ -48,7 +48,6 @@ class GivenNumbers:
 
     @contextmanager
     def told_to(self, look: Callable[[], None]) -> Iterator[None]:
-        """Call `look` whenever managers have told something."""
         self._waiting[look] = None
         try:
             yield

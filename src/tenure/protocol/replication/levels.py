@@ -23,7 +23,6 @@ class Need(NamedTuple):
     enough: int
 
     def is_met(self, answered: Collection[NodeId]) -> bool:
-        """Whether enough of them have answered."""
         missing = self.enough
         for node in self.nodes:
             missing -= node in answered
@@ -38,7 +37,6 @@ class Need(NamedTuple):
 
 
 def majority(nodes: Sequence[NodeId]) -> int:
-    """More than half of them."""
     return len(nodes) // 2 + 1
 
 
@@ -70,7 +68,6 @@ def needs_of(
 
 
 def are_met(needs: Iterable[Need], answered: Collection[NodeId]) -> bool:
-    """Whether every need has enough answers."""
     # This is asked with every answer: a generator would cost as much as the answer.
     for need in needs:  # noqa: SIM110
         if not need.is_met(answered):
@@ -79,7 +76,6 @@ def are_met(needs: Iterable[Need], answered: Collection[NodeId]) -> bool:
 
 
 def may_be_met(needs: Iterable[Need], gone: Collection[NodeId]) -> bool:
-    """Whether every need can have enough answers without those that are gone."""
     for need in needs:  # noqa: SIM110 - as above
         if not need.may_be_met(gone):
             return False

@@ -42,8 +42,6 @@ answered.
 
 
 class FromClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
-    """The base of what a client asks a node."""
-
     request: Number = 0
     """Drawn when it is sent; the answer has the same."""
     table: TableName
@@ -63,8 +61,6 @@ class DrawVersion(FromClient, frozen=True, kw_only=True):
 
 
 class WriteRow(FromClient, frozen=True, kw_only=True):
-    """Write a mutation of one row."""
-
     key: RowKey
     edits: Annotated[tuple[Edit, ...], OF_EDITS]
     attempt: Attempt
@@ -136,8 +132,6 @@ ClientRequest: TypeAlias = DrawVersion | WriteRow | AnyRead | AdoptRow
 
 
 class ToClient(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
-    """The base of what a node answers a client."""
-
     request: Number = 0
 
 
@@ -173,8 +167,6 @@ class PageFound(ToClient, frozen=True, kw_only=True):
 
 
 class SupersFound(ToClient, frozen=True, kw_only=True):
-    """Super columns."""
-
     page: SuperPage
 
 
@@ -249,8 +241,6 @@ class AskTopology(BetweenNodes, frozen=True, kw_only=True):
 
 
 class TopologySaid(BetweenNodes, frozen=True, kw_only=True):
-    """The topology of the sender."""
-
     topology: Topology
 
 
@@ -266,8 +256,6 @@ NodeBody: TypeAlias = AnyOperation | AnyAnswer | Outdated | AskTopology | Topolo
 
 
 class NodeMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, kw_only=True):
-    """A message from one node to another."""
-
     cluster: ClusterName
     id: ClusterId
     sender: NodeId

@@ -107,7 +107,6 @@ class StoreNode:
         return self._output(now)
 
     def advance(self, now: Instant) -> Output[NodeAction]:
-        """Do what is due at `now`."""
         if not self._has_started:
             self._begin(now)
         self.context.advance(now)
@@ -115,12 +114,10 @@ class StoreNode:
         return self._output(now)
 
     def invariants(self) -> None:
-        """Assert what must always hold."""
         context = self.context
         assert not context.to_itself
 
     def report(self, now: Instant) -> NodeReport:
-        """The report of the node's upkeep, as managers are told it."""
         hints = self.coordinator.hints
         return NodeReport(
             tended=tuple(each.told(now) for each in self.upkeep.tended.values()),

@@ -46,29 +46,22 @@ class Asker(Protocol):
     """A part of the node that has asked another node something."""
 
     def on_told(self, now: Instant, node: NodeId, body: Any) -> None:  # noqa: ANN401 - what it asked
-        """A node has answered."""
         ...
 
     def on_outdated(self, now: Instant) -> None:
         """A node does not answer: it acts by a later topology."""
         ...
 
-    def on_topology(self, now: Instant) -> None:
-        """This node acts by another topology."""
-        ...
+    def on_topology(self, now: Instant) -> None: ...
 
 
 class Wakes(Protocol):
     """The parts that have something to do at some time."""
 
     @property
-    def wake_at(self) -> Instant:
-        """When the part next has something to do."""
-        ...
+    def wake_at(self) -> Instant: ...
 
-    def advance(self, now: Instant) -> None:
-        """Do what is due."""
-        ...
+    def advance(self, now: Instant) -> None: ...
 
 
 class NodeContext:
@@ -89,7 +82,6 @@ class NodeContext:
         self.actions: list[NodeAction] = []
         self.to_itself: deque[NodeMessage] = deque()
         self.filling = config.filling
-        """The record that is kept of the filling."""
         self.waiting: list[Asker] = []
         """The requests that wait for another topology."""
         self.room = RequestRoom(config.most_requests, config.most_large_reads)
@@ -119,7 +111,6 @@ class NodeContext:
             heapq.heappush(self._alarms, (at, self.draw_ticket(), who))
 
     def advance(self, now: Instant) -> None:
-        """Have everybody do what is due."""
         self.now = now
         while self._alarms and self._alarms[0][0] <= now:
             at, _, who = heapq.heappop(self._alarms)
@@ -128,7 +119,6 @@ class NodeContext:
 
     @property
     def wake_at(self) -> Instant:
-        """When the next thing is due."""
         alarms = self._alarms
         while alarms and alarms[0][2].wake_at != alarms[0][0]:
             heapq.heappop(alarms)
@@ -155,7 +145,6 @@ class NodeContext:
         return True
 
     def datacentre_of(self, node: NodeId) -> str:
-        """The datacentre of a node."""
         found = self.topology.node(node)
         return found.datacentre if found else ""
 
@@ -238,7 +227,6 @@ class NodeContext:
         then(result)
 
     def on_step_failed(self, ticket: int) -> None:
-        """Go on without it."""
         _, failed = self._steps.pop(ticket)
         failed()
 
@@ -262,7 +250,6 @@ class NodeContext:
         self.actions.append(SyncUpTo(changes))
 
     def on_synced(self, changes: int) -> None:
-        """Go on with what waited for it."""
         self.changes_durable = max(self.changes_durable, changes)
         held, self._held = self._held, deque()
         for upto, then in held:

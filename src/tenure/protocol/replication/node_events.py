@@ -14,8 +14,6 @@ from tenure.protocol.topology.records import NodeId, Topology
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of a node's machine."""
-
     node: NodeId
     topology: Topology
     """The topology as it was kept when the node last ran."""
@@ -38,7 +36,6 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     most_hints: int = 100_000
     most_hint_bytes: int = 64 << 20
     filling: FillingRecord = FillingRecord()
-    """The record that was kept of the node's filling."""
     has_managers: bool = False
     """Whether there are managers that tell the numbers of leases."""
     copy_parts: int = 64
@@ -55,8 +52,6 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeTold(msgspec.Struct, frozen=True):
-    """A message of a node has arrived."""
-
     message: NodeMessage
     is_proven: bool = True
     """Whether the sender has proven that it belongs to the cluster. Only nodes of releases before
@@ -65,8 +60,6 @@ class NodeTold(msgspec.Struct, frozen=True):
 
 
 class StoreAsked(msgspec.Struct, frozen=True):
-    """A request of a client has arrived."""
-
     client: int
     """The number by which the shell knows where the answer goes."""
     request: ClientRequest
@@ -79,8 +72,6 @@ class StoreAsked(msgspec.Struct, frozen=True):
 
 
 class StepDone(msgspec.Struct, frozen=True):
-    """The store has done a step."""
-
     ticket: int
     result: StepResult
     changes: int
@@ -136,7 +127,6 @@ class NumbersTold(msgspec.Struct, frozen=True):
     numbers: dict[str, int]
     """By pool."""
     asked_at: Instant
-    """When they were asked."""
 
 
 class CompareAsked(msgspec.Struct, frozen=True):
@@ -163,8 +153,6 @@ NodeEvent: TypeAlias = (
 
 
 class TellNode(msgspec.Struct, frozen=True):
-    """Send a message to a node."""
-
     node: NodeId
     message: NodeMessage
 

@@ -151,7 +151,6 @@ class RowsListed(ReplicaAnswer, frozen=True, kw_only=True, tag="RowsTold"):
     rows: Annotated[tuple[tuple[RowPosition, Digest], ...], OF_ENTRIES]
     is_all: bool = True
     horizons: Annotated[tuple[RangeHorizon, ...], OF_EDITS] = ()
-    """The horizons of the range."""
 
 
 class ListRows(ReplicaOperation[RowsListed], frozen=True, kw_only=True, tag="AskRows"):
@@ -185,11 +184,9 @@ class PieceRead(ReplicaAnswer, frozen=True, kw_only=True, tag="PieceTold"):
     rows: Rows
     """See `copies.packed_rows`: packed, so that whoever only carries them need not look inside."""
     mark: CopyMark
-    """How far that is."""
     is_all: bool
     """Whether nothing is behind it."""
     horizons: Annotated[tuple[RangeHorizon, ...], OF_EDITS] = ()
-    """The horizons of the range."""
 
 
 class ReadPiece(ReplicaOperation[PieceRead], frozen=True, kw_only=True, tag="AskPiece"):
@@ -240,8 +237,6 @@ class FindDoomed(ReplicaOperation[DoomedFound], frozen=True, kw_only=True, tag="
 
 
 class HorizonPromised(ReplicaAnswer, frozen=True, kw_only=True):
-    """The horizon is this high."""
-
     time: Number
 
 
@@ -304,7 +299,6 @@ class OperationTerms(NamedTuple):
     waits: Wait
     """What must be durable before the answer leaves."""
     changes: bool = False
-    """Whether it writes."""
 
 
 Bounded: TypeAlias = ReadParts | ReadState | PromiseFence

@@ -60,12 +60,10 @@ class RequestPlaces:
         return 2 * self.taken < self._count
 
     def has_room(self, name: str, places: int) -> bool:
-        """Whether the name may have so many more."""
         left = self._count - self.taken - places
         return left >= 0 and self._by[name] + places <= self.TIMES * left
 
     def take(self, name: str, places: int) -> bool:
-        """Take places, if the name may have them."""
         if not self.has_room(name, places):
             return False
         self._by[name] += places
@@ -73,7 +71,6 @@ class RequestPlaces:
         return True
 
     def leave(self, name: str, places: int) -> None:
-        """Give back what was taken."""
         self.taken -= places
         self._by[name] -= places
         if not self._by[name]:
@@ -96,7 +93,6 @@ class Portion:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for more room."""
         return self._then is not None
 
     def keep(self, size: int) -> None:
@@ -113,7 +109,6 @@ class Portion:
         return self.most_bytes > 1 and not self._room.has_waiting(self.name)
 
     def can_grow(self) -> bool:
-        """Whether there is a larger size than its own."""
         return self._room is not None and self.size in _NEXT
 
     def grow(self, then: Callable[[], None]) -> None:
@@ -124,7 +119,6 @@ class Portion:
             self._room.put(self)
 
     def grown(self, size: Size) -> None:
-        """There is room now."""
         then, self._then = self._then, None
         self.size, self.most_bytes = size, _MOST[size]
         if then is not None:
@@ -138,8 +132,6 @@ class Portion:
 
 
 class RequestRoom:
-    """All places of a node, and who waits for one."""
-
     def __init__(self, requests: int, pages: int) -> None:
         self.places = RequestPlaces(requests)
         """The places of the requests of clients that are not answered."""
@@ -174,7 +166,6 @@ class RequestRoom:
                 return
 
     def has_waiting(self, name: str) -> bool:
-        """Whether requests of that name wait."""
         return name in self._waiting
 
     def put(self, portion: Portion) -> None:

@@ -22,7 +22,6 @@ class Task(msgspec.Struct, Generic[R], frozen=True):
     """The base of tasks; R is the result."""
 
     changes: ClassVar[bool] = True
-    """Whether it writes."""
 
 
 class TaskDone(msgspec.Struct, frozen=True):
@@ -59,15 +58,11 @@ class WeighRows(Task[RowsWeighed], frozen=True):
 
 
 class KeepHint(Task[TaskDone], frozen=True):
-    """Keep a write for another node."""
-
     key: bytes
     hint: bytes
 
 
 class DropHint(Task[TaskDone], frozen=True):
-    """Forget it."""
-
     key: bytes
 
 

@@ -16,8 +16,6 @@ Doubt = Literal["is not proven", "removes this node", "leaps"]
 
 
 class ToldTopologies:
-    """What one node believes of the topologies that others tell it."""
-
     def __init__(self, node: NodeId) -> None:
         self._node = node
         self._leaps: dict[NodeId, Topology] = {}

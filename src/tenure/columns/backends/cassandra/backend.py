@@ -177,7 +177,6 @@ class CassandraBackend:
         )
 
     async def _said(self, mutation: RowMutation, edit: Edit, at: int) -> list[Cql]:
-        """Translate one edit into CQL."""
         table, key = mutation.table, mutation.key
         if edit.family is None:
             return [clear(table, (key,), at)]

@@ -127,7 +127,6 @@ class CassandraDriver:
 
     @property
     def protocol(self) -> int:
-        """The version of Cassandra's protocol that is spoken."""
         return int(self._cluster.protocol_version)
 
     @property
@@ -138,7 +137,6 @@ class CassandraDriver:
         return self.protocol == int(ProtocolVersion.V1)
 
     async def close(self) -> None:
-        """Close all connections."""
         cluster, self._cluster, self._session = self._cluster, None, None
         if cluster is not None:
             await asyncio.to_thread(cluster.shutdown)
@@ -175,7 +173,6 @@ class CassandraDriver:
         return await self._send(SimpleStatement(in_full(statement)), "one", is_write=False)
 
     async def use(self, keyspace: str) -> None:
-        """Use the keyspace from here on."""
         self._check()
         try:
             await asyncio.to_thread(self._session.set_keyspace, keyspace)

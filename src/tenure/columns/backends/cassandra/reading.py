@@ -58,8 +58,6 @@ class Sizes:
 
 
 class RowReading:
-    """Reads one row, at one level."""
-
     def __init__(
         self,
         driver: CassandraDriver,
@@ -85,7 +83,6 @@ class RowReading:
         return None
 
     async def page(self, family: FamilyShape, super_column: bytes | None, part: Slice) -> CellPage:
-        """Columns in the family's order."""
         if family.order == "time":
             return await self._by_time(family, super_column, part)
         return await self._by_name(family, super_column, part)

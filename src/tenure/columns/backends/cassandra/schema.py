@@ -58,7 +58,6 @@ async def prepare_schema(
 
 
 async def _missing(driver: CassandraDriver, tables: Sequence[Table]) -> list[Cql]:
-    """The statements that make what is missing."""
     found: list[Cql] = []
     records = None
     if await _has_keyspace(driver):

@@ -84,7 +84,6 @@ def is_settled_already(asked: AdoptRow, found: ToldStates) -> bool:
 
 
 def _settled_by(asked: AdoptRow, state: RowState) -> RowState:
-    """The state as this adoption settles it."""
     return msgspec.structs.replace(
         state,
         fence=asked.number,

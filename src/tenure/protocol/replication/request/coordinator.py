@@ -52,7 +52,6 @@ class Coordinator:
         self._drawn = DrawnTimes()
 
     def on_asked(self, now: Instant, asked: StoreAsked, portion: Portion) -> None:
-        """Begin a request that was admitted."""
         context, request = self._context, asked.request
         no_table = partial(Failed, request=request.request, why="no such table")
         table = context.topology.tables.get(request.table)

@@ -23,7 +23,6 @@ Waiting: TypeAlias = Generator[W, None, R]
 read in steps on the only replica that there is.
 """
 ReadRound: TypeAlias = Callable[[Sequence[SectionQuestion]], Waiting[W, list[Resolved]]]
-"""Reads some parts of the row."""
 
 
 def read_page(

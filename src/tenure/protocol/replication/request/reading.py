@@ -32,8 +32,6 @@ from tenure.protocol.topology.records import NodeId
 
 
 class ToldParts:
-    """What replicas have told of some parts of a row."""
-
     def __init__(self, needs: list[Need]) -> None:
         self.needs = needs
         self.digests: Mapping[NodeId, PartsRead] = {}
@@ -63,7 +61,6 @@ class ToldParts:
 def read_parts(
     talk: Conversation, row: RowAsked, questions: Sequence[SectionQuestion]
 ) -> Conversing[list[Resolved]]:
-    """The outcome of each question."""
     while True:
         with suppress(TopologyReplaced):
             told = yield from told_parts(talk, row, questions)

@@ -86,7 +86,6 @@ class ScanPlace:
 
 
 def read_rows(talk: Conversation, asked: ReadRows, table: TableRecord) -> Conversing[RowsFound]:
-    """One page of rows."""
     place, shapes = ScanPlace(asked.part, table.kind), shapes_of(table)
     rows: list[WholeRow] = []
     size = 0

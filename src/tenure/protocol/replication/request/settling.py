@@ -32,15 +32,12 @@ class RowAsked(NamedTuple):
 
 
 class ToldStates(NamedTuple):
-    """What the replicas of a row have said that they have of it."""
-
     replicas: Replicas
     needs: list[Need]
     told: dict[NodeId, StateRead]
 
     @property
     def states(self) -> dict[NodeId, RowState]:
-        """The states alone."""
         return {node: each.state for node, each in self.told.items()}
 
     @property

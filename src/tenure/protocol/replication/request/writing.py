@@ -63,7 +63,6 @@ class _Round:
 
     @property
     def refused(self) -> dict[NodeId, Refused]:
-        """The replicas that do not take it, and why."""
         return {node: told.refused for node, told in self.told.items() if told.refused is not None}
 
     def known(self) -> Conversing[None]:
@@ -79,22 +78,18 @@ class _Round:
         )
 
     def all_told(self) -> Conversing[None]:
-        """Wait for those that are asked still."""
         yield Until(lambda: self.is_all)
 
     @property
     def is_there(self) -> bool:
-        """Whether some replica has it."""
         return bool(self.applied)
 
     @property
     def is_outranked(self) -> bool:
-        """Whether some replica has promised a higher lease number."""
         return any(isinstance(each, Outranked) for each in self.refused.values())
 
     @property
     def is_written(self) -> bool:
-        """Whether as many have it as the level needs."""
         return are_met(self.needs, self.applied)
 
     @property

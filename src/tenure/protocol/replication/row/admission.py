@@ -39,8 +39,6 @@ try. All others say "merge".
 
 
 class Attempt(msgspec.Struct, frozen=True, array_like=True):
-    """One try at a mutation."""
-
     version: Version
     kind: AttemptKind = "merge"
     journal: Number = 0

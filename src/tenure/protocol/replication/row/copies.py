@@ -57,8 +57,6 @@ class RangeHorizon(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FillingPart(msgspec.Struct, frozen=True, array_like=True):
-    """A part of what a node gains."""
-
     range: KeyRange
     mark: CopyMark = CopyMark()
     bytes: int = 0
@@ -67,14 +65,11 @@ class FillingPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FillingRecord(msgspec.Struct, frozen=True, array_like=True):
-    """The record that a node keeps of its filling."""
-
     began: int = 0
     """The version with which the change began: of another one, nothing here counts (R17)."""
     parts: tuple[FillingPart, ...] = ()
 
     def with_part(self, number: int, part: FillingPart) -> "FillingRecord":
-        """The record with one part as it is now."""
         parts = (*self.parts[:number], part, *self.parts[number + 1 :])
         return FillingRecord(self.began, parts)
 
@@ -86,17 +81,14 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 def packed_rows(rows: Sequence[CopiedRow]) -> bytes:
-    """Rows as they are sent."""
     return _ENCODER.encode(rows)
 
 
 def rows_of(packed: bytes) -> list[CopiedRow]:
-    """The rows that are packed."""
     return _ROWS.decode(packed)
 
 
 def packed_record(record: FillingRecord) -> bytes:
-    """The record as it is kept."""
     return _ENCODER.encode(record)
 
 

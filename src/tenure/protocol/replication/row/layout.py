@@ -42,8 +42,6 @@ _ALL = (1 << 64) - 1
 
 
 class FamilyShape(msgspec.Struct, frozen=True):
-    """The shape of a family, as a replica must know it."""
-
     name: str
     has_supers: bool = False
     order: Order = "name"
@@ -56,7 +54,6 @@ class FamilyShape(msgspec.Struct, frozen=True):
 
 
 def shapes_of(table: TableRecord) -> dict[str, FamilyShape]:
-    """The shapes of the families of a table, as a replica must know them."""
     return {
         name: FamilyShape(name, bool(family.supers), family.order)
         for name, family in table.families.items()

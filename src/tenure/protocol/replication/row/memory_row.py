@@ -37,7 +37,6 @@ class MemoryRow:
                 self.put(edit.family, edit.super, FoundCell(edit.name, version, edit.value))
 
     def column(self, family: str, super_column: bytes | None, name: bytes) -> FoundCell | None:
-        """One column, if it is there."""
         return self._cells.get((family, super_column), {}).get(name)
 
     def columns(self, family: str, super_column: bytes | None) -> list[FoundCell]:

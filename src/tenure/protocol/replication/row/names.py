@@ -42,8 +42,6 @@ def unescaped(text: bytes, at: int = 0) -> tuple[bytes, int]:
 
 
 class NameType(msgspec.Struct, frozen=True):
-    """A type that names may have."""
-
     word: str
     """The word for it in errors, and in a store's own record of its tables."""
     python: type

@@ -147,7 +147,6 @@ def bounds(base: bytes, end: bytes, part: Slice) -> tuple[bytes, bytes]:
 
 
 def super_bounds(at: bytes, part: Slice) -> tuple[bytes, bytes]:
-    """The keys of a slice of super columns."""
     base = at + CELL
     lower = base if part.start is None else base + escaped(part.start)
     upper = at + PLACE if part.end is None else base + escaped(part.end)
@@ -159,7 +158,6 @@ def super_bounds(at: bytes, part: Slice) -> tuple[bytes, bytes]:
 
 
 def row_bounds(part: Slice, kind: RowKind) -> tuple[bytes, bytes | None]:
-    """The positions of a slice of rows."""
     lower = b"" if part.start is None else position(part.start, kind)
     upper = None if part.end is None else position(part.end, kind)
     if part.after is not None and part.reverse:

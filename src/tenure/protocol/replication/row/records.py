@@ -43,5 +43,4 @@ def record_of(stored: bytes | None) -> RowRecord:
 
 
 def stored(record: RowRecord) -> bytes:
-    """The record as bytes."""
     return _ENCODER.encode(record)

@@ -111,7 +111,6 @@ class MergedSection(NamedTuple):
     sealed: int
 
     def is_live(self, name: bytes) -> bool:
-        """Whether readers see the column."""
         cell = self.cells.get(name)
         return cell is not None and is_live(cell, max(self.markers))
 

@@ -34,7 +34,6 @@ def row_print(record: RowRecord) -> int:
 
 
 def place_among_sums(at: bytes) -> int:
-    """The sum that the row at a position is in."""
     return xxh3_64_intdigest(at) % SUMS
 
 
@@ -45,7 +44,6 @@ def inner_place(at: bytes) -> int:
 
 
 def inner_places(place: int) -> range:
-    """The inner sums of one sum."""
     return range(place << _INNER_BITS, (place + 1) << _INNER_BITS)
 
 

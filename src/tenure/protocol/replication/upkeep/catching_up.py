@@ -36,8 +36,6 @@ AGAIN_NS = SECOND_NS
 
 
 class CatchingUp:
-    """What a node does in the joint step of one change."""
-
     def __init__(self, context: NodeContext, gained: Sequence[KeyRange]) -> None:
         assert gained, "a node that gains nothing has nothing to catch up with"
         self._context = context

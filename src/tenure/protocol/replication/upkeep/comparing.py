@@ -33,8 +33,6 @@ class Incomplete(Interrupted):
 
 
 class Comparing:
-    """The comparison of one range of one table with one other replica."""
-
     def __init__(
         self, context: NodeContext, other: NodeId, table: str, key_range: KeyRange
     ) -> None:

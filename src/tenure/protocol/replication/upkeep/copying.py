@@ -45,8 +45,6 @@ CUT_BYTES = 8
 
 
 class Copying:
-    """The copy of what a node gains by one change."""
-
     def __init__(self, context: NodeContext, version: int, gained: Sequence[KeyRange]) -> None:
         assert gained, "a node that gains nothing has nothing to copy"
         self._context = context

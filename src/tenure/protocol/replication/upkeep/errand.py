@@ -57,7 +57,6 @@ class SendingRate:
 
     @property
     def next_at(self) -> Instant:
-        """When more may be sent."""
         return Instant(self._free_at - self._ahead_ns)
 
 
@@ -116,7 +115,6 @@ class Errand(Conversation):
         yield Until(lambda: False, at=Instant(self.context.now + pause_ns))
 
     def turn(self, rate: SendingRate) -> Conversing[None]:
-        """Wait until more may be sent."""
         while rate.next_at > self.context.now:  # meanwhile another part may have sent something
             yield Until(lambda: False, at=rate.next_at)
 
@@ -219,7 +217,6 @@ class _StoreOutcome:
 
 
 def errand(context: NodeContext, whole: Part) -> Errand:
-    """Begin an errand."""
     talk = Errand(context)
     talk.begin(whole(talk))
     return talk

@@ -22,8 +22,6 @@ from tenure.protocol.topology.records import Topology
 
 
 class Filler:
-    """The part of a node that fills it."""
-
     def __init__(self, context: NodeContext) -> None:
         self._context = context
         self.through = 0

@@ -32,15 +32,11 @@ _DECODER = msgspec.msgpack.Decoder(WriteRow)
 
 
 class Hint(NamedTuple):
-    """A write for a node."""
-
     asked: WriteRow
     size: int
 
 
 class Hints:
-    """The hints that this node keeps for others."""
-
     def __init__(self, context: NodeContext) -> None:
         self._context = context
         self._kept: dict[NodeId, dict[bytes, Hint]] = {}

@@ -72,7 +72,6 @@ class RangeUpkeep:
                 self._seal(time)
 
     def told(self, now: Instant) -> RangeTended:
-        """The upkeep of the range, as managers are told it."""
         return RangeTended(
             start=self.range.start,
             end=self.range.end,

@@ -36,8 +36,6 @@ BUSY = 0.5
 
 
 class Upkeep:
-    """The rounds of one node."""
-
     def __init__(self, context: NodeContext, random: Random) -> None:
         self._context = context
         self._random = random
@@ -47,7 +45,6 @@ class Upkeep:
         self.wake_at = FAR_FUTURE
         self.tended: dict[KeyRange, RangeUpkeep] = {}
         self.weights: tuple[RangeWeight, ...] = ()
-        """The weights of the ranges that this node replicates."""
         self.weighed = 0
         """How often that was found out."""
 
