@@ -8,7 +8,10 @@ it on disk before it counts: a node that forgot it could answer again as it no l
 not believe every topology that a node tells (R32).
 """
 
+from functools import partial
 from random import Random
+
+import msgspec
 
 from tenure.base.instants import Instant
 from tenure.base.machine import Output
@@ -34,12 +37,15 @@ from tenure.protocol.replication.node_events import (
     TopologyLearned,
 )
 from tenure.protocol.replication.operations import (
+    AnyAnswer,
     AnyOperation,
+    OfRow,
+    RangeOperation,
     ReplicaAnswer,
     ReplicaOperation,
     size_of,
+    waits_for,
 )
-from tenure.protocol.replication.replica import ReplicaPart
 from tenure.protocol.replication.request.coordinator import Coordinator
 from tenure.protocol.replication.told_topologies import ToldTopologies
 from tenure.protocol.replication.upkeep.filling import Filler
@@ -59,7 +65,6 @@ class StoreNode:
     def __init__(self, config: NodeConfig, random: Random) -> None:
         self.context = NodeContext(config, random)
         self.coordinator = Coordinator(self.context)
-        self.replica = ReplicaPart(self.context)
         self.filler = Filler(self.context)
         self.upkeep = Upkeep(self.context, random)
         self._has_started = False
@@ -175,7 +180,38 @@ class StoreNode:
             context.tell(message.sender, Outdated(ticket=asked.ticket, topology=topology))
         # Who is no member has no say, whatever topology it names (R10).
         elif topology.node(message.sender) is not None:
-            self.replica.serve(message.sender, asked)
+            self._carry_out(message.sender, asked)
+
+    def _carry_out(self, sender: NodeId, asked: AnyOperation) -> None:
+        """Do what a node asks: in one step, under the topology that holds then (R11)."""
+        # No answer at all: one about a row that it does not keep would count as one (R10).
+        if self._is_replica_for(asked):
+            self.context.run(asked, partial(self._answer, sender, asked))
+
+    def _is_replica_for(self, asked: AnyOperation) -> bool:
+        context = self.context
+        if isinstance(asked, OfRow):
+            return context.is_replica_of(asked.table, asked.key)
+        if isinstance(asked, RangeOperation):
+            replicas = context.topology.at(asked.range.start)
+            return replicas.range == asked.range and context.node in replicas.everyone
+        return True
+
+    def _answer(self, sender: NodeId, asked: AnyOperation, answer: AnyAnswer) -> None:
+        """Answer when all that it changed, or has read, survives a power failure."""
+        context = self.context
+        tell = partial(context.tell, sender, msgspec.structs.replace(answer, ticket=asked.ticket))
+        match waits_for(asked, answer):
+            case "nothing":
+                tell()
+            case "the row":
+                assert isinstance(asked, OfRow)
+                # Told before that, a power failure would take back what was acknowledged (R11).
+                context.when_row_durable(asked.table, asked.key, tell)
+            case "all":
+                context.when_durable(tell)
+            case "for ever":
+                pass
 
     # --- topology ---
 

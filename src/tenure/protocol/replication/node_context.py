@@ -28,7 +28,7 @@ from tenure.protocol.replication.node_events import (
     SyncUpTo,
     TellNode,
 )
-from tenure.protocol.replication.operations import BetweenNodes
+from tenure.protocol.replication.operations import BetweenNodes, OfRow, is_changed
 from tenure.protocol.replication.request_room import Portion, RequestRoom
 from tenure.protocol.replication.tasks import Step
 from tenure.protocol.replication.upkeep.weighing import RequestSample
@@ -93,7 +93,7 @@ class NodeContext:
         self._changes = 0
         self._ticket = random.getrandbits(TICKET_BITS)
         self._askers: dict[int, Asker] = {}
-        self._steps: dict[int, tuple[Callable[[Any], None], Callable[[], None]]] = {}
+        self._steps: dict[int, tuple[Step, Callable[[Any], None], Callable[[], None]]] = {}
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._changed: dict[tuple[str, Key], int] = {}
         """The change by which a row is as it is now, while that is not durable."""
@@ -218,21 +218,20 @@ class NodeContext:
         not. By default whoever asked counts the silence.
         """
         ticket = self.draw_ticket()
-        self._steps[ticket] = then, failed
+        self._steps[ticket] = step, then, failed
         self.actions.append(RunStep(ticket, step))
 
-    def on_step_done(self, ticket: int, result: object, changes: int) -> None:
+    def on_step_done(self, ticket: int, result: Any, changes: int) -> None:  # noqa: ANN401 - of any step
         self._changes = changes
-        then, _ = self._steps.pop(ticket)
+        step, then, _ = self._steps.pop(ticket)
+        # Also if nobody waits any longer: readers of the row must, until it is durable.
+        if isinstance(step, OfRow) and is_changed(step, result):
+            self._changed[step.table, step.key] = changes
         then(result)
 
     def on_step_failed(self, ticket: int) -> None:
-        _, failed = self._steps.pop(ticket)
+        _, _, failed = self._steps.pop(ticket)
         failed()
-
-    def row_changed(self, table: str, key: Key) -> None:
-        """The last step has changed a row."""
-        self._changed[table, key] = self._changes
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Go on when all that was changed so far is durable."""

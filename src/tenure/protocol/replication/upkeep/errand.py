@@ -24,11 +24,7 @@ from tenure.protocol.replication.conversation import (
     Until,
 )
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import (
-    OfRow,
-    ReplicaOperation,
-    is_changed,
-)
+from tenure.protocol.replication.operations import ReplicaOperation
 from tenure.protocol.replication.tasks import Step, Task
 from tenure.protocol.topology.records import NodeId
 
@@ -96,7 +92,7 @@ class Errand(Conversation):
 
     def run(self, step: Task[R] | ReplicaOperation[R]) -> Conversing[R]:
         """Have the store of this node do a step. Raises DiskRefused."""
-        outcome = _StoreOutcome(self, cast("Step", step))
+        outcome = _StoreOutcome(self)
         self.context.run(cast("Step", step), outcome.done, outcome.failed)
         yield Until(lambda: outcome.is_there)
         if outcome.is_refused:
@@ -190,30 +186,23 @@ class Errand(Conversation):
 class _StoreOutcome:
     """What becomes of something that the store of this node was asked to do."""
 
-    def __init__(self, talk: Errand, step: Step | None = None) -> None:
+    def __init__(self, talk: Errand) -> None:
         self._talk = talk
-        self._step = step
         self.is_there = False
         self.is_refused = False
         self.result: Any = None
 
     def done(self, result: Any = None) -> None:  # noqa: ANN401 - of any step
         """It is done, or nothing is left to wait for."""
-        if isinstance(self._step, OfRow) and is_changed(self._step, result):
-            # Also if nobody waits any longer: readers of the row must, until it is durable.
-            self._talk.context.row_changed(self._step.table, self._step.key)
+        assert not self.is_there, "a step has one outcome"
+        self.is_there = True
         self.result = result
-        self._found()
+        self._talk.look()
 
     def failed(self) -> None:
         """The disk was full, or did not keep up."""
         self.is_refused = True
-        self._found()
-
-    def _found(self) -> None:
-        assert not self.is_there, "a step has one outcome"
-        self.is_there = True
-        self._talk.look()
+        self.done()
 
 
 def errand(context: NodeContext, whole: Part) -> Errand:
