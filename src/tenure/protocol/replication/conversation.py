@@ -19,7 +19,14 @@ import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
-from tenure.protocol.replication.levels import Level, Need, may_be_met, needs_of
+from tenure.protocol.replication.levels import (
+    Level,
+    Need,
+    are_met,
+    fewest,
+    may_be_met,
+    needs_of,
+)
 from tenure.protocol.replication.messages import FailedWhy
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.operations import (
@@ -149,6 +156,19 @@ class Conversation:
             else:
                 self._ask_now(into, node, operation)
         return into
+
+    def ask_fewest(
+        self, needs: Sequence[Need], nearest: Sequence[NodeId], question: ReplicaOperation[R]
+    ) -> Conversing[Replies[R]]:
+        """The answers of as few nodes as the needs take; all are asked if one of them is silent."""
+        chosen = fewest(needs, nearest)
+        answers = self.ask(dict.fromkeys(chosen, question))
+        others = [node for node in nearest if node not in chosen]
+        yield Until(
+            lambda: are_met(needs, answers),
+            or_else=lambda: self.ask(dict.fromkeys(others, question), answers),
+        )
+        return answers
 
     def side_by_side(
         self, talks: Sequence[Callable[["Conversation"], Conversing[R]]]

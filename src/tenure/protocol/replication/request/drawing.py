@@ -24,7 +24,7 @@ from tenure.protocol.replication.conversation import (
     TopologyReplaced,
     Until,
 )
-from tenure.protocol.replication.levels import Level, are_met, fewest
+from tenure.protocol.replication.levels import Level
 from tenure.protocol.replication.messages import DrawVersion, VersionDrawn, WriteRow
 from tenure.protocol.replication.operations import ReadParts, ReadState
 from tenure.protocol.replication.row.limits import AHEAD_US, LAST_US
@@ -79,49 +79,42 @@ def slot_of(node: NodeId, topology: Topology) -> int:
 def draw_version(
     talk: Conversation, drawn: DrawnTimes, asked: DrawVersion
 ) -> Conversing[VersionDrawn]:
-    """Ask a quorum, and draw. Nothing is written yet, so another topology only begins it anew."""
-    while True:
-        with suppress(TopologyReplaced):
-            told = yield from _newest(talk, asked)
-            context = talk.context
-            newest = max(time for time, _ in told)
-            known = max(newest, *(promised for _, promised in told))
-            # A floor ahead of this clock would be drawn above for every later write (R33).
-            above = max(known, min(asked.floor - 1, context.wall_us))
-            most = min(max(known, context.wall_us) + DRAWN_AHEAD_US, LAST_US)
-            slot = slot_of(context.node, context.topology)
-            time = drawn.draw(asked.key, above, slot, most)
-            return VersionDrawn(request=asked.request, version=Version(0, time), newest=newest)
+    """Ask a quorum, and draw."""
+    told = yield from _newest(talk, asked)
+    context = talk.context
+    newest = max(time for time, _ in told)
+    known = max(newest, *(promised for _, promised in told))
+    # A floor ahead of this clock would be drawn above for every later write (R33).
+    above = max(known, min(asked.floor - 1, context.wall_us))
+    most = min(max(known, context.wall_us) + DRAWN_AHEAD_US, LAST_US)
+    slot = slot_of(context.node, context.topology)
+    time = drawn.draw(asked.key, above, slot, most)
+    return VersionDrawn(request=asked.request, version=Version(0, time), newest=newest)
 
 
 def newest_of(talk: Conversation, asked: WriteRow) -> Conversing[int]:
     """Ask a quorum for the newest time of the row, where the client has not, or is not believed."""
-    while True:
-        with suppress(TopologyReplaced):
-            told = yield from _newest(talk, asked)
-            return max(time for time, _ in told)
+    told = yield from _newest(talk, asked)
+    return max(time for time, _ in told)
 
 
 def _newest(talk: Conversation, asked: DrawVersion | WriteRow) -> Conversing[list[tuple[int, int]]]:
-    """The newest time of the row, and the horizon, that each replica of a quorum tells."""
-    replicas, needs = talk.replicas(asked.table, asked.key, first_level(asked.level))
+    """The newest time of the row, and the horizon, that each replica of a quorum tells. Nothing is
+    written yet, so another topology only begins it anew.
+    """
     question = ReadParts(table=asked.table, key=asked.key, questions=(), digest_only=True)
-    nearest = talk.context.in_order(replicas.everyone)
-    chosen = fewest(needs, nearest)
-    answers = talk.ask(dict.fromkeys(chosen, question))
-    yield Until(
-        lambda: are_met(needs, answers),
-        or_else=lambda: talk.ask(
-            dict.fromkeys([node for node in nearest if node not in chosen], question), answers
-        ),
-    )
-    told = [
-        (version_of(each.newest).time, each.promised) for each in answers.values() if each.newest
-    ]
-    if len(told) < len(answers):
-        old = [node for node, each in answers.items() if not each.newest]
-        told += yield from _told_by_old(talk, asked, old)
-    return told
+    while True:
+        with suppress(TopologyReplaced):
+            replicas, needs = talk.replicas(asked.table, asked.key, first_level(asked.level))
+            nearest = talk.context.in_order(replicas.everyone)
+            told = yield from talk.ask_fewest(needs, nearest, question)
+            found = [
+                (version_of(each.newest).time, each.promised)
+                for each in told.values()
+                if each.newest
+            ]
+            old = [node for node, each in told.items() if not each.newest]
+            return found + (yield from _told_by_old(talk, asked, old)) if old else found
 
 
 def _told_by_old(

@@ -17,9 +17,7 @@ from tenure.protocol.replication.conversation import (
     TooFewReplicas,
     TooLarge,
     TopologyReplaced,
-    Until,
 )
-from tenure.protocol.replication.levels import are_met, fewest
 from tenure.protocol.replication.messages import ReadRows, RowsFound, WholeRow
 from tenure.protocol.replication.operations import KeysListed, ListKeys
 from tenure.protocol.replication.request.settling import RowAsked
@@ -128,22 +126,9 @@ def _listed(talk: Conversation, asked: ReadRows, place: ScanPlace) -> Conversing
         if piece is None:
             raise TooFewReplicas
         with suppress(TopologyReplaced):
-            return place.take(piece, (yield from _lists_of(talk, asked, place, piece)))
-
-
-def _lists_of(
-    talk: Conversation, asked: ReadRows, place: ScanPlace, piece: Replicas
-) -> Conversing[list[KeysListed]]:
-    """What as many replicas of the piece list as the level needs."""
-    needs = talk.needs(piece, asked.level)
-    lower, upper = place.within(piece)
-    question = ListKeys(table=asked.table, lower=lower, upper=upper, reverse=place.reverse)
-    nearest = talk.context.in_order(piece.everyone)
-    chosen = fewest(needs, nearest)
-    others = [node for node in nearest if node not in chosen]
-    lists = talk.ask(dict.fromkeys(chosen, question))
-    yield Until(
-        lambda: are_met(needs, lists),
-        or_else=lambda: talk.ask(dict.fromkeys(others, question), lists),
-    )
-    return [*lists.values()]
+            needs = talk.needs(piece, asked.level)
+            lower, upper = place.within(piece)
+            question = ListKeys(table=asked.table, lower=lower, upper=upper, reverse=place.reverse)
+            nearest = talk.context.in_order(piece.everyone)
+            lists = yield from talk.ask_fewest(needs, nearest, question)
+            return place.take(piece, [*lists.values()])
