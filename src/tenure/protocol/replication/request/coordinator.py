@@ -31,7 +31,7 @@ from tenure.protocol.replication.request.reading import read_parts
 from tenure.protocol.replication.request.scanning import read_rows
 from tenure.protocol.replication.request.settling import RowAsked
 from tenure.protocol.replication.request.warming import warm_page, warm_supers
-from tenure.protocol.replication.request.whole_reading import read_whole
+from tenure.protocol.replication.request.whole_rows import read_whole
 from tenure.protocol.replication.request.writing import write_row
 from tenure.protocol.replication.request_room import Portion
 from tenure.protocol.replication.row.layout import FamilyShape, shapes_of

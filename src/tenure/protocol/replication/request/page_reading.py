@@ -127,7 +127,7 @@ def read_by_family(
     read: ReadRound[W], key: bytes, shapes: Mapping[str, FamilyShape], within: int
 ) -> Waiting[W, WholeRow]:
     """The first columns of each family, which share the bytes of one page; each of an instant of
-    its own. `whole_reading` reads a row so only where one question cannot tell it.
+    its own. `whole_rows` reads a row so only where one question cannot tell it.
     """
     pages: dict[str, CellPage | SuperPage] = {}
     left = PAGE_BYTES

@@ -21,8 +21,7 @@ from tenure.protocol.replication.conversation import (
 from tenure.protocol.replication.messages import ReadRows, RowsFound, WholeRow
 from tenure.protocol.replication.operations import KeysListed, ListKeys
 from tenure.protocol.replication.request.settling import RowAsked
-from tenure.protocol.replication.request.whole_reading import read_whole
-from tenure.protocol.replication.request.whole_rows import Shapes
+from tenure.protocol.replication.request.whole_rows import Shapes, read_whole
 from tenure.protocol.replication.request_room import ROWS_AT_ONCE
 from tenure.protocol.replication.row.layout import bound, row_key, shapes_of
 from tenure.protocol.replication.row.limits import PAGE_BYTES

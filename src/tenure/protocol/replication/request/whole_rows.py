@@ -1,14 +1,21 @@
-"""Whole rows: the page that a reader sees of all families, from what replicas say of them.
+"""Reading a page of a whole row at a level: one question, and one instant at each replica (R7, D2).
 
-Either from the parts of one instant that enough replicas have, or from the state to which the row
-was settled. So a mutation over several families is in it, or is not.
+If as many replicas as are needed have the same parts, they are the page. Otherwise nothing is
+merged part by part, since a mend of some columns would tear a mutation for the next reader: the
+whole row is settled, and the page is made of what it is settled to. So no second read follows that
+would find the row changed again, and a mutation over several families is in the page, or is not.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
+from tenure.protocol.replication.conversation import Conversation, Conversing, TopologyReplaced
 from tenure.protocol.replication.messages import WholeRow, whole_row
 from tenure.protocol.replication.request.page_reading import read_by_family
+from tenure.protocol.replication.request.reading import read_parts, told_parts
 from tenure.protocol.replication.request.resolving import Resolved
+from tenure.protocol.replication.request.settling import RowAsked, mend_row
 from tenure.protocol.replication.row.cells import is_live
 from tenure.protocol.replication.row.layout import CELL, FamilyShape, parted
 from tenure.protocol.replication.row.names import unescaped
@@ -26,6 +33,26 @@ from tenure.protocol.replication.row.states import RowState, is_marker
 
 Shapes = Mapping[str, FamilyShape]
 Section = tuple[str, bytes | None]
+
+
+def read_whole(
+    row: RowAsked, shapes: Shapes, within: int, talk: Conversation
+) -> Conversing[WholeRow]:
+    """The first `within` columns of each family."""
+    while True:
+        with suppress(TopologyReplaced):
+            told = yield from told_parts(talk, row, questions_of(shapes, within))
+            answers = [told.agreed] if told.agreed else [*told.data.values()]
+            pages = [row_of_parts(row.key, shapes, each.parts) for each in answers]
+            whole = [page for page in pages if page is not None]
+            if len(whole) < len(pages):
+                # That some cannot say it in one answer is no reason to send all of the row.
+                read = partial(read_parts, talk, row)
+                return (yield from read_by_family(read, row.key, shapes, within))
+            if told.agreed is None:
+                state = yield from mend_row(talk, row)
+                return row_of_state(row.key, shapes, state, within)
+            return whole[0]
 
 
 def questions_of(shapes: Shapes, within: int) -> tuple[SectionQuestion, ...]:
