@@ -11,15 +11,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from tenure.columns.backends.contract import Backend, pages_of
+from tenure.columns.backends.contract import Backend, pages_of, pages_of_family
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import ConfigurationError, Unsupported
-from tenure.protocol.replication.messages import ReadPage, ReadRows, ReadSupers, WholeRow
+from tenure.protocol.replication.messages import ReadRow, ReadRows, WholeRow
 from tenure.protocol.replication.row.admission import Attempt, Outranked
 from tenure.protocol.replication.row.edits import Edit
-from tenure.protocol.replication.row.limits import PAGE_COLUMNS
-from tenure.protocol.replication.row.pages import CellPage, FoundCell, Slice, SuperPage
+from tenure.protocol.replication.row.pages import FoundCell, Slice
 from tenure.protocol.replication.row.versions import Version
 
 ROWS_AT_ONCE = 32
@@ -58,33 +57,12 @@ async def copy_table(
 async def _copy_row(table: Table, row: WholeRow, old: Backend, new: Backend) -> int:
     """Copy what the page of the row has, which is of one instant, and then what is behind it."""
     count = 0
+    whole = ReadRow(table=table.name, key=row.key, within=COLUMNS_AT_ONCE)
     for name, first in row.families.items():
-        async for super_column, begin in _sections(table, row.key, name, first, old):
-            asked = ReadPage(
-                table=table.name,
-                key=row.key,
-                family=name,
-                super=super_column,
-                part=Slice(COLUMNS_AT_ONCE),
-            )
-            async for page in pages_of(old, asked, begin):
-                count += len(page.cells)
-                await _write(table, row.key, name, super_column, page.cells, new)
+        async for inner, page in pages_of_family(old, whole, table.shapes[name], first):
+            count += len(page.cells)
+            await _write(table, row.key, name, inner, page.cells, new)
     return count
-
-
-async def _sections(
-    table: Table, key: bytes, family: str, first: CellPage | SuperPage, old: Backend
-) -> AsyncIterator[tuple[bytes | None, CellPage]]:
-    """The family itself, or its super columns, each with its first columns."""
-    if isinstance(first, CellPage):
-        yield None, first
-        return
-    part = Slice(PAGE_COLUMNS)
-    asked = ReadSupers(table=table.name, key=key, family=family, part=part, within=COLUMNS_AT_ONCE)
-    async for page in pages_of(old, asked, first):
-        for name, columns in page.supers:
-            yield name, columns
 
 
 async def _write(

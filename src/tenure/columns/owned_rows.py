@@ -17,13 +17,13 @@ cancelled or the disk did not answer, is repeated before anything else is writte
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from tenure.base.keys import hashed_key, ordered_key
 from tenure.base.names import shown
-from tenure.columns.backends.contract import pages_of
+from tenure.columns.backends.contract import pages_of_family
 from tenure.columns.paths import edits_of, key_of, path_of
 from tenure.columns.requests import RowMutation
 from tenure.columns.results import Page, SuperColumn, column_of, page_of
@@ -31,13 +31,12 @@ from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
 from tenure.columns.writes import RowWrite, outranking
 from tenure.errors import ConfigurationError, Fenced, Full, LeaseLost
-from tenure.protocol.replication.messages import ReadPage, ReadSupers
+from tenure.protocol.replication.messages import ReadRow
 from tenure.protocol.replication.row.admission import Outranked
 from tenure.protocol.replication.row.edits import Edit
-from tenure.protocol.replication.row.layout import FamilyShape
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
 from tenure.protocol.replication.row.memory_row import MemoryRow
-from tenure.protocol.replication.row.pages import CellPage, Slice
+from tenure.protocol.replication.row.pages import CellPage
 from tenure.protocol.replication.row.versions import Version
 
 ROW_BYTES = 16 << 20
@@ -220,35 +219,13 @@ class OwnedRow:
 
     async def _read(self) -> MemoryRow:
         memory = MemoryRow(self._table.shapes)
+        whole = ReadRow(table=self._table.name, key=self._key, within=PAGE_COLUMNS)
         for shape in self._table.shapes.values():
-            async for super_column in self._sections(shape):
-                asked = ReadPage(
-                    table=self._table.name,
-                    key=self._key,
-                    family=shape.name,
-                    super=super_column,
-                    part=Slice(PAGE_COLUMNS),
-                )
-                async for page in pages_of(self._store.backend, asked):
-                    for cell in page.cells:
-                        memory.put(shape.name, super_column, cell)
-                    self._check_size(memory.size)
+            async for inner, page in pages_of_family(self._store.backend, whole, shape):
+                for cell in page.cells:
+                    memory.put(shape.name, inner, cell)
+                self._check_size(memory.size)
         return memory
-
-    async def _sections(self, shape: FamilyShape) -> AsyncIterator[bytes | None]:
-        if not shape.has_supers:
-            yield None
-            return
-        asked = ReadSupers(
-            table=self._table.name,
-            key=self._key,
-            family=shape.name,
-            part=Slice(PAGE_COLUMNS),
-            within=1,
-        )
-        async for page in pages_of(self._store.backend, asked):
-            for name, _ in page.supers:
-                yield name
 
     def _check_size(self, size: int) -> None:
         if size > ROW_BYTES:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tenure.columns import copying
+from tenure.columns.backends import contract
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.copying import copy_table
 from tenure.columns.engines.memory import MemoryEngine
@@ -31,8 +32,9 @@ async def copied(old: ColumnStore, new: ColumnStore) -> int:
 
 
 async def test_what_takes_several_pages_is_copied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ROWS_AT_ONCE", "COLUMNS_AT_ONCE", "PAGE_COLUMNS"):
+    for name in ("ROWS_AT_ONCE", "COLUMNS_AT_ONCE"):
         monkeypatch.setattr(copying, name, 2)
+    monkeypatch.setattr(contract, "PAGE_COLUMNS", 2)
     async with open_store("memory:", TABLE) as old, open_store("memory:", TABLE) as new:
         columns = dict.fromkeys(range(5), b"v")
         for key in "abcde":

@@ -13,13 +13,16 @@ from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.protocol.replication.messages import (
     ReadPage,
+    ReadRow,
     ReadRows,
     Reads,
     ReadSupers,
     RowsFound,
 )
 from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
-from tenure.protocol.replication.row.pages import CellPage, SuperPage
+from tenure.protocol.replication.row.layout import FamilyShape
+from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.pages import CellPage, Slice, SuperPage
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
 
@@ -83,3 +86,33 @@ async def pages_of(backend: Backend, asked: Reads[P], first: P | None = None) ->
         part = msgspec.structs.replace(question.part, after=page.next)
         page = await backend.read(cast("Reads[P]", msgspec.structs.replace(question, part=part)))
         yield page
+
+
+async def pages_of_family(
+    backend: Backend,
+    within: ReadRow,
+    shape: FamilyShape,
+    first: CellPage | SuperPage | None = None,
+) -> AsyncIterator[tuple[bytes | None, CellPage]]:
+    """All pages of a family of a row, each with its super column. `within` says which row, and how
+    many columns a page has at most; the first page may have been read already.
+    """
+    asked = ReadPage(
+        table=within.table, key=within.key, family=shape.name, part=Slice(within.within)
+    )
+    if not shape.has_supers:
+        async for page in pages_of(backend, asked, cast("CellPage | None", first)):
+            yield None, page
+        return
+    listing = ReadSupers(
+        table=within.table,
+        key=within.key,
+        family=shape.name,
+        part=Slice(PAGE_COLUMNS),
+        within=within.within,
+    )
+    async for listed in pages_of(backend, listing, cast("SuperPage | None", first)):
+        for name, begin in listed.supers:
+            of_super = msgspec.structs.replace(asked, super=name)
+            async for page in pages_of(backend, of_super, begin):
+                yield name, page
