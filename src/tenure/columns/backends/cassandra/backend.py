@@ -124,10 +124,7 @@ class CassandraBackend:
         # A drawn time must be above all earlier ones, or the write would be hidden.
         if mutation.time is not None and at > (bound := self._clock() + AHEAD_US):
             return Ahead(bound)
-        statements: list[Cql] = []
-        for edit in mutation.edits:
-            statements += await self._said(mutation, edit, at)
-        await self._driver.apply(statements, mutation.level)
+        await self._driver.apply(await self._said(mutation, at), mutation.level)
         return None
 
     async def _write_under(self, mutation: RowMutation, attempt: Attempt) -> Refused | None:
@@ -139,7 +136,7 @@ class CassandraBackend:
         """
         table, key = mutation.table, mutation.key
         turn, lease = attempt.version.time, Promise(attempt.version.number, attempt.journal)
-        statements = [said for edit in mutation.edits for said in _said_now(table, key, edit)]
+        statements = await self._said(mutation, None)
         statements.append(take_turn(table, key, lease, turn))
         while True:
             if _is_applied(await self._driver.apply(statements, mutation.level)):
@@ -176,8 +173,14 @@ class CassandraBackend:
             (RowFence(Promise(*row[:2]), row[2]) for row in listed if row[0] is not None), None
         )
 
-    async def _said(self, mutation: RowMutation, edit: Edit, at: int) -> list[Cql]:
+    async def _said(self, mutation: RowMutation, at: int | None) -> list[Cql]:
+        """The mutation in CQL; without a time, that of a fenced table."""
+        return [said for edit in mutation.edits for said in await self._said_of(mutation, edit, at)]
+
+    async def _said_of(self, mutation: RowMutation, edit: Edit, at: int | None) -> list[Cql]:
         table, key = mutation.table, mutation.key
+        if edit.family is None and table.fenced_by:  # the fence is a part of the row, and stays
+            return [clear(table, (key, name), at) for name in table.families]
         if edit.family is None:
             return [clear(table, (key,), at)]
         family = table.shapes[edit.family]
@@ -185,11 +188,10 @@ class CassandraBackend:
         if edit.name is None:
             spaces = [family.name, *([places(family)] if family.order == "time" else [])]
             return [clear(table, (key, space, *above), at) for space in spaces]
-        of_super = edit.super or b""
-        place = ColumnPlace(key, family.name, of_super, edit.name)
+        place = ColumnPlace(key, family.name, edit.super or b"", edit.name)
         if edit.value is not None:
             said = [put(table, place, edit.value, at)]
-            if family.order == "time":
+            if at is not None and family.order == "time":
                 said.append(put(table, _in_time(place, family, at), MARK, at))
             return said
         said = [remove_value(table, place, at)]
@@ -255,21 +257,6 @@ class CassandraBackend:
         return RowsFound(
             rows=tuple(row for row in rows if row.families), next=None if is_last else keys[-1]
         )
-
-
-def _said_now(table: Table, key: bytes, edit: Edit) -> list[Cql]:
-    """Translate one edit of a fenced table into CQL. The row is not deleted as a whole, because its
-    fence is a part of the row.
-    """
-    if edit.family is None:
-        return [clear(table, (key, name), None) for name in table.families]
-    above: tuple[bytes, ...] = () if edit.super is None else (edit.super,)
-    if edit.name is None:
-        return [clear(table, (key, edit.family, *above), None)]
-    place = ColumnPlace(key, edit.family, edit.super or b"", edit.name)
-    if edit.value is None:
-        return [remove_value(table, place, None)]
-    return [put(table, place, edit.value, None)]
 
 
 def _is_applied(answer: Answer) -> bool:
