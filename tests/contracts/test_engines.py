@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from lab.contracts.engine import EngineContract
+from lab.worlds.columns.disks import SimEngine
 from tenure.columns.engines.contract import StorageEngine
-from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.engines.rocksdb import RocksEngine
 
 
 class MemoryPlace:
     def __init__(self) -> None:
-        self._engine = MemoryEngine()
+        self._engine = SimEngine()
 
     def open(self) -> StorageEngine:
         return self._engine
@@ -23,7 +23,7 @@ class MemoryPlace:
         return self._engine
 
 
-class TestMemoryEngine(EngineContract):
+class TestSimulatedEngine(EngineContract):
     @pytest.fixture
     def place(self) -> MemoryPlace:
         return MemoryPlace()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from lab.worlds.columns.disks import SimEngine
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.contract import EngineBusy
 from tenure.columns.engines.memory import MemoryEngine
@@ -262,7 +263,7 @@ def test_5_7_fast_sync_answers_before_the_disk_has_it_and_normal_after() -> None
 
 
 async def _survives(sync: Any) -> bool:  # noqa: ANN401
-    engine = MemoryEngine()
+    engine = SimEngine()
     store = ColumnStore(EmbeddedBackend(lambda: engine, [T], sync), {"t": T})
     await store.open()
     await store.insert(T, "k", {"simple": {"c": b""}})

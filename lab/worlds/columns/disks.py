@@ -15,11 +15,13 @@ from tenure.protocol.topology.records import Node, Topology
 
 class SimEngine(MemoryEngine):
     """An engine whose syncs take time: a sync does not make durable what is written
-    after it began. Some entries may be damaged: they cannot be read until they are written again.
+    after it began, and `crash` loses what is not. Some entries may be damaged: they cannot be read
+    until they are written again.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self._undo: list[Entry] = []
         self.damaged: set[tuple[str, bytes]] = set()
 
     def get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -30,6 +32,8 @@ class SimEngine(MemoryEngine):
     def apply(self, batch: Sequence[Entry]) -> None:
         if self.damaged:
             self.damaged.difference_update((space, key) for space, key, _ in batch)
+        for space, key, _ in batch:
+            self._undo.append((space, key, self._spaces[space].values.get(key)))
         super().apply(batch)
 
     def cursor(self, space: str) -> MemoryCursor:
@@ -41,6 +45,10 @@ class SimEngine(MemoryEngine):
         if (space, key) in self.damaged:
             raise StoreDamaged(f"the block of {key!r} in {space} is damaged")
 
+    def sync(self) -> None:
+        """See `StorageEngine.sync`. A crash may or may not lose a batch that comes meanwhile."""
+        self.end_sync(self.begin_sync())
+
     def begin_sync(self) -> int:
         """Begin a sync. Returns a mark that says how much the sync makes durable."""
         return len(self._undo)
@@ -48,6 +56,11 @@ class SimEngine(MemoryEngine):
     def end_sync(self, mark: int) -> None:
         """End the sync that has this mark."""
         del self._undo[:mark]
+
+    def crash(self) -> None:
+        """Lose what was applied after the last sync: what a power failure does."""
+        super().apply(self._undo[::-1])
+        self._undo.clear()
 
 
 class _Cursor(MemoryCursor):

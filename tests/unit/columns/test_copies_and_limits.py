@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from lab.worlds.columns.disks import SimEngine
 from tenure.columns import copying
 from tenure.columns.backends import contract
 from tenure.columns.backends.embedded import EmbeddedBackend
@@ -176,7 +177,7 @@ async def test_of_tables_that_do_not_all_fit_none_is_made() -> None:
 
 
 async def test_a_table_survives_a_crash_as_soon_as_the_store_is_open() -> None:
-    engine = MemoryEngine()
+    engine = SimEngine()
     backend = EmbeddedBackend(lambda: engine, [TABLE])
     await backend.open()
     await backend.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lab.worlds.columns.disks import SimEngine
 from tenure.base.ranges import WHOLE
 from tenure.columns.backends import embedded
 from tenure.columns.backends.embedded import EmbeddedBackend, in_steps
@@ -224,7 +225,7 @@ async def test_without_deletes_any_time_is_taken() -> None:
 
 
 async def test_the_horizon_is_promised_before_anything_goes() -> None:
-    wall, engine = Wall(), MemoryEngine()
+    wall, engine = Wall(), SimEngine()
     async with opened(wall, engine) as (store, backend):
         await store.delete(TABLE, "k", "f", 1)
         wall.now += 2 * HORIZON_LAG_US

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lab.worlds.columns.disks import SimEngine
 from tenure.base.keys import hashed_key
 from tenure.client.lease import Lease
 from tenure.columns.backends.embedded import EmbeddedBackend
@@ -60,7 +61,7 @@ async def test_a_former_owner_is_refused_and_what_it_wrote_before_is_there() -> 
 
 
 async def test_the_promise_is_kept_through_a_crash() -> None:
-    engine = MemoryEngine()
+    engine = SimEngine()
     backend = EmbeddedBackend(lambda: engine, [ROOMS])
     store = ColumnStore(backend, {"rooms": ROOMS})
     await store.open()

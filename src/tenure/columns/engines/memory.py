@@ -1,4 +1,4 @@
-"""An engine in memory, for tests and the simulator: it forgets what was not synced when told to."""
+"""An engine in memory: its entries are gone with the process."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,21 +15,18 @@ class _Space:
         self.values: dict[bytes, bytes] = {}
         self._is_shared = False
 
-    def put(self, key: bytes, value: bytes | None) -> bytes | None:
-        """Set or remove an entry; returns what was there."""
+    def put(self, key: bytes, value: bytes | None) -> None:
         if self._is_shared:
             self.keys, self.values = list(self.keys), dict(self.values)
             self._is_shared = False
-        before = self.values.get(key)
-        if value is None:
-            if before is not None:
-                del self.values[key]
-                del self.keys[bisect_left(self.keys, key)]
-            return before
-        if before is None:
-            insort(self.keys, key)
-        self.values[key] = value
-        return before
+        is_there = key in self.values
+        if value is not None:
+            if not is_there:
+                insort(self.keys, key)
+            self.values[key] = value
+        elif is_there:
+            del self.values[key]
+            del self.keys[bisect_left(self.keys, key)]
 
     def cursor(self) -> "MemoryCursor":
         self._is_shared = True
@@ -55,11 +52,8 @@ class MemoryCursor:
 
 
 class MemoryEngine:
-    """See `StorageEngine`. `crash` loses what was not synced."""
-
     def __init__(self) -> None:
         self._spaces: dict[str, _Space] = {}
-        self._undo: list[Entry] = []
 
     def make_spaces(self, names: Iterable[str]) -> None:
         for name in names:
@@ -77,7 +71,7 @@ class MemoryEngine:
 
     def apply(self, batch: Sequence[Entry]) -> None:
         for space, key, value in batch:
-            self._undo.append((space, key, self._spaces[space].put(key, value)))
+            self._spaces[space].put(key, value)
 
     def cursor(self, space: str) -> MemoryCursor:
         return self._spaces[space].cursor()
@@ -85,8 +79,7 @@ class MemoryEngine:
     passing_cursor = cursor
 
     def sync(self) -> None:
-        """See `StorageEngine.sync`. A crash may or may not lose a batch that comes meanwhile."""
-        del self._undo[: len(self._undo)]
+        """See `StorageEngine.sync`. Nothing here survives a crash."""
 
     def flush(self) -> None:
         """See `StorageEngine.flush`. There are no files."""
@@ -108,9 +101,3 @@ class MemoryEngine:
         }
 
     def close(self) -> None: ...
-
-    def crash(self) -> None:
-        """Lose what was applied after the last sync: what a power failure does."""
-        for space, key, before in reversed(self._undo):
-            self._spaces[space].put(key, before)
-        self._undo.clear()

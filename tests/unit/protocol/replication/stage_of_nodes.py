@@ -4,8 +4,8 @@ from random import Random
 
 import msgspec
 
+from lab.worlds.columns.disks import SimEngine
 from tenure.base.instants import SECOND_NS, Instant
-from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import table_of
 from tenure.protocol.replication import node_events
@@ -59,7 +59,7 @@ class StagedNode:
     def __init__(self, stage: "NodeStage", node: int, topology: Topology) -> None:
         self.stage = stage
         self.node = node
-        self.engine = MemoryEngine()
+        self.engine = SimEngine()
         self.is_quick = True
         self.through = 0
         self.refuses: type[Step] | None = None
