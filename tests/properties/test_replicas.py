@@ -7,10 +7,11 @@ from typing import TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.base.ranges import WHOLE
 from tenure.columns.engines.memory import MemoryEngine
 from tenure.columns.replica import Replica
 from tenure.columns.requests import RowMutation
-from tenure.columns.sweeping import Sweep, newest_doomed
+from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.messages import ReadColumn, ReadPage, ReadSupers
 from tenure.protocol.replication.row.admission import Attempt, Late, entry_digest
@@ -255,7 +256,7 @@ def test_sweeping_changes_nothing_that_readers_see_and_leaves_nothing_that_may_g
             )
         )
         assert found == twin.columns(name, inner)
-    assert newest_doomed(swept, "t", horizon) == 0
+    assert doomed_within(swept, TABLE, WHOLE, horizon) == 0
     kept = [value for all_of in entries(swept).values() for _, value in all_of]
     markers_and_tombstones = [each for each in kept if len(each) == 16 or each[16:] == b"\1"]
     assert all(int.from_bytes(each[8:16]) > horizon for each in markers_and_tombstones)

@@ -47,16 +47,9 @@ DROP_ENTRIES = 8
 """How many entries removing one tombstone counts as: it takes a read and a write."""
 
 
-def newest_doomed(replica: Replica, table: str, until: int) -> int:
-    """The time of the newest thing that was deleted up to `until`; 0 if there is no such thing."""
-    upper = (until + 1).to_bytes(TIME_BYTES)
-    walk = replica.engine.cursor(doomed_space(table)).walk(b"", upper, reverse=True)
-    return max((int.from_bytes(entry[:TIME_BYTES]) for entry, _ in islice(walk, 1)), default=0)
-
-
 def doomed_within(replica: Replica, table: Table, key_range: KeyRange, until: int) -> int:
-    """The same within a range. If too many things of other ranges come first, the unread rest
-    counts as one thing.
+    """The time of the newest thing in a range that was deleted up to `until`; 0 if there is no such
+    thing. If too many things of other ranges come first, the unread rest counts as one thing.
     """
     upper = (until + 1).to_bytes(TIME_BYTES)
     walk = replica.engine.cursor(doomed_space(table.name)).walk(b"", upper, reverse=True)

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
+from tenure.base.ranges import WHOLE
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.replica import Replica
 from tenure.columns.requests import RowMutation
 from tenure.columns.spaces import HINTS
-from tenure.columns.sweeping import Sweep, newest_doomed
+from tenure.columns.sweeping import Sweep, doomed_within
 from tenure.columns.tables import Table, table_of
 from tenure.errors import ClosedError, ConfigurationError, Overloaded, StoreError, WriteUnknown
 from tenure.protocol.replication.messages import Reads
@@ -177,7 +178,7 @@ class EmbeddedBackend:
         replica = self.replica
         until = max(self._clock() - HORIZON_LAG_US, replica.horizon)
         tables = [table_of(name, record) for name, record in replica.records.items()]
-        newest = max((newest_doomed(replica, table.name, until) for table in tables), default=0)
+        newest = max((doomed_within(replica, table, WHOLE, until) for table in tables), default=0)
         if newest > replica.horizon:
             replica.raise_horizon(newest)
             await self.commits.durable()
