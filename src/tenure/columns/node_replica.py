@@ -16,7 +16,6 @@ from tenure.columns.range_horizons import RangeHorizons
 from tenure.columns.range_sums import RangeSums, place_entry, places_space
 from tenure.columns.replica import EMPTY, META, Replica, RowChange
 from tenure.columns.requests import RowMutation
-from tenure.columns.row_listing import listed
 from tenure.columns.row_sample import row_sample
 from tenure.columns.spaces import HINTS, rows_space, space
 from tenure.columns.sweeping import Sweep, doomed_within
@@ -64,7 +63,7 @@ from tenure.protocol.replication.row.copies import (
 from tenure.protocol.replication.row.layout import AFTER, TIME_BYTES, position, row_key
 from tenure.protocol.replication.row.limits import HORIZON_LAG_US, PAGE_BYTES, WHOLE_BYTES
 from tenure.protocol.replication.row.merging import Found, StateMerge
-from tenure.protocol.replication.row.pages import Steps, of_a_step
+from tenure.protocol.replication.row.pages import Steps, listed, of_a_step
 from tenure.protocol.replication.row.parts import at_once, section_part, supers_with_columns
 from tenure.protocol.replication.row.records import RowRecord, record_of, stored
 from tenure.protocol.replication.row.sections import SectionPart, digest_of
@@ -80,7 +79,6 @@ from tenure.protocol.replication.tasks import (
     KeepHint,
     NodeTask,
     ReadHints,
-    RowsCompared,
     RowsWeighed,
     Step,
     StepResult,
@@ -416,16 +414,14 @@ class NodeReplica(Replica):
         self.horizons.load()
         return TaskDone(is_all=is_all)
 
-    def _compare(self, step: CompareRows) -> RowsCompared:
+    def _compare(self, step: CompareRows) -> tuple[Key, ...]:
         table = self.tables[step.table]
         places = [at for at, _ in step.rows]
         kept = self.engine.get(rows_space(step.table), places) if places else []
-        return RowsCompared(
-            tuple(
-                row_key(at, table.kind)[0]
-                for (at, digest), found in zip(step.rows, kept, strict=True)
-                if found is None or row_print(record_of(found)) != int.from_bytes(digest)
-            )
+        return tuple(
+            row_key(at, table.kind)[0]
+            for (at, digest), found in zip(step.rows, kept, strict=True)
+            if found is None or row_print(record_of(found)) != int.from_bytes(digest)
         )
 
     # --- upkeep ---

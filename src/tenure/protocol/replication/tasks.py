@@ -103,14 +103,8 @@ class TakePiece(Task[TaskDone], frozen=True):
     """The part as it is with these rows."""
 
 
-class RowsCompared(msgspec.Struct, frozen=True):
-    """The keys of the rows that are not the same."""
-
-    keys: tuple[Key, ...]
-
-
-class CompareRows(Task[RowsCompared], frozen=True):
-    """Find which of these rows are not the same here."""
+class CompareRows(Task[tuple[Key, ...]], frozen=True):
+    """Find the keys of those rows that are not the same here."""
 
     changes = False
     table: str
@@ -132,4 +126,4 @@ NodeTask: TypeAlias = (
     | CompareRows
 )
 Step: TypeAlias = AnyOperation | NodeTask
-StepResult: TypeAlias = AnyAnswer | TaskDone | RowsWeighed | HintsRead | RowsCompared
+StepResult: TypeAlias = AnyAnswer | TaskDone | RowsWeighed | HintsRead | tuple[Key, ...]

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from tenure.columns.row_listing import LISTED_BYTES
 from tenure.protocol.replication.messages import (
     Failed,
     ReadRow,
@@ -30,7 +29,12 @@ from tenure.protocol.replication.request_room import (
 )
 from tenure.protocol.replication.row.admission import Attempt
 from tenure.protocol.replication.row.edits import Edit
-from tenure.protocol.replication.row.limits import NAME_BYTES, VALUE_BYTES, WHOLE_BYTES
+from tenure.protocol.replication.row.limits import (
+    LISTED_BYTES,
+    NAME_BYTES,
+    VALUE_BYTES,
+    WHOLE_BYTES,
+)
 from tenure.protocol.replication.row.pages import Slice
 from tenure.protocol.replication.row.sections import SectionQuestion
 from tenure.protocol.replication.row.versions import Version

@@ -28,6 +28,10 @@ PART_ENTRIES = 20_000
 """The most entries in one replica's answer about a section: tombstones are told too, and do not
 fill a page.
 """
+LISTED_ROWS = 1_000
+"""The most rows that one answer lists."""
+LISTED_BYTES = 1 << 20
+"""It ends with the row whose key brings it above this: it may have the longest keys."""
 STEP_ENTRIES = 512
 """Entries that are looked at in one step, after which everything else has its turn."""
 STEP_BYTES = 1 << 20

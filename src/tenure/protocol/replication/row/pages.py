@@ -13,7 +13,12 @@ import msgspec
 
 from tenure.protocol.replication.row.cells import value_in
 from tenure.protocol.replication.row.layout import AFTER, CELL, PLACE, position
-from tenure.protocol.replication.row.limits import STEP_BYTES, STEP_ENTRIES
+from tenure.protocol.replication.row.limits import (
+    LISTED_BYTES,
+    LISTED_ROWS,
+    STEP_BYTES,
+    STEP_ENTRIES,
+)
 from tenure.protocol.replication.row.message_limits import (
     OF_COLUMNS,
     ColumnName,
@@ -132,6 +137,18 @@ def of_a_step(walk: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, by
         found.append(entry)
         if pace.is_over(len(entry[0]) + len(entry[1])):
             return found, False
+    return found, True
+
+
+def listed(walk: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], bool]:
+    """As many rows as one answer lists, by their positions, and whether they are the last."""
+    found: list[tuple[bytes, bytes]] = []
+    size = 0
+    for row in walk:
+        if len(found) == LISTED_ROWS or size >= LISTED_BYTES:
+            return found, False
+        found.append(row)
+        size += len(row[0])
     return found, True
 
 

@@ -91,7 +91,7 @@ class CatchingUp:
                 told: RowsListed = yield from talk.ask_one(source, question)
                 yield from self._take_horizons(told, talk)
                 found = yield from talk.run(CompareRows(table, told.rows))
-                rows = (partial(self._take_row, table, key, source) for key in found.keys)
+                rows = (partial(self._take_row, table, key, source) for key in found)
                 yield from talk.together(rows, at_once=STATES_AT_ONCE)
                 assert told.is_all or told.rows, "a page that is not the last has rows"
                 after = None if told.is_all else told.rows[-1][0]
