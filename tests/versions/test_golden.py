@@ -68,6 +68,7 @@ ADDED: dict[str, object] = {
     "Introduction.realm": "shop",
     "Introduction.succeeds": A_RIVAL.succeeds,
     "LeaseRequest.rival": A_RIVAL,
+    "LoadReport.names": ("attic",),
     "Join.proves": True,
     "LeaseRequest.proves": True,
     "LeaseRequest.waits": True,

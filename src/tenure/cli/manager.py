@@ -58,6 +58,8 @@ class ManagerOptions:
     "The file of tokens, made with `tenure token new`: whoever connects must show one."
     audit_log: Path | None = None
     "A file to which every change is written: who, what, from where."
+    hide_hot_keys: Annotated[bool | None, Parameter(negative="")] = None
+    "Tell tokens of the role viewer who has the hottest keys, and not which keys these are."
     first_start: Annotated[bool, Parameter(negative="")] = False
     "There was no earlier manager of these owners: with a new journal, grant after 2 s at most."
 

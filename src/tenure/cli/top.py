@@ -26,17 +26,24 @@ from tenure.cli.tiers import (
     words_of_store,
 )
 from tenure.cli.waiting import waiting_for
-from tenure.errors import ConfigurationError, NoManager, UsageError
+from tenure.errors import ConfigurationError, NoManager, PoolError, UsageError
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.live import LiveEvent
 from tenure.observe.events import printable
-from tenure.protocol.lease.answers import Owners, OwnerSummary, Pools
+from tenure.protocol.lease.answers import (
+    HottestKey,
+    HottestKeys,
+    Owners,
+    OwnerSummary,
+    Pools,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 ASK_SECONDS = 5.0
 EVENTS = 8
+HOTTEST = 3
 BAR = 24
 ROW = 66
 """Columns of an owner's line before its bar."""
@@ -63,6 +70,8 @@ class Top(msgspec.Struct, frozen=True):
     tiers: PoolTiers
     stores: tuple[StoreTier, ...]
     """All clusters of the store."""
+    hottest: tuple[HottestKey, ...] = ()
+    """The keys that are asked for most, the hottest first."""
 
 
 def top(
@@ -109,8 +118,11 @@ def look(managers: Sequence[str], pool: str) -> Top:
     leader = leader_of(managers)
     status = get(leader, "/v1/status", ASK_SECONDS).read(StatusAnswer)
     found: tuple[OwnerSummary, ...] = ()
+    hottest: tuple[HottestKey, ...] = ()
     if pool:
         found = get(leader, path(pool, "owners"), ASK_SECONDS).read(Owners).owners
+        with suppress(PoolError):  # a manager of an earlier version does not know of them
+            hottest = get(leader, path(pool, "hottest"), ASK_SECONDS).read(HottestKeys).keys
     stores = read_stores(leader, ASK_SECONDS)
     shown = {"", pool, *(each.ring.cluster for each in stores)}
     work = [each.load / each.capacity for each in found]
@@ -128,6 +140,7 @@ def look(managers: Sequence[str], pool: str) -> Top:
         events=tuple(event for event in recent(leader) if event.pool in shown)[-EVENTS:],
         tiers=tiers_of(pool, found),
         stores=stores,
+        hottest=hottest[:HOTTEST],
     )
 
 
@@ -202,7 +215,16 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def _tier_lines(seen: Top) -> list[str]:
     of_stores = (line for store in seen.stores for line in words_of_store(store))
-    return [*words_of_pool(seen.tiers), *of_stores]
+    return [*_words_of_hottest(seen), *words_of_pool(seen.tiers), *of_stores]
+
+
+def _words_of_hottest(seen: Top) -> list[str]:
+    told = [
+        f"{printable(each.name or (each.key.hex if each.key else 'hidden'))} at "
+        f"{printable(each.owner or 'nobody')} {each.rate:,.1f}/s"
+        for each in seen.hottest
+    ]
+    return [f"hottest keys: {', '.join(told)}"] if told else []
 
 
 def _title(seen: Top) -> list[str]:

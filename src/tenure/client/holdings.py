@@ -17,7 +17,7 @@ the thread that publishes, ever take the lock.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from numbers import Real
 from random import Random
@@ -32,6 +32,7 @@ from tenure.client.lease import Lease
 from tenure.client.snapshot import NOT_HELD, NOTHING_HELD, Snapshot
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
+from tenure.protocol.lease.limits import HOT_NAME_CHARACTERS
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
@@ -251,6 +252,14 @@ class Board:
             )
             for each in held.leases
         ]
+
+    def names(self, keys: Sequence[Key]) -> tuple[str, ...]:
+        """What the application calls these keys, as far as it checked them lately as text."""
+        names = dict.fromkeys(keys, "")
+        for name, each in list(self.current.checked.items()):  # in one step: readers add to them
+            if each.lease.key in names and len(name) <= HOT_NAME_CHARACTERS:
+                names[each.lease.key] = name
+        return tuple(names.values())
 
     # --- publishing: the thread that renews ---
 

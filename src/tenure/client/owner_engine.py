@@ -170,7 +170,9 @@ class OwnerEngine:
             case TellManager(manager, message):
                 if isinstance(message, RenewalRequest):
                     message = self._with_report(message)
-                    message = self._meter.add_to(message, self._clock(), self.board.tallies())
+                    message = self._meter.add_to(
+                        message, self._clock(), self.board.tallies(), named=self.board.names
+                    )
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self.machine.view().is_searching:
                     self._managers.read_again(self.shell, self._managers.file)

@@ -75,7 +75,7 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 OPENAPI_PATH, RESOLVE_PATH = "/v1/openapi.json", "/v1/resolve"
-HOUR_PATH = "/v1/pools/{pool}/hour"
+HOUR_PATH, HOTTEST_PATH = "/v1/pools/{pool}/hour", "/v1/pools/{pool}/hottest"
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,7 +131,7 @@ class Api:
         steering = SteeringApi(self, permit_of).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
         others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
-        pools = "/v1/pools/{pool}", HOUR_PATH
+        pools = "/v1/pools/{pool}", HOUR_PATH, HOTTEST_PATH
         self._paths = sorted([*paths, *pools, *steering, *clusters, *others])
 
     # --- the manager itself ---

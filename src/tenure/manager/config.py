@@ -61,6 +61,9 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Every client must have a certificate of one of these authorities."""
     tokens: Path | None = None
     """Every client must show one of the tokens in this file."""
+    hide_hot_keys: bool = False
+    """Whether a token of the role viewer is told only who has the hottest keys, not which they are.
+    """
     audit_log: Path | None = None
     """The file in which every change is written down, beside the log."""
     limits: ManagerLimits = ManagerLimits()

@@ -43,6 +43,7 @@ SETTINGS: dict[str, type] = {
     "tls_client_ca": str,
     "tokens": str,
     "audit_log": str,
+    "hide_hot_keys": bool,
 }
 FILES = ("state_dir", "tls_cert", "tls_key", "tls_client_ca", "tokens", "audit_log")
 """Settings that name files; as the TOML file has them, from the working directory on."""

@@ -144,6 +144,7 @@ def _of_pools(pool: str) -> Iterator[ApiOperation]:
         ),
         ApiOperation("get", f"{pool}/owners", "The owners of a pool.", {200: of_pools.Owners}),
         ApiOperation("get", f"{pool}/hour", "How its last hour was.", {200: PoolHour}),
+        ApiOperation("get", f"{pool}/hottest", "Its hottest keys.", {200: of_pools.HottestKeys}),
         ApiOperation("get", f"{pool}/locate", "Who has a key.", {200: of_pools.Location}, KEY),
         ApiOperation("get", f"{pool}/why", "Why it is there.", {200: of_pools.KeyExplained}, KEY),
         ApiOperation("get", f"{pool}/plan", "What would move now.", {200: of_pools.PlanRead}),

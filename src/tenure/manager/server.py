@@ -26,6 +26,7 @@ from tenure.manager.access.roles import Permit
 from tenure.manager.api import OPENAPI_PATH, Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
+from tenure.manager.hot_keys_api import HotKeysApi
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.last_hour import LastHour
 from tenure.manager.live import LiveFeed
@@ -84,6 +85,8 @@ class Server:
         OtherManagers(engine, settings.others).add_routes(self.app.router)
         LiveFeed(engine, gate, time).add_routes(self.app)
         LastHour(api, time).add_routes(self.app)
+        hot_keys = HotKeysApi(api, gate.let_in, hides=settings.hide_hot_keys)
+        hot_keys.add_routes(self.app.router)
         api.add_routes(self.app.router, gate.let_in)
         self.app.router.add_get(OPENAPI_PATH, show_document)
         self._is_loopback = is_loopback

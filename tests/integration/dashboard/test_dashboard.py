@@ -423,3 +423,17 @@ async def test_events_that_are_alike_are_one_line_until_each_is_asked_for(browse
         await events.get_by_role("button", name="(14 of them)").click()
         await expect(events.get_by_text("range 3")).to_be_visible()
         await expect(events.get_by_text("owner expired: ann")).to_be_visible()
+
+
+async def test_it_names_the_hottest_keys(browser: Browser) -> None:
+    async with dashboard(browser) as (_, page, owners):
+        for each in owners:
+            await each.ready()
+        while not await page.locator("#hottest").get_by_text("<b>attic</b>").count():
+            for each in owners:
+                for _ in range(100):
+                    each.check("<b>attic</b>")
+            await page.wait_for_timeout(100)
+        row = page.locator("#hottest tr", has_text="<b>attic</b>")
+        assert await row.locator("td").nth(1).inner_text() in {"ann", "bob", "<i>eve</i>"}
+        await keep(page, "hottest-keys")

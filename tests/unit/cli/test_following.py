@@ -24,6 +24,7 @@ from tenure.manager import service as service_module
 from tenure.manager.limits import ManagerLimits
 from tenure.manager.live import LiveEvent, Pulse
 from tenure.manager.noted import ServiceKind
+from tenure.protocol.lease.answers import HottestKey, SpelledKey
 from tenure.wire.lease_records import LEASE_RECORDS
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Events, Serving, serving
@@ -308,8 +309,14 @@ async def test_tops_picture_fits_the_screen() -> None:
         seen = msgspec.structs.replace(
             seen,
             owners=tuple(
-                msgspec.structs.replace(each, load=1000.0 * number, steering="cordoned, stuck")
+                msgspec.structs.replace(
+                    each, load=1000.0 * (12 - number), steering="cordoned, stuck"
+                )
                 for number, each in enumerate(seen.owners)
+            ),
+            hottest=(
+                HottestKey(key=None, name="attic\x1b", owner="owner-1", rate=41.52),
+                HottestKey(key=SpelledKey("8f1e"), name=None, owner=None, rate=7.0),
             ),
         )
         for width, height, is_cut in (
@@ -323,6 +330,7 @@ async def test_tops_picture_fits_the_screen() -> None:
             assert (" more" in text) == is_cut, (width, height)
             words = " ".join(text.split())
             assert "at http://127.0.0.1:" in words, "nothing is cut off"
+            assert "hottest keys: attic\\x1b at owner-1 41.5/s, 8f1e at nobody 7.0/s" in words
             latest = r"\d (\[rooms\] )?(granted|recalled|owner joined): "
             assert re.search(latest, words), "the latest event"
             if width >= 80:

@@ -3,6 +3,7 @@
 import { ask, breathe, byId, compareNames, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
 import { Events } from "./events.js";
+import { showHottest } from "./hottest.js";
 import { Hour } from "./hour.js";
 import { sayStandby, showManagers } from "./managers.js";
 import { OwnersTable } from "./owners.js";
@@ -215,6 +216,7 @@ async function readTable({ pool, ranges }, sorted) {
     if (ranges !== page.ranges) return;
     show();
   }
+  showHottest(await ask(poolPath(pool, "hottest")));
   await hour.read(pool);
 }
 

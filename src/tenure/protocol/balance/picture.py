@@ -162,8 +162,11 @@ class LoadPicture:
 
     def loads(self, at: Instant) -> Loads:
         """The picture in the form that a policy takes."""
-        hottest = [(key, self._hot[key]) for key in self._keys]
-        return Loads(at, self._starts.copy(), self._rates.copy(), hottest)
+        return Loads(at, self._starts.copy(), self._rates.copy(), self.hottest())
+
+    def hottest(self) -> list[tuple[Key, float]]:
+        """The hot keys with their rates, sorted by key."""
+        return [(key, self._hot[key]) for key in self._keys]
 
     def invariants(self) -> None:
         """Everything is sorted, and no rate is negative."""

@@ -118,6 +118,25 @@ class Owners(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
 
+class HottestKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that is asked for often."""
+
+    key: SpelledKey | None
+    """Its place in the key space; None for those who may not know it."""
+    name: str | None
+    """What the application calls it; None if the manager does not know that, or may not say it."""
+    owner: str | None
+    rate: float
+    """The requests a second."""
+
+
+class HottestKeys(msgspec.Struct, frozen=True):
+    """The keys of a pool that are asked for most, the hottest first."""
+
+    pool: str
+    keys: tuple[HottestKey, ...]
+
+
 class NamedOwner(msgspec.Struct, frozen=True, kw_only=True):
     """The name of an owner beside its incarnation."""
 
@@ -312,7 +331,7 @@ class CommandFailed(msgspec.Struct, frozen=True):
     why: str
 
 
-Told: TypeAlias = Pools | Owners | TableAnswer | Location | PlanRead | KeyExplained
+Told: TypeAlias = Pools | Owners | HottestKeys | TableAnswer | Location | PlanRead | KeyExplained
 Answer: TypeAlias = (
     Told
     | PoolMade

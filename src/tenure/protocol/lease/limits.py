@@ -31,6 +31,8 @@ report travels in the request that lists all leases, and must not crowd them out
 KEYS_PER_REPORT = 1 << 8
 """The most hot keys in it: eight times as many as owners report. A manager keeps them for a while.
 """
+HOT_NAMES, HOT_NAME_CHARACTERS = 8, 256
+"""The most of these whose names are told, and how long one may be: they are for people."""
 LABELS_PER_OWNER = 64
 LABEL_CHARACTERS = 200
 """Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""

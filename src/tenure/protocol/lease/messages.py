@@ -35,12 +35,11 @@ Name: TypeAlias = Annotated[
 characters.
 """
 Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
-"""An address in any form that clients of the pool understand; as long as the longest URL that is
-safe in practice.
-"""
+"""In any form that clients of the pool understand; as long as the longest URL that is safe."""
 TEXT_CHARACTERS = 2000
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 """A text for people to read."""
+HotName: TypeAlias = Annotated[str, msgspec.Meta(max_length=limits.HOT_NAME_CHARACTERS)]
 EndKey: TypeAlias = RangeKey | None
 Label: TypeAlias = Annotated[str, msgspec.Meta(max_length=limits.LABEL_CHARACTERS)]
 OF_RANGES = msgspec.Meta(max_length=limits.RANGES_PER_TABLE)
@@ -236,6 +235,8 @@ class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     ranges: Annotated[tuple[RangeLoad, ...], msgspec.Meta(max_length=limits.RANGES_PER_REPORT)]
     """The loads of the ranges that it held all that time, in order."""
     hottest: Annotated[tuple[KeyLoad, ...], msgspec.Meta(max_length=limits.KEYS_PER_REPORT)] = ()
+    names: Annotated[tuple[HotName, ...], msgspec.Meta(max_length=limits.HOT_NAMES)] = ()
+    """What the application calls the first of these; empty where the owner does not know it."""
 
 
 class LeaseRequest(Message, frozen=True, kw_only=True):

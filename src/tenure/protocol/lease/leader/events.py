@@ -75,6 +75,12 @@ class ListOwners(msgspec.Struct, frozen=True):
     pool: str
 
 
+class ListHottest(msgspec.Struct, frozen=True):
+    """Ask for the keys of the pool that are asked for most."""
+
+    pool: str
+
+
 class ReadTable(msgspec.Struct, frozen=True):
     """Ask for the changes in the pool's table after `since`, in `journal`.
 
@@ -105,7 +111,7 @@ class Resolve(msgspec.Struct, frozen=True):
     dry_run: bool = False
 
 
-Reading: TypeAlias = ListPools | ListOwners | ReadTable | Locate | ExplainKey
+Reading: TypeAlias = ListPools | ListOwners | ListHottest | ReadTable | Locate | ExplainKey
 Question: TypeAlias = (
     CreatePool | DeletePool | Resolve | SteeringCommand | ReadPlan | Reading | ClusterQuestion
 )

@@ -12,9 +12,11 @@ depends on one: a wrong picture costs moves, not promises.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from heapq import nlargest
+from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.base.keys import HASHED_KEY_BYTES, Key
+from tenure.base.keys import HASHED_KEY_BYTES, Key, hashed_key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
@@ -28,10 +30,21 @@ BLENDING_NS = 2 * SMOOTHING_NS
 """How long after the last owner's first report a rate that was told once less is near the truth."""
 LEAST = 0.01
 """The least load of the whole pool: less than this counts as none."""
+MOST_NAMES = 256
+"""Beyond so many, names of keys that are no longer hot are forgotten."""
 MOST_KNOWN = 2 * RANGES_PER_TABLE
 """The most ranges and hot keys in a picture: those of a full table, and as many again. Beyond that
 it begins anew: it has what one owner after another left there.
 """
+
+
+class HotKey(NamedTuple):
+    """A key that is asked for often."""
+
+    key: Key
+    rate: float
+    name: str
+    """Empty if nobody told it."""
 
 
 class LoadWatch:
@@ -46,6 +59,8 @@ class LoadWatch:
         """The time between rounds; never, if no policy looks at loads: those of ordered pools do
         not.
         """
+        self._names: dict[Key, str] = {}
+        """What owners call the hottest keys."""
         self._told: RangeMap[bool] = RangeMap(value=False)
         self._known_from = FAR_FUTURE
 
@@ -68,10 +83,25 @@ class LoadWatch:
         if begins:
             self.at = self._next(now)
         self.picture.take(Measurement(load.span_ns, ranges, hottest))
+        self._take_names(load)
         if self.picture.size > MOST_KNOWN:
             self.picture = LoadPicture()
         self._note_told(now, ranges)
         return begins
+
+    def _take_names(self, load: LoadReport) -> None:
+        """Believe a name only if it is that of the key: an owner could say anything."""
+        for each, name in zip(load.hottest, load.names, strict=False):
+            if name and hashed_key(name) == each.key:
+                self._names[each.key] = name
+        if len(self._names) > MOST_NAMES:
+            hot = {key for key, _ in self.picture.hottest()}
+            self._names = {key: name for key, name in self._names.items() if key in hot}
+
+    def hottest(self, most: int) -> list[HotKey]:
+        """The hottest keys of the pool, the hottest first."""
+        hot = nlargest(most, self.picture.hottest(), key=lambda each: each[1])
+        return [HotKey(key, rate, self._names.get(key, "")) for key, rate in hot]
 
     def _rest(self, now: Instant, span_ns: int, given: tuple[Held, ...]) -> None:
         if not self.picture.is_at_rest:  # otherwise there is nothing to blend in

@@ -8,6 +8,8 @@ from tenure.base.keys import PoolKind
 from tenure.protocol.balance.load import share_of
 from tenure.protocol.lease.answers import (
     Answer,
+    HottestKey,
+    HottestKeys,
     Impossible,
     Owners,
     OwnerSummary,
@@ -18,14 +20,22 @@ from tenure.protocol.lease.answers import (
     spelled,
     spelled_end,
 )
-from tenure.protocol.lease.leader.events import ListOwners, ListPools, Locate, Reading, ReadTable
-from tenure.protocol.lease.leader.explaining import explain, location, named
+from tenure.protocol.lease.leader.events import (
+    ListHottest,
+    ListOwners,
+    ListPools,
+    Locate,
+    Reading,
+    ReadTable,
+)
+from tenure.protocol.lease.leader.explaining import explain, location, name_of, named
 from tenure.protocol.lease.leader.pool import Pool
 from tenure.protocol.lease.leader.session import NOT_RECALLED, Session
 from tenure.protocol.lease.messages import Entry
 from tenure.protocol.lease.steering_events import ExplainKey
 from tenure.protocol.lease.table import NOBODY
 
+HOTTEST_SHOWN = 10
 MOST_SHOWN = 20
 """The most pools that a refusal lists, if a name is not there."""
 
@@ -40,6 +50,8 @@ def answer(now: Instant, pools: Mapping[str, Pool], question: Reading) -> Answer
     match question:
         case ListOwners():
             return _owners(now, pool)
+        case ListHottest():
+            return _hottest(pool)
         case ReadTable(since=since, journal=journal):
             is_ours = journal in (None, pool.context.seal.journal)
             return _table(pool, since if is_ours else None)
@@ -79,6 +91,22 @@ def _owners(now: Instant, pool: Pool) -> Owners:
         pool.table.pool,
         tuple(_owner_summary(now, pool, session, carried) for session in sessions),
         tuple(session.connection for session in sessions),
+    )
+
+
+def _hottest(pool: Pool) -> HottestKeys:
+    found = pool.planner.load_watch.hottest(HOTTEST_SHOWN)
+    return HottestKeys(
+        pool.table.pool,
+        tuple(
+            HottestKey(
+                key=spelled(each.key, pool.table.kind),
+                name=each.name or None,
+                owner=name_of(pool, pool.table.rights[each.key].owner),
+                rate=each.rate,
+            )
+            for each in found
+        ),
     )
 
 

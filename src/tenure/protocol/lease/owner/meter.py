@@ -15,9 +15,9 @@ up), for that has to take next to no time.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.picture import Measurement, RangeRate
-from tenure.protocol.lease.limits import RANGES_PER_REPORT
+from tenure.protocol.lease.limits import HOT_NAMES, RANGES_PER_REPORT
 from tenure.protocol.lease.messages import (
     KeyLoad,
     LeaseRequest,
@@ -35,6 +35,8 @@ from tenure.protocol.lease.messages import (
 )
 
 R = TypeVar("R", bound=LeaseRequest | ShortRequest)
+Named: TypeAlias = Callable[[Sequence[Key]], tuple[str, ...]]
+"""The names of keys, each of them empty where it is not known."""
 
 EARLY = 0.9
 """The part of a renewal interval between two reports: two renewals may be a little closer
@@ -120,9 +122,10 @@ class Meter:
         now: Instant,
         tallies: list[RangeTally],
         hottest: Callable[[], list[tuple[Key, float]]] | None = None,
+        named: Named | None = None,
     ) -> R:
         """The request, with a report where one is due. `hottest` are keys that are known to be hot,
-        where that is not left to what the sampler has met.
+        where that is not left to what the sampler has met; `named` has their names.
         """
         if not self.is_due(now):
             return request
@@ -133,7 +136,11 @@ class Meter:
             report = _without_rest(report)
         if hottest is not None:
             report = report._replace(hottest=hottest())
-        return replace(request, load=as_message(report))
+        message = as_message(report)
+        if named is not None and report.hottest:
+            names = named([key for key, _ in report.hottest[:HOT_NAMES]])
+            message = replace(message, names=names)
+        return replace(request, load=message)
 
     def report(self, now: Instant, tallies: list[RangeTally]) -> Measurement:
         """What was asked since the last report, from the tallies of all that is held.

@@ -5,6 +5,7 @@ from math import inf, nan
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.keys import hashed_key
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.load import key_of
 from tenure.protocol.balance.policy import Plan, Situation
@@ -203,3 +204,41 @@ def test_a_picture_with_more_than_tables_have_begins_anew(monkeypatch: pytest.Mo
         told = (RangeLoad(start=given[0].start, end=given[0].end, rate=1.0),)
         watch.take(at(1), LoadReport(span_ns=seconds(3), ranges=told), given)
         assert watch.picture.size <= 1_000
+
+
+def test_a_hot_key_has_its_name_and_no_other() -> None:
+    """An owner could say anything: a name is believed if it is the name of that key."""
+    stage = Stage()
+    [its] = stage.held[A]
+    here = [name for name in map(str, range(100)) if hashed_key(name) in its.range]
+    true, false, unnamed = here[:3]
+    hot = tuple(
+        KeyLoad(key=hashed_key(name), rate=rate)
+        for name, rate in ((true, 30.0), (false, 20.0), (unnamed, 10.0))
+    )
+    ranges = (RangeLoad(start=its.start, end=its.end, rate=90.0),)
+    told = LoadReport(
+        span_ns=DEFAULT.renew_ns, ranges=ranges, hottest=hot, names=(true, "another's", "")
+    )
+    stage.say(at(3), A, told)
+    found = stage.desk.pool.planner.load_watch.hottest(most=9)
+    assert [each.name for each in found] == [true, "", ""]
+    assert [each.key for each in found] == [each.key for each in hot]
+    assert len(stage.desk.pool.planner.load_watch.hottest(most=2)) == 2
+
+
+def test_names_of_keys_that_are_no_longer_hot_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(load_watch, "MOST_NAMES", 2)
+    stage = Stage()
+    [its] = stage.held[A]
+    here = [name for name in map(str, range(1000)) if hashed_key(name) in its.range]
+    ranges = (RangeLoad(start=its.start, end=its.end, rate=90.0),)
+    for i in range(40):
+        hot = (KeyLoad(key=hashed_key(here[i]), rate=30.0),)
+        told = LoadReport(span_ns=DEFAULT.renew_ns, ranges=ranges, hottest=hot, names=(here[i],))
+        stage.say(at(3 * (i + 1)), A, told)
+    watch = stage.desk.pool.planner.load_watch
+    assert watch.hottest(most=99)[0].name == here[39]
+    assert len(watch._names) <= len(watch.picture.hottest())

@@ -1,6 +1,6 @@
 """The owner's side of the load: counts between reports, and the hottest keys among samples."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 
 import pytest
@@ -9,6 +9,8 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.picture import RangeRate
+from tenure.protocol.lease.limits import HOT_NAMES
+from tenure.protocol.lease.messages import ShortRequest
 from tenure.protocol.lease.owner.meter import SAMPLES, TOLD_AT_MOST, Meter, RangeTally, Sampler
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
@@ -91,3 +93,29 @@ def test_what_is_met_by_chance_is_not_told() -> None:
     sampler = Sampler(Random(1))
     check(sampler, (b"%d" % i for i in range(10_000)))
     assert sampler.take() == []
+
+
+def test_the_hottest_keys_of_a_report_are_named() -> None:
+    meter = Meter(Random(1), at(0))
+    meter.report(at(1), [low(2, 100)])
+    asked: list[Sequence[Key]] = []
+
+    def named(keys: Sequence[Key]) -> tuple[str, ...]:
+        asked.append(keys)
+        return tuple(key.hex() for key in keys)
+
+    hot = [(bytes([i]), 100.0 - i) for i in range(HOT_NAMES + 3)]
+    request = ShortRequest(
+        pool="p",
+        incarnation=1,
+        owner_nonce=2,
+        manager_nonce=3,
+        sequence=4,
+        journal=5,
+        leadership=6,
+        fingerprint=bytes(16),
+    )
+    sent = meter.add_to(request, at(4), [low(2, 160)], lambda: hot, named)
+    assert sent.load is not None
+    assert asked == [[key for key, _ in hot[:HOT_NAMES]]]
+    assert sent.load.names == tuple(key.hex() for key, _ in hot[:HOT_NAMES])
