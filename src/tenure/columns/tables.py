@@ -1,6 +1,5 @@
 """Tables, as an application declares them."""
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
@@ -20,12 +19,10 @@ from tenure.protocol.topology.tables import (
     TableRecord,
     WriteOrder,
     why_not_same,
+    wrong_with_word,
 )
 
 Writes = Literal["ordered", "clock", "async"]
-
-NAME_CHARACTERS = 48
-_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{NAME_CHARACTERS - 1}}}")
 
 
 class Family:
@@ -210,11 +207,9 @@ def check_same(name: str, kept: TableRecord, declared: TableRecord) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SchemaError(
-            f"{shown(name)} cannot be the name of a table or family: it is a letter, followed by "
-            f"letters, digits and _, {NAME_CHARACTERS} at most"
-        )
+    why = wrong_with_word(name)
+    if why is not None:
+        raise SchemaError(why)
 
 
 def _decoder(of: Any) -> "msgspec.msgpack.Decoder[Any]":  # noqa: ANN401 - such as a union

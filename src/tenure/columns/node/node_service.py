@@ -349,6 +349,8 @@ class NodeService:
         if self._has_started:
             self.store.post(TopologyLearned(topology))
             return
+        if not self.store.can_open(topology):
+            return
         try:
             if self._topology is None:
                 self.directory.keep_topology(topology)

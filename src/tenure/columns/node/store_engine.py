@@ -16,8 +16,14 @@ from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.node.node_directory import NodeDirectory
 from tenure.columns.node_replica import NodeReplica
-from tenure.columns.tables import table_of
-from tenure.errors import LocalProtocolError, RemoteProtocolError, StoreError, StoreUnwritable
+from tenure.columns.tables import Table, table_of
+from tenure.errors import (
+    LocalProtocolError,
+    RemoteProtocolError,
+    SchemaError,
+    StoreError,
+    StoreUnwritable,
+)
 from tenure.protocol.replication.delays import Delays
 from tenure.protocol.replication.messages import MessagePart, NodeMessage
 from tenure.protocol.replication.node import StoreNode
@@ -291,6 +297,8 @@ class StoreEngine:
         """Have the topology and its tables on the disk. While the disk refuses, try again, unless
         there is a later topology to keep: the machine asks once for each.
         """
+        if not self.can_open(topology):
+            return
         self._keeps = topology.version
         while self._driver is not None and self._keeps == topology.version:
             try:
@@ -312,10 +320,25 @@ class StoreEngine:
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
 
+    def can_open(self, topology: Topology) -> bool:
+        """Whether this release can open all tables of a topology. One that it cannot open is not
+        kept: the node would end, and could never start again.
+        """
+        try:
+            _tables_of(topology)
+        except SchemaError as error:
+            _log.error(
+                "version %s of the topology has a table that this release cannot open (%s), and "
+                "does not count here: run the release in which the table was made",
+                topology.version,
+                error,
+            )
+            return False
+        return True
+
     def _open_tables(self, topology: Topology) -> None:
         if topology.tables != self.replica.records or not topology.tables:
-            tables = [table_of(name, record) for name, record in topology.tables.items()]
-            self.replica.open(tables)
+            self.replica.open(_tables_of(topology))
             self.replica.load()
 
     def _on_topology(self, topology: Topology) -> None:
@@ -426,3 +449,7 @@ class StoreEngine:
 
     def report(self) -> NodeReport:
         return self.machine.report(self._clock())
+
+
+def _tables_of(topology: Topology) -> list[Table]:
+    return [table_of(name, record) for name, record in topology.tables.items()]

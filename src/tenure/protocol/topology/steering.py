@@ -31,7 +31,7 @@ from tenure.protocol.topology.questions import (
 )
 from tenure.protocol.topology.records import Node, Topology
 from tenure.protocol.topology.summaries import gains, waits
-from tenure.protocol.topology.tables import why_not_same
+from tenure.protocol.topology.tables import why_not_same, wrong_with_table
 
 MOST_NAMED = 20
 """The most clusters or nodes that a refusal lists, if a name is not there."""
@@ -145,6 +145,8 @@ def _make_table(cluster: LedCluster, command: MakeTable) -> RingSteered:
         table = type(table)(kept.kind, kept.keys, kept.fenced_by, families, table.writes)
         if table == kept:
             return _steered(cluster, command, f"there is the table {name} already", changed=False)
+    if (why := wrong_with_table(name, table)) is not None:
+        raise ChangeRefused(why, "declare it as a `Table` can be declared")
     others = sum(len(each.families) for other, each in tables.items() if other != name)
     made = len({*tables, name}), others + len(table.families)
     if made[0] > TABLES or made[1] > FAMILIES:

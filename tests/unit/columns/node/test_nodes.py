@@ -30,6 +30,7 @@ from tenure.protocol.replication.messages import (
     NodeMessage,
 )
 from tenure.protocol.replication.node_events import Convicted, NodeEvent, NodeTold, TopologyLearned
+from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
 from tests.patience import DEADLINE_SECONDS, until
@@ -301,3 +302,23 @@ async def test_a_topology_that_one_node_learns_reaches_the_others_by_gossip(
         newer = msgspec.structs.replace(topology, version=topology.version + 1)
         services[0].store.post(TopologyLearned(newer))
         await until(lambda: all(each.store.topology == newer for each in services))
+
+
+async def test_a_topology_with_a_table_that_cannot_be_opened_ends_no_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No manager of this release has one, but one of a later release may."""
+    [settings] = settings_of(tmp_path, 1)
+    known = form_ring([settings], MAIL)
+    unknown = TableRecord("ordered", "date", "", {"f": FamilyRecord("str")})
+    newer = msgspec.structs.replace(
+        known, version=known.version + 1, tables={**known.tables, "t": unknown}
+    )
+    for _ in range(2):  # it starts again, too
+        async with running([settings]) as [node], opening([settings], None) as store:
+            node.store.post(TopologyLearned(newer))
+            await until(lambda: "cannot open" in caplog.text)
+            assert node.store.topology == known
+            await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
+            assert node.directory.topology() == known
+        caplog.clear()

@@ -173,6 +173,36 @@ def test_a_table_is_not_made_otherwise_than_it_is() -> None:
     assert refused.why == "the table 't' was made with kind='ordered', not 'hashed'"
 
 
+NO_TABLES = {
+    "": TABLE,
+    "a/b": TABLE,
+    "x" * 49: TABLE,
+    "t\n": TABLE,
+    "none": TableRecord("ordered", "str", "", {}),
+    "family": TableRecord("ordered", "str", "", {"a.b": FamilyRecord("str")}),
+    "argument": TableRecord("ordered", "str", "", {"kind": FamilyRecord("str")}),
+    "keys": TableRecord("ordered", "", "", {"f": FamilyRecord("str")}),
+    "columns": TableRecord("ordered", "str", "", {"f": FamilyRecord("list")}),
+    "supers": TableRecord("ordered", "str", "", {"f": FamilyRecord("str", "bogus")}),
+    "values": TableRecord("ordered", "str", "", {"f": FamilyRecord("str", values="int")}),
+    "pool": TableRecord("ordered", "str", "\0", {"f": FamilyRecord("str")}),
+}
+
+
+@pytest.mark.parametrize("name", NO_TABLES)
+def test_a_table_that_no_node_could_open_is_not_made(name: str) -> None:
+    """Nodes open all tables of a topology before they act by it, and none could ever again."""
+    world = World(2)
+    world.settle(2)
+    version = world.topology.version
+    refused = world.ask(MakeTable(cluster=CLUSTER, name=name, table=NO_TABLES[name]))
+    assert isinstance(refused, ClusterRefused)
+    assert world.topology.version == version
+    assert isinstance(world.ask(MakeTable(cluster=CLUSTER, name="t", table=TABLE)), RingSteered)
+    extended = world.ask(MakeTable(cluster=CLUSTER, name="t", table=NO_TABLES["argument"]))
+    assert isinstance(extended, ClusterRefused)
+
+
 def test_after_a_restore_the_topology_is_read_back_from_a_majority() -> None:
     world = World(3)
     world.settle(2)
