@@ -22,6 +22,7 @@ from tenure.entities.envelopes import Envelopes
 from tenure.entities.gate import EntityGate
 from tenure.entities.giving_over import offers_of
 from tenure.entities.live_entity import LiveEntity
+from tenure.entities.method_runs import MethodRuns
 from tenure.entities.settings import EntitySettings
 from tenure.entities.socket_offer import SocketOffer, offered
 from tenure.entities.turns import EntityHost
@@ -55,6 +56,7 @@ class Station:
         self._settings = settings
         self.kind = kind
         self.loop = asyncio.get_running_loop()
+        self.runs = MethodRuns(settings.pool, settings.turn)
         self._links = Links(settings.environment.channels(), self._serve, self._on_link_lost)
         self._alarms = Alarms(settings.environment, self._go)
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -72,7 +74,7 @@ class Station:
             gate = EntityGate(
                 self.kind.codec, envelopes, store, wall, self._let_out, alarms.agenda.arm
             )
-            self.host = alarms.host = EntityHost(self.kind, settings, gate)
+            self.host = alarms.host = EntityHost(self.kind, settings, gate, self.runs)
             address = await self._listen()
             stack.push_async_callback(self._end)
             self.lookup = settings.lookup()

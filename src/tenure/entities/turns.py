@@ -7,47 +7,38 @@ and is dropped when nobody uses it.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import copy_context
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from tenure.client.guard import Found, Guard, GuardedBody, Guards
 from tenure.client.lease import Lease
 from tenure.entities.entity import seen_by
 from tenure.entities.entity_kind import EntityKind
-from tenure.entities.entity_turn import CURRENT, EntityTurn, Record
+from tenure.entities.entity_turn import EntityTurn, Record
 from tenure.entities.gate import EntityGate
 from tenure.entities.live_entity import LiveEntity
-from tenure.entities.methods import NOTHING, CallHere, EntityMethod
+from tenure.entities.method_runs import Body, MethodRuns
+from tenure.entities.methods import NOTHING, CallHere
 from tenure.entities.settings import EntitySettings
 from tenure.entities.sockets import TURNS, resumed
-from tenure.errors import (
-    Busy,
-    EntityError,
-    NewerState,
-    NotOwner,
-    OutcomeUnknown,
-    StoreAway,
-    StoreFailed,
-    TurnTooLong,
-)
+from tenure.errors import Busy, StoreFailed
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
 from tenure.protocol.entity.messages import RESUME
 from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
-from tenure.runtime.task_limits import EqualLimit, EqualLimits
 
 TIDIED_AT_ONCE = 200
 ACTIVATION = "on_activate"
-Body: TypeAlias = Callable[[EntityTurn], Awaitable[bytes]]
 
 
 class EntityHost:
     """The entities of one process."""
 
-    def __init__(self, kind: EntityKind, settings: EntitySettings, gate: EntityGate) -> None:
+    def __init__(
+        self, kind: EntityKind, settings: EntitySettings, gate: EntityGate, runs: MethodRuns
+    ) -> None:
         self.pool = settings.pool
         self.kind = kind
         self._settings = settings
@@ -60,8 +51,7 @@ class EntityHost:
         self._loop = asyncio.get_running_loop()
         self._calls = 0
         """Turns that run, and calls that wait for one."""
-        self._turns = EqualLimits[EntityCall](self._loop, settings.turn)
-        self._readings = EqualLimits[EntityCall](self._loop, settings.turn)
+        self.runs = runs
 
     @cached_property
     def guards(self) -> Guards:
@@ -88,35 +78,10 @@ class EntityHost:
             if call.method == RESUME:
                 return self.read(call, resumed)
             method, is_first = self.kind.method(call.method), False
-        body = partial(self._invoke, method, here)
+        body = partial(self.runs.invoke, method, here)
         if method.is_reading:
             return self.read(call, body)
         return self.take_turn(call, body, found, is_first)
-
-    async def _invoke(self, method: EntityMethod, here: CallHere | None, turn: EntityTurn) -> bytes:
-        taken = None
-        if here is not None:
-            taken, here.taken = here.taken, None
-        arguments, named = taken or method.decode(turn.call.data)
-        view = seen_by(turn)
-        if method.is_coroutine:
-            value = await method.function(view, *arguments, **named)
-        else:
-            value = await self._in_thread(partial(method.function, view, *arguments, **named))
-        data, value = method.answered(value)
-        if here is not None:
-            here.data, here.value = data, value
-        return data
-
-    async def _in_thread(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401  # the user's
-        running = self._loop.run_in_executor(None, copy_context().run, _called, work)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            while not running.done():  # a thread cannot be stopped: the turn lasts as long
-                with suppress(asyncio.CancelledError):  # by another, as of the turn's time
-                    await asyncio.wait({running})
-            raise
 
     async def take_turn(
         self,
@@ -152,7 +117,7 @@ class EntityHost:
                     if kept is not None:
                         record = "repeat"
                     turn = EntityTurn(self.gate, live, lease, guard, call, record)
-                    answer = await self._in_turn(turn, body)
+                    answer = await self.runs.run(turn, body)
             except BaseException as error:
                 guard.leave(error, has_lasted=True)
                 raise
@@ -161,48 +126,6 @@ class EntityHost:
         finally:
             self._calls -= 1
             self._end(live, call)
-
-    async def _in_turn(self, turn: EntityTurn, body: Body) -> bytes:
-        before = CURRENT.get()
-        CURRENT.set(turn)
-        limits = self._readings if turn.phase == "reading" else self._turns
-        limit = limits.begin(turn.call)
-        try:
-            with limit:
-                answer = await body(turn)
-            if turn.phase == "alone":
-                await self.gate.keep(turn, answer)
-        except BaseException as error:
-            if turn.phase == "alone":
-                turn.roll_back()
-            told = self._told(turn.call, limit, error)
-            if told is None:
-                raise
-            raise told from error
-        finally:
-            turn.phase = "over"
-            CURRENT.set(before)
-            limits.end(limit)
-        return answer
-
-    def _told(
-        self, call: EntityCall, limit: EqualLimit[EntityCall], error: BaseException
-    ) -> Exception | None:
-        """The error to raise instead, where a caller would take the method's own for another."""
-        what = f"{call.method} of {self.pool} {call.key!r:.100}"
-        if isinstance(error, TimeoutError) and limit.has_ended_it:
-            return TurnTooLong(
-                f"{what} has run for {self._settings.turn:g} s, and what it had not committed was "
-                "taken back. Let it do less, or give it longer with turn="
-            )
-        if isinstance(error, asyncio.CancelledError) and not limit.was_cancelled:
-            return EntityError(f"{what} has awaited something that was cancelled")
-        if isinstance(error, NewerState | StoreAway):  # of another entity: this one was begun
-            name = type(error).__name__
-            return OutcomeUnknown(f"{what} was begun, and has raised {name}: {error}")
-        if isinstance(error, NotOwner):  # of another pool: the call itself was begun
-            return EntityError(f"{what} has raised NotOwner: {error}")
-        return None
 
     async def _wait(self, live: LiveEntity, call: EntityCall) -> None:
         come = live.waiting[call] = self._loop.create_future()
@@ -240,7 +163,7 @@ class EntityHost:
             live.readings += 1
             turn = EntityTurn(self.gate, live, lease, guard, call, phase="reading")
             try:
-                return await self._in_turn(turn, body)
+                return await self.runs.run(turn, body)
             finally:
                 live.readings -= 1
                 live.used_at = self._loop.time()
@@ -271,7 +194,7 @@ class EntityHost:
         live.decoded(live.envelope)  # raises if the state cannot be read
         if self.kind.handles[ACTIVATION]:
             call = EntityCall(live.key, b"", ACTIVATION, b"")
-            await self._in_turn(EntityTurn(self.gate, live, lease, guard, call), _on_activate)
+            await self.runs.run(EntityTurn(self.gate, live, lease, guard, call), _on_activate)
         if not guard.has_lasted():
             raise self.guards.lease_lost(live.key, lease)
         live.activated(lease)
@@ -338,12 +261,12 @@ class EntityHost:
 
     def report(self, alarms: int) -> EntityReport:
         """How many entities there are, and which turn has run for longest."""
-        longest = self._turns.oldest
+        longest = self.runs.oldest
         return EntityReport(
             kind=self.kind.name[:SHOWN_CHARACTERS],
             instances=len(self._live),
-            turns=len(self._turns),
-            waiting=self._calls - len(self._turns),
+            turns=len(self.runs),
+            waiting=self._calls - len(self.runs),
             alarms=alarms,
             longest=f"{longest.what.method} of {longest.what.key!r:.100}"[:SHOWN_CHARACTERS]
             if longest
@@ -354,13 +277,6 @@ class EntityHost:
 
 def _no_edge(_: str) -> None:
     """Do nothing: nobody watches edges yet."""
-
-
-def _called(work: Callable[[], Any]) -> Any:  # noqa: ANN401  # the user's
-    try:
-        return work()
-    except StopIteration as error:  # which no future can have; coroutines do the same
-        raise RuntimeError("the method raised StopIteration") from error
 
 
 async def _nothing(_: EntityTurn) -> bytes:
