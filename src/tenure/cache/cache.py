@@ -67,7 +67,7 @@ class CacheClient(Enterable[CacheEngine]):
         def make() -> CacheEngine:
             follow = None
             if lookup is not None:
-                board.keys = ObjectKeys(board.keys.key_type, lookup.pool_kind)
+                board.keys = board.keys.within(lookup.pool_kind)
                 follow = lookup.follow_caches
             return CacheEngine(config, board, codec.decode, environment, ENTER_SECONDS, follow)
 

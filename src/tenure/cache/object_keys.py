@@ -9,7 +9,7 @@ hash does not reveal. So the key is the hash followed by the name: it sorts as t
 lies in the same range.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
 from tenure.base.keys import (
     HASHED_KEY_BYTES,
@@ -38,6 +38,10 @@ class ObjectKeys:
             raise ConfigurationError("the keys of an ordered pool are str or bytes, not int")
         self.key_type = key_type
         self.of = of
+
+    def within(self, of: KeysOf) -> Self:
+        """The keys of objects of the same names in a pool of this kind."""
+        return type(self)(self.key_type, of)
 
     def key(self, name: UserKey) -> Key:
         """The key of an object. Raises KeyTypeError if it cannot be the name of an object."""

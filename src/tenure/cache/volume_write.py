@@ -57,8 +57,17 @@ class RunsWrites(Protocol):
 class VolumeWrite:
     """A write of some objects of a volume: no cache serves an old one while its body runs."""
 
-    def __init__(self, runs: RunsWrites, keys: tuple[Key, ...], names: tuple[UserKey, ...]) -> None:
+    def __init__(
+        self,
+        runs: RunsWrites,
+        keys: tuple[Key, ...],
+        names: tuple[UserKey, ...],
+        *,
+        is_guarded: bool = True,
+    ) -> None:
         self._runs = runs
+        self._is_guarded = is_guarded
+        """Whether the body runs under the owner's lease; otherwise the caller sees to that."""
         self._keys = keys
         self._names = names
         self._guarding = AsyncExitStack()
@@ -114,7 +123,8 @@ class VolumeWrite:
         return self
 
     def _guards(self) -> Iterator[Guard]:
-        return filter(None, map(self._runs.guard, self._names))
+        names = self._names if self._is_guarded else ()
+        return filter(None, map(self._runs.guard, names))
 
     async def __aexit__(
         self,

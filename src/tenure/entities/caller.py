@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
+from tenure.entities.copies import Copies
 from tenure.entities.entity_turn import CURRENT, EntityTurn
 from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
@@ -63,7 +64,9 @@ class Caller:
         host: EntityHost,
         settings: EntitySettings,
         random: Random,
+        copies: Copies | None = None,
     ) -> None:
+        self._copies = copies
         self._owner = owner
         self._lookup = lookup
         self._links = links
@@ -126,6 +129,10 @@ class Caller:
                 came = Refused(None)
             except LeaseLost as error:
                 came = InDoubt(str(error))
+        elif self._copies is not None and here is not None and here.method.is_reading:
+            answer = await self._copies.read(call, here)
+            if answer is not None:
+                return answer
         if here is not None:
             call.data = here.encoded()
         return await self._ask(call, came)

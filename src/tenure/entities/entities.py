@@ -19,7 +19,7 @@ from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.giving_over import give
 from tenure.entities.methods import CallHere
-from tenure.entities.settings import EntitySettings
+from tenure.entities.settings import EntitySettings, Reads
 from tenure.entities.socket_offer import TakenSocket
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, KeyTypeError, UsageError
@@ -44,6 +44,8 @@ class EntitiesOptions(MemberPlace, BeingAnOwner, total=False):
     most_waiting: int
     deadline: float | None
     settle: float
+    reads: Reads
+    stale_after: float | None
 
 
 class Entities(Generic[E]):
@@ -58,8 +60,11 @@ class Entities(Generic[E]):
     `turn` is how many seconds a call may run, `wait` how long it waits for its turn behind at most
     `most_waiting` others, and `deadline` how long a caller keeps trying. An instance that is unused
     for `idle` seconds is dropped, and so are the oldest over `limit`. Before a range moves, turns
-    there may continue for `settle` seconds. `listen`, `address`, `insecure` and `drain` are those
-    of Member. `on_loss` is called with the ranges whose entities were lost.
+    there may continue for `settle` seconds. With `reads="everywhere"`, methods marked `@reading`
+    run in the process that calls them, on a copy of the state that is never older than an answer
+    that was sent before. While a key's owner does not answer, they raise Unreachable, or take a
+    copy that was current `stale_after` seconds ago or later. `listen`, `address`, `insecure` and
+    `drain` are those of Member. `on_loss` is called with the ranges whose entities were lost.
 
     Enter it with `async with`, or as the lifespan of an application. With `with`, methods may be
     plain functions, and run in threads. Raises ConfigurationError for what cannot be used.

@@ -6,9 +6,11 @@ throughout. A failure before that leaves the envelope unchanged.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 from tenure.client.lease import Lease
+from tenure.entities.copies_given import CopiesGiven
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import NOTHING_KEPT, UNREAD, LiveEntity
@@ -35,10 +37,13 @@ class EntityGate:
         wall: Callable[[], float],
         let_out: LetOut,
         arm: Arm,
+        copies: CopiesGiven | None = None,
     ) -> None:
         self._codec = codec
         self.envelopes = envelopes
         self.store = store
+        self.copies = copies
+        """The copies that other processes read, if they do."""
         self.wall = wall
         self._let_out = let_out
         self.arm = arm
@@ -49,7 +54,8 @@ class EntityGate:
         be read.
         """
         if self.store is None:
-            return self.envelopes.counting(key, lease)
+            async with nullcontext() if self.copies is None else self.copies.loading(key):
+                return self.envelopes.counting(key, lease)
         try:
             return await self.store.load(key, lease)
         except Fenced as error:
@@ -71,7 +77,9 @@ class EntityGate:
         """Keep what the turn has changed, with its answer if it has ended; let out what waits for
         that. Raises LeaseLost if the lease was not held throughout.
         """
-        return self._keep(turn, answer) if self.store is None else self._keep_in_order(turn, answer)
+        if self.store is None and self.copies is None:
+            return self._keep(turn, answer)
+        return self._keep_in_order(turn, answer)
 
     async def _keep_in_order(self, turn: EntityTurn, answer: bytes | None) -> None:
         """Several tasks of a turn may commit, and each save follows the one before."""
@@ -79,15 +87,26 @@ class EntityGate:
             await self._keep(turn, answer)
 
     async def _keep(self, turn: EntityTurn, answer: bytes | None) -> None:
-        live, before, changes = turn.live, turn.live.envelope, turn.pending
+        live, changes = turn.live, turn.pending
+        state = before = live.envelope.state
+        if turn.at_end == "forget" and answer is not None:
+            state = b""
+        else:
+            # What is in a collection or at a socket is of this version, too: the state says it.
+            says_version = not state and bool(changes) and self._codec.has_version
+            if turn.is_touched or says_version:
+                state = self._codec.encode(live.key, live.read(), live.unknown)
+        if self.copies is None or state == before:
+            await self._hold(turn, answer, state)
+            return
+        async with self.copies.changing(turn):
+            await self._hold(turn, answer, state)
+
+    async def _hold(self, turn: EntityTurn, answer: bytes | None, state: bytes) -> None:
         if turn.at_end == "forget" and answer is not None:
             await self._forget(turn)
             return
-        state = before.state
-        # What is in a collection or at a socket is of this version, too, and the state says it.
-        says_version = not state and bool(changes) and self._codec.has_version
-        if turn.is_touched or says_version:
-            state = self._codec.encode(live.key, live.read(), live.unknown)
+        live, before, changes = turn.live, turn.live.envelope, turn.pending
         is_changed = bool(changes) or state != before.state
         kept = None
         if turn.record != "none" and (is_changed if answer is None else self._may_be_asked(turn)):

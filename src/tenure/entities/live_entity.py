@@ -23,10 +23,13 @@ class LiveEntity:
         "_codec",
         "_kept",
         "_lease",
+        "_unchanging",
         "attributes",
         "envelope",
         "has_on_alarm",
         "heard",
+        "is_changing",
+        "is_copied",
         "key",
         "line",
         "pool",
@@ -73,6 +76,11 @@ class LiveEntity:
         self._lease: tuple[int, int] | None = None
         self._kept: asyncio.Future[None] | None = None
         """The future for which readings wait."""
+        self.is_copied = True
+        """Whether other processes may have copies of the state."""
+        self.is_changing = False
+        """Whether a change is being kept that has not waited for any copy."""
+        self._unchanging: asyncio.Future[None] | None = None
 
     async def next_kept(self) -> None:
         """Wait until something new is kept."""
@@ -87,6 +95,19 @@ class LiveEntity:
             kept, self._kept = self._kept, None
             kept.set_result(None)
 
+    async def until_changed(self) -> None:
+        """Wait until the change is kept, or has failed."""
+        if self._unchanging is None:
+            self._unchanging = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._unchanging)
+
+    def end_change(self) -> None:
+        """The change is kept, or has failed."""
+        self.is_changing = False
+        if self._unchanging is not None:
+            ended, self._unchanging = self._unchanging, None
+            ended.set_result(None)
+
     def is_active(self, lease: Lease) -> bool:
         """Whether the instance belongs to that lease."""
         return self._lease == (lease.number, lease.journal)
@@ -95,6 +116,7 @@ class LiveEntity:
         """Make a new instance of what was kept. It is active only after `activated`."""
         self._lease, self.attributes = None, {}
         self.envelope, self.state = envelope, UNREAD
+        self.is_copied = True  # earlier owners gave copies
         self.heard = {}  # others may have heard the edges meanwhile
 
     def activated(self, lease: Lease) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tenure.base.keys import PoolKind
 from tenure.base.names import shown
@@ -18,6 +18,7 @@ from tenure.client.hand_off.handler import HandOffHandler
 from tenure.client.lookup import Lookup
 from tenure.client.options import OnRanges
 from tenure.client.owner import DRAIN_SECONDS, Owner
+from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError
 from tenure.member.listener import checked_listen, checked_member_address
 from tenure.protocol.lease.limits import CLASS_LABEL, CLASS_VERSION_LABEL, LABEL_CHARACTERS
@@ -28,6 +29,7 @@ from tenure.transport.pool_secret import PoolSecret
 if TYPE_CHECKING:
     from tenure.client.options import Probe
 
+Reads: TypeAlias = Literal["owner", "everywhere"]
 SETTLE_SECONDS = 10.0
 TELL_SECONDS = 1.0
 """Seconds between two updates of the report that the owner sends to the managers; it renews less
@@ -55,6 +57,10 @@ class EntitySettings:
     deadline: float | None = None
     """Seconds for all attempts of a call; by default two holds and a turn."""
     settle: float = SETTLE_SECONDS
+    reads: Reads = "owner"
+    """Where readings run: at the owner, or in any process, on copies of the state."""
+    stale_after: float | None = None
+    """How old, in seconds, a copy may be that a reading takes while the owner does not answer."""
     drain: float = DRAIN_SECONDS
     listen: str = "127.0.0.1:0"
     address: str | None = None
@@ -77,6 +83,14 @@ class EntitySettings:
             setattr(self, name, checked_seconds(name, getattr(self, name)))
         if self.deadline is not None:
             self.deadline = checked_seconds("deadline", self.deadline)
+        if self.reads not in ("owner", "everywhere"):
+            raise ConfigurationError(f'reads is "owner" or "everywhere", not {shown(self.reads)}')
+        if self.stale_after is not None:
+            self.stale_after = checked_seconds("stale_after", self.stale_after)
+            if self.reads == "owner":
+                raise ConfigurationError(
+                    'stale_after is for reads="everywhere": an owner\'s state is never stale'
+                )
         for name in ("limit", "most_waiting"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -116,6 +130,7 @@ class EntitySettings:
         lookup: Lookup,
         probe: "Probe",
         of_class: tuple[str, int],
+        volume: GivesReadsOf | None = None,
     ) -> Owner:
         """An Owner, to be entered, of entities of the class of this name and version."""
         name, version = of_class
@@ -134,6 +149,7 @@ class EntitySettings:
             hand_off_insecure=self.insecure,
             on_grant=on_grant,
             lookup=lookup,
+            volume=volume,
             probe=probe if self.of_owner.get("watchdog") else None,
             _environment=self.environment,
             **{**self.of_owner, "labels": labels},

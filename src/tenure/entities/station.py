@@ -15,6 +15,8 @@ from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.entities.alarms import Alarms
 from tenure.entities.caller import Caller
+from tenure.entities.copies import Copies
+from tenure.entities.copies_given import CopiesGiven
 from tenure.entities.edge import ASK_SECONDS, Edge
 from tenure.entities.edge_watch import EdgeWatch
 from tenure.entities.entity_kind import EntityKind
@@ -56,6 +58,8 @@ class Station:
         self._settings = settings
         self.kind = kind
         self.loop = asyncio.get_running_loop()
+        self.copies: Copies | None = None
+        """The copies of entities that other processes own, if readings run here, too."""
         self.runs = MethodRuns(settings.pool, settings.turn)
         self._links = Links(settings.environment.channels(), self._serve, self._on_link_lost)
         self._alarms = Alarms(settings.environment, self._go)
@@ -71,8 +75,9 @@ class Station:
             if store is not None:
                 stack.push_async_callback(store.close)
             wall, alarms = settings.environment.wall, self._alarms
+            given = self._copies_given(is_durable=store is not None)
             gate = EntityGate(
-                self.kind.codec, envelopes, store, wall, self._let_out, alarms.agenda.arm
+                self.kind.codec, envelopes, store, wall, self._let_out, alarms.agenda.arm, given
             )
             self.host = alarms.host = EntityHost(self.kind, settings, gate, self.runs)
             address = await self._listen()
@@ -85,7 +90,11 @@ class Station:
                 lookup=self.lookup,
                 probe=self._probe,
                 of_class=(self.kind.name, self.kind.version),
+                volume=None if given is None else given.volume,
             )
+            if given is not None:
+                given.host = self.host
+                self.copies = Copies(self.kind, settings, self.lookup, self.runs)
             self.caller = Caller(
                 self.owner,
                 self.lookup,
@@ -93,6 +102,7 @@ class Station:
                 self.host,
                 settings,
                 settings.environment.random(),
+                self.copies,
             )
             self.edge = Edge(
                 self.caller, self.owner.address, settings.environment.random(), self._go
@@ -103,11 +113,19 @@ class Station:
             self.host.on_edge = self._watch.look
             await stack.enter_async_context(self.owner)
             await stack.enter_async_context(self.lookup)
+            if self.copies is not None:
+                await stack.enter_async_context(self.copies)
             stack.push_async_callback(self._leave)
             self._go(self._sweep())
             self._go(self._tell())
             self._go(self.edge.keep_asking())
             yield
+
+    def _copies_given(self, *, is_durable: bool) -> CopiesGiven | None:
+        settings = self._settings
+        if settings.reads == "owner":
+            return None
+        return CopiesGiven(durable=is_durable, insecure=settings.insecure)
 
     @property
     def pool(self) -> str:

@@ -191,6 +191,8 @@ class EntityHost:
         live.begin(live.current(found))
         if self.gate.store is not None:
             live.stored = found
+        else:
+            live.is_copied = False  # loading has waited for all copies
         live.decoded(live.envelope)  # raises if the state cannot be read
         if self.kind.handles[ACTIVATION]:
             call = EntityCall(live.key, b"", ACTIVATION, b"")
