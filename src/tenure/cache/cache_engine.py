@@ -110,6 +110,8 @@ class CacheEngine:
         self.shell.call(lambda: self._route(routes))
 
     def _route(self, routes: CachesByRange) -> None:
+        places = self.board.keys.places
+        routes = tuple((places(key_range), server) for key_range, server in routes)
         self._servers.name(tuple(dict.fromkeys(server for _, server in routes if server)))
         self.shell.driver.post(RoutesChanged(routes))
 

@@ -5,8 +5,9 @@ of bytes the bytes themselves, and that of a number begins with a byte with whic
 that a server of texts refuses it.
 
 In a pool the key must lie where the pool puts it, and the server must get the name back, which a
-hash does not reveal. So the key is the hash followed by the name: it sorts as the hash does, and
-lies in the same range.
+hash does not reveal. So the key is the hash followed by the name: it sorts as the hash does. It
+lies in the same range, unless that ends right behind the hash, as the range of a pinned key does.
+So to servers and caches such a range ends behind all names that may follow the hash.
 """
 
 from typing import Literal, Self
@@ -21,10 +22,13 @@ from tenure.base.keys import (
     ordered_key,
 )
 from tenure.base.names import shown
+from tenure.base.ranges import KeyRange
 from tenure.errors import ConfigurationError, KeyTypeError
 
 KeysOf = Literal["alone"] | PoolKind
 _NUMBER = b"\xff"
+_AFTER_NAMES = b"\xff" * 64
+"""What comes after any name in a hashed pool: no text begins with such a byte."""
 _TYPES = (str, bytes, int)
 
 
@@ -38,6 +42,13 @@ class ObjectKeys:
             raise ConfigurationError("the keys of an ordered pool are str or bytes, not int")
         self.key_type = key_type
         self.of = of
+
+    def places(self, key_range: KeyRange) -> KeyRange:
+        """The range of the objects whose keys in their pool lie in `key_range`."""
+        if self.of != "hashed":
+            return key_range
+        end = key_range.end
+        return KeyRange(_behind_names(key_range.start), None if end is None else _behind_names(end))
 
     def within(self, of: KeysOf) -> Self:
         """The keys of objects of the same names in a pool of this kind."""
@@ -62,7 +73,13 @@ class ObjectKeys:
                 f"{name!r:.100} is not a key: it takes {len(plain)} bytes; at most {KEY_BYTES} "
                 "are allowed"
             )
-        return hashed + plain if self.of == "hashed" else plain
+        if self.of != "hashed":
+            return plain
+        if plain.startswith(_AFTER_NAMES):
+            raise KeyTypeError(
+                f"{name!r:.100} is not a key: it begins with {len(_AFTER_NAMES)} bytes of ff"
+            )
+        return hashed + plain
 
     def name(self, key: Key) -> UserKey:
         """The object's key as users know it. Raises KeyTypeError for a key of another type."""
@@ -81,3 +98,9 @@ class ObjectKeys:
             f"the key {key.hex()} is not of the type {self.key_type.__name__}: say the same "
             "key_type at the Volume and at every Cache of it"
         )
+
+
+def _behind_names(bound: Key) -> Key:
+    """The bound of the objects of which this bounds the keys: those of one hash stay together."""
+    hashed, further = bound[:HASHED_KEY_BYTES], bound[HASHED_KEY_BYTES:]
+    return hashed + _AFTER_NAMES + further if further else bound

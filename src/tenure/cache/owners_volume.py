@@ -12,6 +12,7 @@ from tenure.base.instants import in_seconds
 from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.cache.cache_engine import PATH
+from tenure.cache.object_keys import ObjectKeys
 from tenure.cache.volume_engine import VolumeEngine
 from tenure.client.read_leases import ReadsOwner
 from tenure.errors import ConfigurationError
@@ -74,6 +75,8 @@ class OwnersVolume:
         self._handing: dict[KeyRange, tuple[HandOff, Callable[[tuple[bytes, ...]], None]]] = {}
         """The ranges that are handed over, and no longer served."""
         self._carried = CarriedWrites()
+        self._places: Callable[[KeyRange], KeyRange] = ObjectKeys(str, owner.kind).places
+        """The server's ranges are of objects, and the owner's of keys."""
 
     def _post(self, event: ServerEvent) -> None:
         self._driver.post(event)
@@ -122,9 +125,10 @@ class OwnersVolume:
                 self._post(TermMoved(holdings.expires_at, holdings.reads_ns))
             case Grant(leases=leases):
                 for lease in leases:
-                    known = self._carried.take(lease.range, lease.handed)
+                    key_range = self._places(lease.range)
+                    known = self._carried.take(key_range, lease.handed)
                     granted = RangeGranted(
-                        range=lease.range,
+                        range=key_range,
                         number=lease.number,
                         history=self._holdings.journal,
                         quiet_ns=lease.quiet_ns,
@@ -132,40 +136,46 @@ class OwnersVolume:
                     )
                     self._post(granted)
             case Revoke(revocation=revocation, leases=leases):
-                self._revoked[revocation] = [lease.range for lease in leases]
-                for lease in leases:
-                    self._post(DrainAsked(lease.range, served=False))
+                ranges = [self._places(lease.range) for lease in leases]
+                self._revoked[revocation] = [*ranges]
+                for each in ranges:
+                    self._post(DrainAsked(each, served=False))
                 self._end_reads()
             case Forget(range=key_range, number=number):
-                self._carried.forget(key_range, number)
+                self._carried.forget(self._places(key_range), number)
             case StopHandOver(order=order):
                 self._keep_serving(order)
             case _:
                 pass  # it concerns no cache
 
     def withdraw(self, order: HandOff, then: Callable[[], None]) -> None:
+        key_range = self._places(order.range)
+
         def begin() -> None:
-            self._withdrawing[order.range] = then
-            self._post(DrainAsked(order.range, served=True))
+            self._withdrawing[key_range] = then
+            self._post(DrainAsked(key_range, served=True))
 
         self._shell.call(begin)
 
     def hand_over(self, order: HandOff, then: Callable[[tuple[bytes, ...]], None]) -> None:
-        self._handing[order.range] = order, then
-        self._post(DrainAsked(order.range, served=False))
+        key_range = self._places(order.range)
+        self._handing[key_range] = order, then
+        self._post(DrainAsked(key_range, served=False))
 
     def take_writes(self, key_range: KeyRange, number: int, data: bytes) -> None:
         known = decode_known(data)
-        self._shell.call(lambda: self._carried.add(key_range, number, known))
+        places = self._places(key_range)
+        self._shell.call(lambda: self._carried.add(places, number, known))
 
     def keep_serving(self, order: HandOff) -> None:
         self._shell.call(lambda: self._keep_serving(order))
 
     def _keep_serving(self, order: HandOff) -> None:
         """Caches may have leases again, where it is still held."""
-        self._withdrawing.pop(order.range, None)
+        key_range = self._places(order.range)
+        self._withdrawing.pop(key_range, None)
         context = self._machine.context
-        for piece, serving in context.served.within(order.range):
+        for piece, serving in context.served.within(key_range):
             again = RangeGranted(range=piece, number=serving.number, history=context.history)
             self._post(again)
 
