@@ -112,6 +112,8 @@ class Stage:
         station = member.station
         self.cluster.crash(station.owner)
         self.cluster.crash(station.lookup)
+        if station.copies is not None:
+            self.cluster.crash(station.copies.client)  # type: ignore[arg-type]
         await station._end()
         store = station.host.gate.store
         if store is not None:
