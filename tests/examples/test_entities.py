@@ -7,7 +7,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from examples import agent, chat, history, scheduler, user_limits
+from examples import agent, auction, chat, history, scheduler, user_limits
 from tenure.testing.clock import come_to_rest
 from tests.repo.reading import ROOT
 from tests.repo.test_prose import python_fences
@@ -135,8 +135,31 @@ async def test_a_room_keeps_everything_that_was_said(monkeypatch: pytest.MonkeyP
             assert (await client.get("/rooms/attic/people", params=after)).json() == ["user-2"]
 
 
+async def test_whoever_looks_at_an_auction_waits_for_a_higher_bid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as manager:
+        monkeypatch.setenv("TENURE_MANAGERS", manager.service.url)
+        async with auction.auctions, client_of(auction.app) as client:
+            ann: dict[str, int | str] = {"amount": 10, "bidder": "ann"}
+            assert (await client.post("/auctions/clock", params=ann)).json() is True
+            assert (await client.post("/auctions/clock", params=ann)).json() is False
+            assert (await client.get("/auctions/clock")).json() == ann
+            waiting = asyncio.create_task(client.get("/auctions/clock", params={"above": 10}))
+            await come_to_rest()
+            assert not waiting.done()
+            bob: dict[str, int | str] = {"amount": 11, "bidder": "bob"}
+            await client.post("/auctions/clock", params=bob)
+            assert (await waiting).json() == bob
+
+
 @pytest.mark.parametrize(
-    ("guide", "example", "lines"), [("entities", "chat", 46), ("collections", "history", 73)]
+    ("guide", "example", "lines"),
+    [
+        ("entities", "chat", 46),
+        ("collections", "history", 73),
+        ("reading-everywhere", "auction", 50),
+    ],
 )
 async def test_the_guide_shows_these_very_programs(guide: str, example: str, lines: int) -> None:
     text = (ROOT / "docs" / "guides" / f"{guide}.md").read_text("utf-8")

@@ -23,6 +23,7 @@ from tenure.errors import (
     Overloaded,
     StoreAway,
     TurnTooLong,
+    Unreachable,
 )
 
 OUTCOME_HEADER = "Tenure-Outcome"
@@ -65,6 +66,8 @@ def refusal(error: BaseException) -> HttpAnswer | None:
             return HttpAnswer(503, _not_begun(error.retry_after), "too many wait for the key")
         case NoOwner():
             return HttpAnswer(503, _not_begun(1.0), "no owner of the key took the request")
+        case Unreachable():
+            return HttpAnswer(503, _not_begun(1.0), "the owner of the key does not answer")
         case StoreAway():
             return HttpAnswer(503, _not_begun(1.0), "the store of the key cannot be asked")
         case NewerState():

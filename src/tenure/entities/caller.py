@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
-from tenure.entities.copies import Copies
+from tenure.entities.copies_here import CopiesHere
 from tenure.entities.entity_turn import CURRENT, EntityTurn
 from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
@@ -64,7 +64,7 @@ class Caller:
         host: EntityHost,
         settings: EntitySettings,
         random: Random,
-        copies: Copies | None = None,
+        copies: CopiesHere | None = None,
     ) -> None:
         self._copies = copies
         self._owner = owner

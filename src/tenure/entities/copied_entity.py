@@ -42,7 +42,7 @@ class NewerCopies(Protocol):
 
 
 class CopyReading(EntityTurn):
-    """A reading of a copy."""
+    """A reading that knows the state of its entity, and nothing else."""
 
     __slots__ = ("_copies", "needs_owner")
     live: CopiedEntity
@@ -66,7 +66,6 @@ class CopyReading(EntityTurn):
         raise OwnerNeeded(f"{what} of {self.call.key!r:.100} are known to its owner only")
 
     async def changed(self) -> None:
-        """See `Entity.changed`."""
         self.check()
         newer = await self._copies.newer(self.live)
         if newer is None:

@@ -10,7 +10,7 @@ can have one, and changes wait for nothing.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tenure.base.instants import in_seconds
 from tenure.cache.object_keys import KeysOf
@@ -18,11 +18,9 @@ from tenure.cache.volume import Volume
 from tenure.cache.volume_write import RunsWrites, VolumeWrite
 from tenure.entities.copy_keys import EntityKeys
 from tenure.entities.entity_turn import EntityTurn
+from tenure.entities.method_runs import Body
 from tenure.errors import ClosedError, LeaseLost, NotOwner
 from tenure.protocol.entity.key_line import EntityCall
-
-if TYPE_CHECKING:
-    from tenure.entities.turns import EntityHost
 
 READ_TERM_SECONDS = 1.0
 """How long a process reads copies without hearing from their owner, and so how long a change waits
@@ -44,7 +42,6 @@ class CopiesVolume(Volume[bytes]):
         )
 
     def serve(self, runs: RunsWrites, of: KeysOf) -> None:
-        """See `Volume.serve`."""
         super().serve(runs, of)
         self.keys = EntityKeys(of=of)
 
@@ -58,10 +55,18 @@ class CopiesVolume(Volume[bytes]):
         return in_seconds(self.terms.held_ns(self.terms.term_ns))
 
 
+class HasEntities(Protocol):
+    """The entities of one process: an `EntityHost`."""
+
+    async def read(self, call: EntityCall, body: Body) -> bytes:
+        """Run `body` on the state that was kept last. Raises NotOwner."""
+        ...
+
+
 class CopiesGiven:
     """Gives copies of the entities of one process, and has changes wait for them."""
 
-    host: "EntityHost"
+    host: HasEntities
 
     def __init__(self, *, durable: bool, insecure: bool) -> None:
         self.volume = CopiesVolume(self._load, durable=durable, insecure=insecure)

@@ -15,8 +15,8 @@ from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
 from tenure.entities.alarms import Alarms
 from tenure.entities.caller import Caller
-from tenure.entities.copies import Copies
 from tenure.entities.copies_given import CopiesGiven
+from tenure.entities.copies_here import CopiesHere
 from tenure.entities.edge import ASK_SECONDS, Edge
 from tenure.entities.edge_watch import EdgeWatch
 from tenure.entities.entity_kind import EntityKind
@@ -58,7 +58,7 @@ class Station:
         self._settings = settings
         self.kind = kind
         self.loop = asyncio.get_running_loop()
-        self.copies: Copies | None = None
+        self.copies: CopiesHere | None = None
         """The copies of entities that other processes own, if readings run here, too."""
         self.runs = MethodRuns(settings.pool, settings.turn)
         self._links = Links(settings.environment.channels(), self._serve, self._on_link_lost)
@@ -94,7 +94,7 @@ class Station:
             )
             if given is not None:
                 given.host = self.host
-                self.copies = Copies(self.kind, settings, self.lookup, self.runs)
+                self.copies = CopiesHere(self.kind, settings, self.lookup, self.runs)
             self.caller = Caller(
                 self.owner,
                 self.lookup,

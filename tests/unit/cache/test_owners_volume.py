@@ -19,10 +19,9 @@ from tenure import (
     Unreachable,
     Volume,
 )
-from tenure.base.keys import hashed_key
 from tenure.protocol.lease.answers import Owners, OwnerSummary
 from tenure.protocol.lease.leader.events import ListOwners
-from tenure.protocol.lease.steering_events import Drain, Evict, PinKey
+from tenure.protocol.lease.steering_events import Drain, Evict
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 
@@ -119,29 +118,6 @@ async def test_a_room_is_read_at_two_frontends_and_written_at_its_owner() -> Non
         assert await it.turning(one.get("room-42")) == "new"
         await it.turning(one.write("room-42", "newer"))
         assert await it.turning(other.get("room-42")) == "newer"
-
-
-async def test_a_key_that_is_pinned_is_read_and_written_at_its_owner() -> None:
-    """Its range ends right behind its hash, which the object's key goes beyond."""
-    async with stage() as it:
-        first, second = [await it.rooms() for _ in range(2)]
-        room = next(room for room in ROOMS if first.owner.check(room))
-        first.state[room] = "old"
-        cache = await it.cache(patience=20)
-        assert await it.turning(cache.get(room)) == "old"
-        it.cluster.ask(PinKey(pool="rooms", key=hashed_key(room), owner=second.owner.name))
-        while not second.owner.check(room):
-            await it.cluster.turn(0.05)
-        assert await it.turning(cache.get(room)) == "old"
-
-        async def write() -> None:
-            async with second.volume.write(room):
-                assert cache.peek(room) is MISSING
-                second.state[room] = "new"
-
-        await it.turning(write())
-        assert await it.turning(cache.get(room)) == "new"
-        assert second.loads[-1] == room
 
 
 async def test_a_cache_reads_what_moves_and_nobody_reads_an_old_value() -> None:

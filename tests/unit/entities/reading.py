@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tenure import Entities, Entity, reading
-from tenure.entities.copies import Copies
+from tenure.entities.copies_here import CopiesHere
 from tenure.testing.cluster import InProcessCluster
 from tests.unit.entities.stage import Stage, on_stage
 
@@ -99,7 +99,7 @@ def everywhere(
     return on_stage(members, kind=Room, reads="everywhere", **options)
 
 
-def copies_of(member: Entities[Any]) -> Copies:
+def copies_of(member: Entities[Any]) -> CopiesHere:
     copies = member.station.copies
     assert copies is not None
     return copies
@@ -136,11 +136,6 @@ async def until_copied(stage: Stage, member: Entities[Any], key: str) -> None:
             return
         await stage.cluster.turn(0.05)
     raise AssertionError(f"{key} cannot be copied")
-
-
-def cut_off(stage: Stage, member: Entities[Any]) -> None:
-    """Let a process hear nothing more of what others own."""
-    stage.cluster.crash(copies_of(member).client)  # type: ignore[arg-type]
 
 
 class Silence:

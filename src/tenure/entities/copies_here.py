@@ -77,7 +77,7 @@ class CopyBoard(CacheBoard):
             self.on_gone(self._names(action.keys))
 
 
-class Copies:
+class CopiesHere:
     """The copies in one process."""
 
     def __init__(
@@ -154,7 +154,7 @@ class Copies:
         return None
 
     async def newer(self, seen: CopiedEntity) -> CopiedEntity | None:
-        """See `NewerCopies`."""
+        """Wait for a copy of another state, and keep the lease meanwhile."""
         with self._told_of(seen.key) as gone:
             while True:
                 gone.clear()
