@@ -69,6 +69,15 @@ async def test_a_real_owner_is_killed(browser: Browser) -> None:
         dead = page.locator("#events li").filter(has_text="owner attested dead: bob")
         await expect(dead).to_have_count(1)
         await expect(page.locator("#space-words")).to_contain_text("2 owners")
+        words = page.locator("#crash-words")
+        await expect(words).to_contain_text("bob died at ")
+        await expect(words).to_contain_text(
+            "others on its host saw it end. Every key had an owner again "
+        )
+        await page.get_by_text("What happened since").click()
+        story = page.locator("#crash-story li")
+        await expect(story.first).to_contain_text("+0.00 s: owner attested dead: bob")
+        await expect(story.filter(has_text="granted").first).to_be_visible()
         await keep(page, "owner-killed")
         await stack.enter_async_context(owner(manager, "bob"))
         await until(manager, page, lambda told: "bob" in told and told["bob"]["ranges"] > 0, ROOMS)

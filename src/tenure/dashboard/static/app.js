@@ -2,6 +2,7 @@
 
 import { ask, breathe, byId, compareNames, element, offer, poolPath } from "./api.js";
 import { showCaches, showEntities } from "./caches.js";
+import { Crash } from "./crash.js";
 import { Events } from "./events.js";
 import { showHottest } from "./hottest.js";
 import { Hour } from "./hour.js";
@@ -24,6 +25,7 @@ const page = {
 };
 const events = new Events();
 const hour = new Hour();
+const crash = new Crash();
 const space = new Space(byId("space"));
 const owners = new OwnersTable(async (command, body, what) => {
   await steer(page.pool, command, body, what);
@@ -81,7 +83,10 @@ function leave() {
 
 function follow() {
   page.stream = new Stream("/v1/live", {
-    noted: (event) => events.add(event),
+    noted: (event) => {
+      events.add(event);
+      crash.note(event);
+    },
     pulse: onPulse,
     lost: (isRefused) => {
       sayManager("the manager does not answer; trying again ...", "bad");
@@ -192,8 +197,11 @@ async function read() {
 }
 
 async function readOnce() {
-  showStatus(await ask("/v1/status"));
-  if (page.pulse?.role !== "leading") return;
+  const status = await ask("/v1/status");
+  showStatus(status);
+  const leads = page.pulse?.role === "leading";
+  crash.show(leads ? page.pulse.pools.find((pool) => pool.name === page.pool) : null, status.lookup_lag);
+  if (!leads) return;
   if (page.view === "store") await store.read();
   else if (page.pool !== null) await readPool(page);
 }
