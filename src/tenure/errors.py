@@ -19,9 +19,9 @@ TenureError
 ├── Full                    owned state is at its limit; nothing was stored
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
 │   ├── WriteUnknown        a store may have the write or not; carries how to repeat it
-│   └── StoreFailed         a store may have kept what an entity changed, or not
+│   └── StoreFailed         a store may have kept what was changed of a key, or not
 ├── NewerState              a newer version of the class has kept it; nothing was begun
-├── StoreAway               the store of an entity cannot be asked; nothing was begun
+├── StoreAway               the store of a key cannot be asked; nothing was begun
 ├── NotEnoughReplicas       too few replicas of a store are there; nothing was begun
 ├── TooLate                 a store no longer takes writes of that time; nothing was written
 ├── Overloaded              too many requests to one owner are unanswered; this one was not sent
@@ -175,11 +175,11 @@ class TooLate(TenureError):
 
 
 class StoreFailed(OutcomeUnknown):
-    """A store did not confirm that it has kept an entity's change: it may or may not have."""
+    """A store did not confirm that it has kept a change of a key: it may or may not have."""
 
 
 class StoreAway(TenureError):
-    """The store cannot be asked for an entity, so its call was not begun; it may be repeated."""
+    """The store of a key cannot be asked, so nothing was begun; the call may be repeated."""
 
 
 class NewerState(TenureError):

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -108,6 +109,23 @@ async def test_the_guide_to_owned_state_keeps_carts_a_table_and_limits() -> None
         refused = SimpleNamespace(match_info={"user": "ann"}, query={"article": "jam"})
         answer = await names["post"](refused)
         assert (answer.status, answer.headers["Tenure-Outcome"]) == (421, "not-begun")
+        await ended(cluster, second.close())
+
+
+async def test_the_guide_to_owned_state_keeps_what_survives_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names, later = programs("owned-state.md"), programs("owned-state.md")
+    async with InProcessCluster(["kept carts"], clock=TurnedClock()) as cluster:
+        first, second = (cluster.owner(hand_off=each["kept"]) for each in (names, later))
+        await entered(cluster, first)
+        await cluster.turn(1)
+        assert [await names["keep"]("ann", each) for each in ("tea", "cake")] == [1, 2]
+        await ended(cluster, first.close(drain=0))
+        await entered(cluster, second)
+        await cluster.turn(1)
+        assert await later["keep"]("ann", "jam") == 3
         await ended(cluster, second.close())
 
 

@@ -125,6 +125,8 @@ class OwnerEngine:
         self.transfers: Transfers | None = None
         """The transfers of state; None if the application offers none."""
         self._hand_off_address: str | None = None
+        self._state: OwnersState | None = None
+        """The state that may be kept in a store."""
         self.reads: GivesReads | None = None
         """The read leases of caches; None if the owner takes no caches."""
         self.entities: EntityReport | None = None
@@ -141,6 +143,9 @@ class OwnerEngine:
     async def prepare(self) -> OwnerMachine:
         """See `Engine.prepare`. An owner that takes state says where it does when it joins."""
         config = self.config
+        if self._state is not None:
+            self.shell.cleanup.push_async_callback(self._state.close_store)
+            await self._state.open_store(config.pool)
         if self.transfers is not None:
             url = await asyncio.wrap_future(self.transfers.start(self._environment.runner))
             self.shell.cleanup.push_async_callback(self.transfers.stop)
@@ -306,6 +311,7 @@ class OwnerEngine:
         """Hand over the state that `handler` has. Before it starts."""
         if isinstance(handler, OwnersState):
             handler.guard_with(self.guards)
+            self._state = handler
         shell = self.shell
         application = Application(
             handler, shell.callbacks, shell.counts, shell.name, logger, self.guards

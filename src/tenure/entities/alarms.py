@@ -39,7 +39,7 @@ class Alarms:
         self, environment: Environment, go: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
         clock, timers = environment.clock, environment.timers()
-        self.agenda = Agenda(clock, environment.wall, timers, self._ring)
+        self.agenda: Agenda[str | int] = Agenda(clock, environment.wall, timers, self._ring)
         self._go = go
 
     async def on_grant(self, ranges: tuple[KeyRange, ...]) -> None:
@@ -53,10 +53,11 @@ class Alarms:
     async def _arm_stored(self, store: EntityStore, ranges: tuple[KeyRange, ...]) -> None:
         while True:
             try:
-                self._arm(await store.due_within(ranges))
+                found = await store.due_within(ranges)
             except StoreAway:  # the store has said so
                 await asyncio.sleep(LATER)
             else:
+                self._arm([(key, at) for key, at in found if not isinstance(key, bytes)])
                 return
 
     def _arm(self, found: list[tuple[str | int, float]]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.base.keys import PoolKind, key_function
+from tenure.base.keys import PoolKind, UserKey, key_function
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, Fenced, StoreFailed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tenure.fencing.databases import Database
 
 T = TypeVar("T")
-Key: TypeAlias = str | int
+Key: TypeAlias = UserKey
 HISTORY = "SELECT journal, past FROM tenure_entity_pool"
 BEGIN_HISTORY = (
     "UPDATE tenure_entity_pool SET journal = ?, past = ? WHERE journal = ? RETURNING journal"
@@ -45,7 +45,31 @@ FORGET = "DELETE FROM tenure_entity WHERE key = ? AND number = ? AND step = ?"
 ITEMS = "SELECT place, data FROM tenure_entity_item WHERE key = ? AND name = ? AND place >= ?"
 DUE = "SELECT key, alarm FROM tenure_entity WHERE alarm IS NOT NULL AND place >= ?"
 _encode = msgspec.msgpack.Encoder().encode
-_key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
+
+
+class KeptOf(NamedTuple):
+    """Whose rows a store has."""
+
+    pool: str
+    state: str | None = None
+    """The name of an OwnedState, which may be empty; None for entities."""
+
+    @property
+    def name(self) -> str:
+        """A name that nothing else has: no pool has a tab in its name."""
+        return self.pool if self.state is None else f"{self.pool}\t{self.state}"
+
+    @classmethod
+    def named(cls, name: str) -> "KeptOf":
+        """What has this name."""
+        pool, tab, state = name.partition("\t")
+        return cls(pool, state if tab else None)
+
+    def __str__(self) -> str:
+        if self.state is None:
+            return f"the entities of the pool {self.pool!r}"
+        of = f"the pool {self.pool!r}"
+        return f"the OwnedState {self.state!r} of {of}" if self.state else f"the OwnedState of {of}"
 
 
 class EmptyRow(NamedTuple):
@@ -60,10 +84,12 @@ class EmptyRow(NamedTuple):
 class FencedRows:
     """The rows of one pool. What keys ask for at the same time is one transaction."""
 
-    def __init__(self, database: "Database", pool: str, kind: PoolKind) -> None:
+    def __init__(
+        self, database: "Database", pool: str, kind: PoolKind, state: str | None = None
+    ) -> None:
         # The thread of a store that was closed a moment ago may not have dropped its connection.
         self._database = database.afresh()
-        self._pool = pool
+        self._of = KeptOf(pool, state)
         self._kind = kind
         self._place = key_function(kind)
         self._groups = CommitGroups(self._database)
@@ -109,21 +135,21 @@ class FencedRows:
                 yield each, ()
             yield (
                 "INSERT INTO tenure_entity_pool VALUES (1, ?, ?, '', '') ON CONFLICT DO NOTHING",
-                (self._pool, self._kind),
+                (self._of.name, self._kind),
             )
-            [(pool, kind)] = yield "SELECT pool, kind FROM tenure_entity_pool", ()
-            return pool, kind
+            [(name, kind)] = yield "SELECT pool, kind FROM tenure_entity_pool", ()
+            return name, kind
 
         try:
-            pool, kind = await self._do(look)
+            name, kind = await self._do(look)
         except StoreFailed as error:
             why = error.__cause__ or error
             raise self._health.not_opened(why) from why
-        if (pool, kind) != (self._pool, self._kind):
+        if (name, kind) != (self._of.name, self._kind):
             raise ConfigurationError(
-                f"the store {self._database.name} has the entities of the pool {pool!r}, which is "
-                f"{kind}, and cannot keep those of {self._pool!r}, which is {self._kind}: give "
-                "each pool a file or a database of its own"
+                f"the store {self._database.name} has {KeptOf.named(name)}, which is {kind}, and "
+                f"cannot keep {self._of}, which is {self._kind}: give each a file or a database of "
+                "its own"
             )
 
     async def load_row(self, key: Key, lease: Lease) -> tuple[int, bytes]:
@@ -223,10 +249,17 @@ class FencedRows:
                     found += yield DUE + " AND place < ?", (each.start, each.end)
             return found
 
-        return [(_key.decode(bytes(key)), at) for key, at in await self._ask(find)]
+        return [(key_of(bytes(key)), at) for key, at in await self._ask(find)]
 
     async def close(self) -> None:
         await self._groups.close()
+
+
+def key_of(name: bytes) -> Key:
+    """The key that a row is called after."""
+    key: Key = msgspec.msgpack.decode(name)  # msgspec has no type of texts and bytes
+    assert isinstance(key, str | bytes | int), "rows are called after keys"
+    return key
 
 
 def _fenced(key: object, lease: Lease, by: str) -> Fenced:

@@ -140,7 +140,7 @@ class Turn(GuardedBody, Generic[V]):
 
     def __enter__(self) -> Self:
         self._check_usable()
-        if _is_in_loop():
+        if is_in_loop():
             raise UsageError(
                 "`with state.at(key)` would block the event loop that runs here while it waits for "
                 "its turn: use `async with`, or call this in a thread"
@@ -207,12 +207,8 @@ class Turn(GuardedBody, Generic[V]):
         """Step (4): store what the body made of the value, and ask for the lease, in one step.
         Return whether the lease has covered the whole turn.
         """
-        data, stored = self._outcome(), self._stored
-        if stored is None:
-            has_changed = data is not None
-        else:
-            has_changed = data is not stored.data or self._ends is not _UNREAD
-        if not has_changed:  # it was looked at
+        data = self._outcome()
+        if not self._has_changed(data):  # it was looked at
             return self.has_lasted()
         entries = self._state.entries
         with entries.lock:
@@ -224,6 +220,12 @@ class Turn(GuardedBody, Generic[V]):
                 now = self._guards.clock()
                 entries.put(self.key, self._new(data, now), now)
         return True
+
+    def _has_changed(self, data: bytes | None) -> bool:
+        stored = self._stored
+        if stored is None:
+            return data is not None
+        return data is not stored.data or self._ends is not _UNREAD
 
     def _outcome(self) -> bytes | None:
         """The value after the body; `stored.data` itself if the body did not change it."""
@@ -248,7 +250,8 @@ class Turn(GuardedBody, Generic[V]):
         return Stored(self._lease.number, self._lease.journal, ends_at, data)
 
 
-def _is_in_loop() -> bool:
+def is_in_loop() -> bool:
+    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

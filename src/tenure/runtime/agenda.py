@@ -8,10 +8,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Generic, TypeVar
 
 from tenure.base.instants import MICROSECOND_NS, Instant, seconds
 from tenure.runtime.clock import Clock, Timer, Timers
 
+K = TypeVar("K", bound=str | bytes | int)
 LONGEST_SLEEP = 30.0
 SPARE = 1024
 """How many outdated entries there may be beside one for each key, before they are forgotten."""
@@ -19,7 +21,7 @@ LATER = 1.0
 """Seconds after which what could not be done is tried again."""
 
 
-class Agenda:
+class Agenda(Generic[K]):
     """Rings for keys, in the running loop."""
 
     def __init__(
@@ -27,7 +29,7 @@ class Agenda:
         clock: Clock,
         wall: Callable[[], float],
         timers: Timers,
-        ring: Callable[[str | int], Awaitable[None]],
+        ring: Callable[[K], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._wall = wall
@@ -35,15 +37,15 @@ class Agenda:
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._order = count()
-        self._heap: list[tuple[float, int, str | int]] = []
-        self._armed: dict[str | int, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._armed: dict[K, float] = {}
         self._timer: Timer | None = None
-        self._ringing: dict[str | int, asyncio.Task[None]] = {}
+        self._ringing: dict[K, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._armed)
 
-    def arm(self, key: str | int, at: float | None) -> None:
+    def arm(self, key: K, at: float | None) -> None:
         """Ring for the key at that time, and not before; None for not at all."""
         if at is None:
             self._armed.pop(key, None)
@@ -79,17 +81,17 @@ class Agenda:
                 self._begin(key)
         self._sleep()
 
-    def _begin(self, key: str | int) -> None:
+    def _begin(self, key: K) -> None:
         if key in self._ringing:
             self.arm(key, self._wall() + LATER)
             return
         task = self._ringing[key] = self._loop.create_task(self._run(key))
         task.add_done_callback(lambda _: self._ringing.pop(key, None))
 
-    async def _run(self, key: str | int) -> None:
+    async def _run(self, key: K) -> None:
         await self._ring(key)
 
-    def later(self, key: str | int) -> None:
+    def later(self, key: K) -> None:
         """Ring again soon: it could not be done now."""
         self.arm(key, self._wall() + LATER)
 

@@ -78,6 +78,10 @@ class LoopThread:
         """Its result, for which the calling thread waits."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Its result, once it is there. Cancelling the future cancels the work."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     @property
     def is_current(self) -> bool:
         """Whether this is the thread of the loop, which cannot wait for itself."""

@@ -29,7 +29,7 @@ from tenure.columns.results import Page
 from tenure.columns.store import ColumnStore
 from tenure.columns.tables import Table
 from tenure.errors import TenureError
-from tenure.fencing.fenced_rows import Key
+from tenure.fencing.fenced_rows import Key, key_of
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
 from tenure.protocol.replication.row.names import escaped, unescaped
@@ -43,7 +43,6 @@ READS_AT_ONCE = 16
 _LEASE = struct.Struct(">QQ")
 _TIME = struct.Struct(">d")
 _encode = msgspec.msgpack.Encoder().encode
-_key: msgspec.msgpack.Decoder[Key] = msgspec.msgpack.Decoder(str | int)
 logger = logging.getLogger("tenure.entities")
 
 
@@ -191,4 +190,4 @@ def _shelves(part: KeyRange) -> range:
 def _entry(name: bytes) -> IndexEntry:
     _, at = unescaped(name)
     journal, number = _LEASE.unpack_from(name, at)
-    return IndexEntry(_key.decode(name[at + _LEASE.size :]), number, journal)
+    return IndexEntry(key_of(name[at + _LEASE.size :]), number, journal)

@@ -40,7 +40,7 @@ from tenure.errors import (
     TenureError,
     UsageError,
 )
-from tenure.fencing.fenced_rows import EmptyRow, Key
+from tenure.fencing.fenced_rows import EmptyRow, KeptOf, Key
 from tenure.fencing.store_health import StoreHealth
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.envelope_columns import (
@@ -83,15 +83,15 @@ class Unsettled(NamedTuple):
 class ColumnEntityStore:
     """The entities of one pool, as an `EntityStore`, at any URL that `open_store` takes."""
 
-    def __init__(self, url: str, pool: str, kind: PoolKind) -> None:
+    def __init__(self, url: str, pool: str, kind: PoolKind, state: str | None = None) -> None:
         self._url = url
+        self._of = KeptOf(pool, state)
         self._about = f"{kind}, layout {VERSION}".encode()
-        self._rows, index, items = tables_of(pool, is_by_clock=url.startswith("cassandra:"))
+        self._rows, index, items = tables_of(pool, state, is_by_clock=url.startswith("cassandra:"))
         self.index = AlarmIndex(index, kind)
         self.items = ItemRows(items)
         self._copied: dict[bytes, Envelope] = {}
         """What the next commit of these rows may leave out of them."""
-        self._pool = pool
         self._health = StoreHealth(pool, url)
         self._unsettled: dict[bytes, Unsettled] = {}
         self._opening: StoreOpening | None = None
@@ -126,7 +126,7 @@ class ColumnEntityStore:
             ) from None
         except SchemaError as error:
             raise ConfigurationError(
-                f"the store {self._url} cannot keep the entities of {self._pool!r}: {error}"
+                f"the store {self._url} cannot keep {self._of}: {error}"
             ) from None
         except UsageError:
             raise
@@ -143,7 +143,7 @@ class ColumnEntityStore:
             await self._store.insert(table, ABOUT, {FAMILY: {ABOUT: self._about}})
         elif found.value != self._about:
             raise ConfigurationError(
-                f"the store {self._url} has the entities of a pool {self._pool!r} that is "
+                f"the store {self._url} has {self._of}, which is "
                 f"{found.value.decode()}, and cannot keep those of one that is "
                 f"{self._about.decode()}: give the pool another name, or another store"
             )
@@ -193,10 +193,7 @@ class ColumnEntityStore:
         number = await self._number_of(lease)
         adopted = await self._store.backend.adopt(self._rows, key, number, lease.journal)
         if isinstance(adopted, Outranked):
-            raise Fenced(
-                f"the store has seen a newer owner: {outranking(adopted, number)}. If the "
-                "managers lost their journal, run: tenure columns refence"
-            )
+            raise self._outranked(lease, adopted, number)
         unsettled = self._unsettled.pop(key, None)
         if unsettled is None or unsettled.lease != (lease.number, lease.journal):
             return adopted.time, (await self._read(key))[0]  # the fence keeps out what is late
@@ -209,6 +206,16 @@ class ColumnEntityStore:
         step = await self._write(key, lease, over, adopted.time)
         del self._unsettled[key]
         return step, columns
+
+    def _outranked(self, lease: Lease, adopted: Outranked, number: int) -> Fenced:
+        if adopted.journal == lease.journal:
+            return Fenced(f"the store has seen a newer owner: {outranking(adopted, number)}")
+        return Fenced(
+            f"the store {self._url} refuses the lease number {number} of the managers' present "
+            f"journal, since it has seen number {adopted.fence} of another one, "
+            f"{adopted.journal:016x}. If that one was lost, let the managers go on above: "
+            f"tenure columns refence {self._url} {self._rows.name}"
+        )
 
     async def _number_of(self, lease: Lease) -> int:
         """The number of the lease, as the fences of rows have it."""
@@ -334,12 +341,14 @@ class ColumnEntityStore:
         return found
 
 
-def column_store(url: str) -> Callable[[str, PoolKind], ColumnEntityStore]:
+def column_store(
+    url: str, state: str | None = None
+) -> Callable[[str, PoolKind], ColumnEntityStore]:
     """A function that makes the store of a pool at this URL. Raises ConfigurationError if it is not
     the URL of a store.
     """
-    opening_of(url, *tables_of("a", is_by_clock=url.startswith("cassandra:")))
-    return lambda pool, kind: ColumnEntityStore(url, pool, kind)
+    opening_of(url, *tables_of("a", state, is_by_clock=url.startswith("cassandra:")))
+    return lambda pool, kind: ColumnEntityStore(url, pool, kind, state)
 
 
 def _mark(name: str) -> Column:
@@ -352,13 +361,17 @@ def _is_mark(column: Column) -> bool:
     return family == ITEMS and name.index(b"\0") == len(name) - 1
 
 
-def tables_of(pool: str, *, is_by_clock: bool) -> tuple[Table, Table, Table]:
-    """The tables of a pool: its entities, the index of their alarms, and the items that were
-    copied. Cassandra orders no writes, so there those of the index go by the clocks.
+def tables_of(
+    pool: str, state: str | None = None, *, is_by_clock: bool
+) -> tuple[Table, Table, Table]:
+    """The tables of a pool: its entities, or an OwnedState's values, the index of their alarms, and
+    the items that were copied. Cassandra orders no writes, so there those of the index go by the
+    clocks.
     """
     # Names of pools have more characters than those of tables, and may be longer.
     shown = re.sub("[^A-Za-z0-9]", "_", pool)[:SHOWN_OF_POOL]
-    name = f"entities_{shown}_{xxh3_64_hexdigest(pool.encode())}"
+    what = "entities" if state is None else "state"
+    name = f"{what}_{shown}_{xxh3_64_hexdigest(KeptOf(pool, state).name.encode())}"
     rows = Table(name, kind="hashed", keys=bytes, fenced_by=pool, **_families(*FAMILIES))
     index = Table(
         f"{name}_alarms",

@@ -80,11 +80,11 @@ class EntityStore(Protocol):
 MakeStore: TypeAlias = Callable[[str, PoolKind], Awaitable[EntityStore]]
 
 
-def store_for(url: str) -> MakeStore:
-    """A function that opens the store at this URL. Raises ConfigurationError if it is not the URL
-    of a store.
+def store_for(url: str, state: str | None = None) -> MakeStore:
+    """A function that opens the store at this URL: for the entities of a pool, or for the values of
+    the OwnedState of this name. Raises ConfigurationError if it is not the URL of a store.
     """
-    make = _maker(_told(url))
+    make = _maker(_told(url), state)
 
     async def opened(pool: str, kind: PoolKind) -> EntityStore:
         store = make(pool, kind)
@@ -111,29 +111,29 @@ def _told(url: str) -> str:
     return told if told.startswith("columns:") else f"columns:{told}"
 
 
-def _maker(url: str) -> Callable[[str, PoolKind], EntityStore]:
+def _maker(url: str, state: str | None) -> Callable[[str, PoolKind], EntityStore]:
     # Only who stores loads a driver, or the store of columns.
     if url in ("sqlite::memory:", "memory:"):
         raise ConfigurationError(
             f"store cannot be {url!r}, which each process has for itself and loses: name a file, "
-            "or leave out store=, and entities move from process to process"
+            "or leave out store=, and state moves from process to process"
         )
     is_text = isinstance(url, str) and "\0" not in url
     scheme, _, rest = url.partition(":") if is_text else ("", "", "")
     if scheme in ("columns", "rocksdb", "cassandra") and rest:
         from tenure.stores.column_store import column_store  # noqa: PLC0415  # as above
 
-        return column_store(url)
+        return column_store(url, state)
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         from tenure.fencing.databases import PostgresDatabase  # noqa: PLC0415  # as above
         from tenure.stores.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
 
         postgres = PostgresDatabase(url)
-        return lambda pool, kind: SqlEntityStore(postgres, pool, kind)
+        return lambda pool, kind: SqlEntityStore(postgres, pool, kind, state)
     if scheme == "sqlite" and rest:
         from tenure.fencing.databases import SqliteDatabase  # noqa: PLC0415  # as above
         from tenure.stores.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
 
         sqlite = SqliteDatabase(rest)
-        return lambda pool, kind: SqlEntityStore(sqlite, pool, kind)
+        return lambda pool, kind: SqlEntityStore(sqlite, pool, kind, state)
     raise ConfigurationError(f"store is {KINDS}, not {shown(url)}")

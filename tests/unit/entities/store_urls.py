@@ -17,6 +17,7 @@ from tests.unit.columns.node.ringed import TablesMade, form_ring, running, setti
 from tests.unit.fencing.databases import postgres_programs, postgres_server
 
 POOLS = ("counters", "names", "rooms")
+STATES = ("", "users")
 CASSANDRA_DRIVER = "tests.integration.cassandra.cql_server:DRIVER_OPTIONS"
 
 
@@ -54,7 +55,8 @@ async def columns_url(place: Path) -> AsyncIterator[str]:
     """The store of three nodes, which know the tables that managers would tell them of."""
     nodes = settings_of(place)
     form_ring(nodes)
-    tables = [each for pool in POOLS for each in tables_of(pool, is_by_clock=False)]
+    kept = [*((pool, None) for pool in POOLS), *(("counters", each) for each in STATES)]
+    tables = [each for of in kept for each in tables_of(*of, is_by_clock=False)]
     async with running(nodes) as services:
         async with TablesMade(services, tables, asyncio.get_running_loop()):
             pass

@@ -87,6 +87,16 @@ class OwnersState(HandOffHandler):
     def guard_with(self, guards: Guards) -> None:
         """The owner is entered, and these are its guards; `Owner` calls it."""
 
+    async def open_store(self, pool: str, name: str = "") -> None:  # most have none
+        """Open the store that the state is kept in, before the owner joins `pool`; `name` is the
+        state's own where an owner has several. Called in the loop that renews: it must not block.
+
+        Raises ConfigurationError if the store has something else, and StoreFailed.
+        """
+
+    async def close_store(self) -> None:  # as above
+        """The owner has left: let go of the store, if it was opened."""
+
 
 class Granted(tuple[KeyRange, ...]):  # noqa: SLOT001  # a tuple takes no slots
     """The ranges that `on_grant` gets; some of them may have come with their state."""

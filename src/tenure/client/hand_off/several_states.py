@@ -78,6 +78,15 @@ class SeveralStates(OwnersState):
         for state in self._of_owner():
             state.guard_with(guards)
 
+    async def open_store(self, pool: str, name: str = "") -> None:  # theirs count
+        for of, state in self._states.items():
+            if isinstance(state, OwnersState):
+                await state.open_store(pool, of)
+
+    async def close_store(self) -> None:
+        for state in self._of_owner():
+            await state.close_store()
+
     def _of_owner(self) -> list[OwnersState]:
         return [each for each in self._states.values() if isinstance(each, OwnersState)]
 
