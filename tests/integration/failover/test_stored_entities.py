@@ -1,4 +1,5 @@
-"""Entities on a store of three nodes: owners and nodes are processes, and end under load.
+"""Entities, and owned state, on a store of three nodes: owners and nodes are processes, and end
+under load.
 
 Rounds of three steps go on for half a minute, each in an order that is drawn: an owner is killed;
 an owner is stopped past its term and woken when its successors have answered; a node is killed, and
@@ -24,6 +25,7 @@ import pytest
 
 from lab.demo.ring.home_ring import HomeRing, until
 from tests.integration.failover.asked_worker import Worker
+from tests.integration.failover.entity_worker import APART
 
 pytestmark = pytest.mark.asyncio
 SECONDS = 30.0
@@ -36,7 +38,8 @@ NODES = ["node-1", "node-2", "node-3"]
 class Load:
     """Numbers that are added to keys, and what became of them."""
 
-    def __init__(self, home: HomeRing, dice: Random) -> None:
+    def __init__(self, worker: str, home: HomeRing, dice: Random) -> None:
+        self._worker = worker
         self._home = home
         self._dice = dice
         self._numbers = count(1)
@@ -53,7 +56,7 @@ class Load:
     async def join(self) -> None:
         """One more may own keys."""
         worker = await Worker.start(
-            *("tests.integration.failover.entity_worker", "columns:"),
+            *(f"tests.integration.failover.{self._worker}", "columns:"),
             TENURE_MANAGERS=self._home.manager,
             TENURE_STORE=self._home.url,
         )
@@ -100,6 +103,7 @@ class Load:
             listed = found.removeprefix(f"has {key}").strip()
             numbers = [int(each) for each in listed.split(",") if each]
             seen = self._seen[key]
+            assert APART not in numbers, f"{key}: collections and state were kept apart"
             assert numbers[: len(seen)] == seen, f"{key}: what was seen has changed"
             assert kept <= {*numbers}, f"{key}: {kept - {*numbers}} was kept, and is lost"
             assert len({*numbers}) == len(numbers), f"{key}: something was done twice"
@@ -138,9 +142,9 @@ class Load:
 
 
 @asynccontextmanager
-async def loaded(place: Path, dice: Random) -> AsyncIterator[Load]:
+async def loaded(worker: str, place: Path, dice: Random) -> AsyncIterator[Load]:
     home = HomeRing(place, len(NODES), 0, managing=("--first-start", "--preset", "test"))
-    load = Load(home, dice)
+    load = Load(worker, home, dice)
     try:
         await home.start()
         for _ in range(2):
@@ -152,11 +156,14 @@ async def loaded(place: Path, dice: Random) -> AsyncIterator[Load]:
         await home.end()
 
 
-async def test_entities_lose_nothing_and_take_nothing_late_whatever_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worker", ["entity_worker", "state_worker"])
+async def test_nothing_is_lost_and_nothing_late_is_taken_whatever_ends(
+    worker: str, tmp_path: Path
+) -> None:
     seed = int(os.environ.get("TENURE_TEST_SEED") or SystemRandom().getrandbits(31))
     print(f"TENURE_TEST_SEED={seed}")
     dice = Random(seed)
-    async with loaded(tmp_path, dice) as load:
+    async with loaded(worker, tmp_path, dice) as load:
         ends_at = monotonic() + SECONDS
         while monotonic() < ends_at:
             for step in dice.sample(STEPS, len(STEPS)):
