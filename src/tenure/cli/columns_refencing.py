@@ -1,7 +1,7 @@
 """`tenure columns refence`: what to do with rows whose fences are of a journal that was lost.
 
-A store in a directory gives them up. A cluster keeps them, and the managers' numbers are raised
-above them: see `tenure.columns.told_fences`.
+A store in a directory gives them up. A cluster, of ours or of Cassandra, keeps them, and the
+managers' numbers are raised above them: see `tenure.columns.told_fences`.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tenure.cli.columns_output import tell_done
-from tenure.cli.columns_stores import Json, opened, reached, table_named
+from tenure.cli.columns_stores import Driver, Json, opened, reached, table_named
 from tenure.cli.output import say, show
 from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.embedded import in_steps
@@ -28,7 +28,11 @@ Journals = Mapping[int, tuple[int, int]]
 
 def refence(
     url: Annotated[
-        str, Parameter(help="The store: rocksdb:PATH, or columns:URL,URL for nodes, which list.")
+        str,
+        Parameter(
+            help="The store: rocksdb:PATH, or columns:URL,URL or cassandra:HOST,HOST/KEYSPACE, "
+            "which list."
+        ),
     ],
     table: Annotated[str, Parameter(help="A table of the store.")],
     /,
@@ -37,10 +41,11 @@ def refence(
         tuple[str, ...],
         Parameter(help="A lost journal, in a directory; without it, the journals are listed."),
     ] = (),
+    driver: Driver = None,
     json_: Json = False,
 ) -> None:
-    if url.partition(":")[0] == "columns":
-        asyncio.run(_list_told(url, table, journal, as_json=json_))
+    if url.partition(":")[0] in ("columns", "cassandra"):
+        asyncio.run(_list_told(url, table, journal, driver, as_json=json_))
     else:
         asyncio.run(_refence(url, table, journal, as_json=json_))
 
@@ -65,13 +70,15 @@ async def _refence(url: str, name: str, journals: tuple[str, ...], *, as_json: b
     _show(found, as_json=as_json)
 
 
-async def _list_told(url: str, name: str, journals: tuple[str, ...], *, as_json: bool) -> None:
+async def _list_told(
+    url: str, name: str, journals: tuple[str, ...], driver: str | None, *, as_json: bool
+) -> None:
     if journals:
         raise ConfigurationError(
             "a cluster gives up no fences, since a node that is away would bring them back. Let "
             f"the managers go on above them: tenure columns refence {url} {name} shows how"
         )
-    async with reached(url, None) as store:
+    async with reached(url, driver) as store:
         table = _fenced(store, name)
         with WaitingLine(lambda: f"asking each row of {name} for its fence"):
             found = await _counted(told_fences(table, store.backend))

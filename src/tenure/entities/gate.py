@@ -16,7 +16,7 @@ from tenure.entities.envelopes import Envelopes
 from tenure.entities.live_entity import NOTHING_KEPT, UNREAD, LiveEntity
 from tenure.entities.state_codec import STATE_BYTES, StateCodec
 from tenure.entities.turn_items import check_room
-from tenure.errors import Fenced, LeaseLost
+from tenure.errors import Fenced, LeaseLost, StoreAway
 from tenure.protocol.entity.envelope import Envelope, KeptAnswer, Push, TurnChanges
 from tenure.stores.opening import EntityStore
 
@@ -50,8 +50,8 @@ class EntityGate:
 
     async def load(self, key: str | int, lease: Lease) -> Envelope:
         """What is kept of the key, unbroken up to `lease`. Raises LeaseLost if the store has seen a
-        newer lease, StoreAway if the store cannot be asked, and StoreFailed if what it has cannot
-        be read.
+        newer lease, StoreAway if the store cannot be asked, or refuses a lease that is held, as
+        where the managers lost their journal, and StoreFailed if what it has cannot be read.
         """
         if self.store is None:
             async with nullcontext() if self.copies is None else self.copies.loading(key):
@@ -59,6 +59,8 @@ class EntityGate:
         try:
             return await self.store.load(key, lease)
         except Fenced as error:
+            if self.envelopes.guards.board.holds(lease):
+                raise StoreAway(f"nothing was begun: {error}") from error
             raise self.envelopes.guards.lease_lost(key, lease) from error
 
     @property

@@ -189,6 +189,23 @@ async def test_while_a_store_refuses_the_connection_nothing_is_begun(
     assert "answers again" in said[1]
 
 
+async def test_a_fence_above_a_held_lease_is_told_at_once_and_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the managers lost their journal: to repeat the call would help nobody."""
+    async with on_stage(1, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        (counters,) = stage.members
+
+        async def refuse_it(key: str | int, lease: Lease) -> Envelope:
+            raise Fenced("of a later journal: here is the way out")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store_of(counters), "load", refuse_it)
+            with pytest.raises(StoreAway, match=r"nothing was begun: .*here is the way out"):
+                await stage.done(counters["a"].add(1))
+        assert await stage.done(counters["a"].add(1)) == 1
+
+
 async def test_an_entity_that_is_at_work_begins_nothing_while_its_store_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,10 +158,10 @@ class CassandraBackend:
             newest = Version(number, fence.turn or 0) if fence else NEVER
             if before == lease:
                 return newest
-            if before is not None:
-                record = RowRecord(fence=before.number, journal=before.journal)
-                if not may_write(number, journal, record):
-                    return Outranked(*before)
+            there = before or Promise(0, 0)
+            record = RowRecord(fence=there.number, journal=there.journal)
+            if not may_write(number, journal, record):
+                return Outranked(*there)
             if _is_applied(
                 await self._driver.apply([promise(table, key, lease, before)], "quorum")
             ):
