@@ -8,7 +8,14 @@ import pytest
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.ranges import WHOLE
 from tenure.columns.node_replica import NodeReplica
-from tenure.protocol.replication.messages import NodeBody, NodeMessage, NotWritten, WriteRow
+from tenure.protocol.replication.messages import (
+    NodeBody,
+    NodeMessage,
+    NotWritten,
+    ReadRows,
+    RowsFound,
+    WriteRow,
+)
 from tenure.protocol.replication.node_events import Convicted, RunStep, TopologyLearned
 from tenure.protocol.replication.operations import (
     ApplyRow,
@@ -23,6 +30,8 @@ from tenure.protocol.replication.operations import (
 from tenure.protocol.replication.row.admission import Attempt, Late
 from tenure.protocol.replication.row.cells import cell_of
 from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.limits import NAME_BYTES
+from tenure.protocol.replication.row.pages import Slice
 from tenure.protocol.replication.row.states import RowState, merged
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.replication.upkeep.upkeep import Upkeep
@@ -328,3 +337,21 @@ def test_hints_are_bounded_and_repair_brings_what_they_do_not() -> None:
     assert stage.nodes[1].machine.report(stage.now).hints_dropped
     rounds(stage, 2)
     assert all(entries(stage.nodes[3].store, b"%d" % number) for number in range(3))
+
+
+@pytest.mark.parametrize("byte", [b"k", b"\0"])
+def test_rows_with_the_longest_keys_are_repaired_and_scanned_as_others(byte: bytes) -> None:
+    """The stage reads each message as its receiver does, which hangs up on what is too long."""
+    stage = NodeStage()
+    key = byte * NAME_BYTES
+    put(stage, (1, 2), key, 1, b"x")
+    assert not entries(stage.nodes[3].store, key)
+    rounds(stage)
+    assert entries(stage.nodes[3].store, key)
+    for reverse in (False, True):
+        part = Slice(10, reverse=reverse)
+        stage.ask(3, ReadRows(request=2, table="plain", part=part, within=1))
+        stage.deliver()
+        found = stage.answers[-1]
+        assert isinstance(found, RowsFound)
+        assert [row.key for row in found.rows] == [key]

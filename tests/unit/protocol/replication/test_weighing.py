@@ -14,6 +14,7 @@ from tenure.protocol.replication.upkeep.weighing import (
     RequestSample,
     parts_of,
 )
+from tenure.protocol.topology.limits import TOKEN_BYTES
 from tenure.protocol.topology.messages import RangeWeight
 from tests.unit.protocol.replication.stage_of_nodes import NodeStage
 from tests.unit.protocol.replication.test_schedules import write
@@ -47,6 +48,17 @@ def test_a_row_as_heavy_as_a_part_is_one_of_its_own() -> None:
     parts = parts_of([WHOLE], sizes, {hot: 50.0, (3).to_bytes(4): 1.0})
     [own] = [each for each in parts if each.requests >= 50]
     assert (own.start, own.end, own.bytes) == (hot, hot + b"\0", 1)
+
+
+def test_no_part_begins_or_ends_where_a_manager_could_not_read_it() -> None:
+    """A program chooses keys, and a manager hangs up on a node whose report it cannot read."""
+    long = b"k" * 40_000
+    sizes = {long + each: 1.0 for each in positions(200)} | {b"z" + long: 500.0}
+    parts = parts_of([WHOLE], sizes, {b"y" + long: 9.0})
+    assert sum(each.bytes for each in parts) == sum(sizes.values())
+    bounds = [bound for each in parts for bound in (each.start, each.end) if bound]
+    assert bounds
+    assert max(map(len, bounds)) <= TOKEN_BYTES
 
 
 def test_what_is_no_longer_replicated_weighs_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from tenure.base.keys import LONGEST_KEY_BYTES
+from tenure.base.keys import HASHED_KEY_BYTES
 from tenure.protocol.replication.row.limits import (
     MESSAGE_ENTRIES,
     MUTATION_EDITS,
@@ -29,7 +29,10 @@ Kept: TypeAlias = Annotated[bytes, Meta(max_length=VALUE_BYTES + 64)]
 """What is kept of a column: its value, with the version before it; or a marker."""
 Marker: TypeAlias = Annotated[bytes, Meta(max_length=64)]
 Digest: TypeAlias = Annotated[bytes, Meta(max_length=64)]
-RowPosition: TypeAlias = Annotated[bytes, Meta(max_length=LONGEST_KEY_BYTES)]
+RowPosition: TypeAlias = Annotated[bytes, Meta(max_length=HASHED_KEY_BYTES + 2 * NAME_BYTES + 3)]
+"""A hash, a key in which every byte may be doubled, the two bytes that end it, and one byte more in
+the position that follows.
+"""
 EntryKey: TypeAlias = Annotated[bytes, Meta(max_length=4 * NAME_BYTES)]
 """The key of an entry behind the position of its row: the names of its super column, in which bytes
 may be doubled, and of its column. The place at which a page ended is a part of one.

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.ranges import KeyRange
+from tenure.protocol.topology.limits import TOKEN_BYTES
 from tenure.protocol.topology.messages import RangeWeight
 from tenure.protocol.topology.records import Position
 
@@ -93,6 +94,7 @@ def _cuts(
     for place, (at, share) in enumerate(zip(positions, shares, strict=True)):
         if weight and weight + share > most:
             cut = at if share >= most else _between(positions[place - 1], at)
+            cut = cut[:TOKEN_BYTES]  # otherwise no manager could read it
             if cut > last:
                 yield cut
                 weight, last = 0.0, cut
