@@ -92,9 +92,9 @@ class Server:
         self._is_loopback = is_loopback
         self._known_as = settings.known_as
         self._limits = settings.limits
-        self._turns = FairTurns()
+        self.turns = FairTurns()
         """The turns of those that ask for much: every HTTP request, and messages that come fast."""
-        self._sockets = PeerSockets(engine, peers, gate, settings.limits, self._turns)
+        self._sockets = PeerSockets(engine, peers, gate, settings.limits, self.turns)
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._sockets.watching_tokens)
 
@@ -210,7 +210,6 @@ class Server:
 
     @web.middleware
     async def _pace(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        await self._turns.wait()
         if self.listener.allows(request):
             return await handler(request)
         peer, most = request.remote or "", self._limits.requests_a_second

@@ -122,6 +122,7 @@ class ManagerService:
             limits=self.settings.limits.of_connections,
             ends_seconds=SHUTDOWN_SECONDS,
             silent_ns=SILENT_NS,
+            turns=server.turns,
         )
         server.listen_by(listener)
         await listener.prepare()

@@ -1,5 +1,9 @@
 """One port that speaks HTTP, by aiohttp, behind the bounds of `bounded_port`.
 
+Requests begin one by one, with everything else in the process in between. Otherwise a pass of the
+event loop would have a request of each connection, and whoever has a thousand of them would keep
+new connections, which are taken one a pass, waiting for minutes.
+
 aiohttp logs a stack trace of every request that is not HTTP. Anybody can send those, and fill a
 disk. Here each of them is reported in a line, which the caller may leave out.
 """
@@ -14,7 +18,7 @@ from aiohttp.http import HttpProcessingError
 
 from tenure.base.instants import in_seconds, seconds
 from tenure.runtime.clock import boot_clock
-from tenure.transport.accepted_socket import AcceptedSocket, hand_over
+from tenure.transport.accepted_socket import AcceptedSocket, FairTurns, hand_over
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Refused, Unfinished
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.newcomers import IDLE_SECONDS
@@ -38,7 +42,8 @@ class HttpListener:
 
     `refused` is told of each refused peer, and why; `silent` is told of each peer that said
     nothing. A peer of a socket that was handed over is pinged after `silent_ns` without a word.
-    `cancels` says that a request whose client has gone is cancelled.
+    `cancels` says that a request whose client has gone is cancelled. Each request waits for one of
+    the `turns`, which it may share with others.
     """
 
     def __init__(
@@ -51,11 +56,13 @@ class HttpListener:
         *,
         silent_ns: int = SILENT_NS,
         cancels: bool = False,
+        turns: FairTurns | None = None,
     ) -> None:
         self._port: BoundedPort[web.RequestHandler | AcceptedSocket] = BoundedPort(
             self._protocol, _unfinished, refused, silent, limits
         )
         self._silent_ns = silent_ns
+        self._turns = turns or FairTurns()
         self._looking: asyncio.Task[None] | None = None
         self._runner: web.BaseRunner
         if isinstance(app, web.BaseRunner):
@@ -102,6 +109,13 @@ class HttpListener:
 
         # aiohttp has no other way to say that a connection has ended.
         server.connection_lost = lost  # type: ignore[method-assign, assignment]
+        handle = server.request_handler
+
+        async def in_turn(request: web.BaseRequest) -> web.StreamResponse:
+            await self._turns.wait()
+            return await handle(request)
+
+        server.request_handler = in_turn
 
     def open(self, listening: sockets.socket, tls: ssl.SSLContext | None) -> None:
         """Take connections from a socket that is already bound. The listener closes the socket when
