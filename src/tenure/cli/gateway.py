@@ -46,8 +46,9 @@ def gateway(
     """Run a gateway: it passes each request to the process that owns its key."""
     options = options or GatewayOptions()
     report.log()
-    if options.access_log:
-        logging.getLogger("tenure.gateway.access").setLevel(logging.INFO)
+    # Of its own level: strangers write these lines, as many as they like.
+    level = logging.INFO if options.access_log else logging.WARNING
+    logging.getLogger("tenure.gateway.access").setLevel(level)
     run_long(lambda: _run(options, manager, report))
 
 
