@@ -9,13 +9,13 @@ closes the client with 1012, which asks it to connect again.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
 from typing import Any, Protocol
 
 from tenure.entities.caller import Answering
+from tenure.entities.edge_socket import EdgeSocket
 from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
@@ -24,20 +24,19 @@ from tenure.protocol.entity.messages import (
     CONNECT,
     DISCONNECT,
     MESSAGE,
+    MOVE,
     RESUME,
     PushedFrames,
     SocketFrame,
     SocketGone,
+    SocketMoved,
     SocketOpened,
     SocketResume,
 )
-from tenure.protocol.entity.socket_end import SocketEnd
-from tenure.protocol.entity.socket_entry import AROUND_BYTES, SLOW_CLIENT, Frame
+from tenure.protocol.entity.socket_entry import Frame
 from tenure.wire.entity import packed, read_resumed
 
 ATTACHMENT_BYTES = 4096
-WAITING_BYTES = 1 << 20
-"""The most frames that wait for a client that does not read."""
 ASK_SECONDS = 10.0
 """Seconds between two questions for further frames, if nothing happens."""
 LOST_SECONDS = 0.5
@@ -51,63 +50,6 @@ TOO_LARGE = 1009
 """The code with which a socket is closed whose client sends more than a call may take."""
 ID_BYTES = 16
 logger = logging.getLogger("tenure.entities")
-
-
-class EdgeSocket:
-    """One WebSocket of this process."""
-
-    def __init__(self, id: bytes, key: str | int, websocket: Any) -> None:  # noqa: A002, ANN401
-        self.id = id
-        self.key = key
-        self.end = SocketEnd()
-        self.is_connected = False
-        """Whether the entity knows the socket."""
-        self.is_asking = False
-        self.is_to_ask = False
-        """Whether something was lost while no owner could be asked for it."""
-        self.is_closing = asyncio.Event()
-        self._websocket = websocket
-        self._to_write: deque[Frame] = deque()
-        self._has_some = asyncio.Event()
-        self._bytes = 0
-        self._code = 0
-
-    def put(self, frames: tuple[Frame, ...]) -> None:
-        """Write these to the client."""
-        self._to_write.extend(frames)
-        self._bytes += sum(map(len, frames)) + AROUND_BYTES * len(frames)
-        self._has_some.set()
-        if self._bytes > WAITING_BYTES:
-            self.close(SLOW_CLIENT)
-
-    def close(self, code: int) -> None:
-        """Close the socket, after everything that is to be written."""
-        if not self._code:
-            self._code = code
-            self.is_closing.set()
-            self._has_some.set()
-
-    async def write(self) -> None:
-        """Write until the socket is closed."""
-        while True:
-            await self._has_some.wait()
-            self._has_some.clear()
-            while self._to_write:
-                frame = self._to_write.popleft()
-                self._bytes -= len(frame) + AROUND_BYTES
-                kind = "text" if isinstance(frame, str) else "bytes"
-                await self._websocket.send({"type": "websocket.send", kind: frame})
-            if self._code:
-                await self._websocket.close(code=self._code)
-                return
-
-    async def read(self) -> Frame | None:
-        """The next message of the client; None if the client has gone."""
-        message = await self._websocket.receive()
-        if message["type"] == "websocket.disconnect":
-            return None
-        text: Frame | None = message.get("text")
-        return message["bytes"] if text is None else text
 
 
 class CallsEntities(Protocol):
@@ -133,6 +75,10 @@ class Edge:
         self._random = random
         self._go = go
         self._sockets: dict[bytes, EdgeSocket] = {}
+        self._given_up: dict[bytes, int] = {}
+        """Sockets that were given up, and the number of the last frame that went along. Owners that
+        ask for them here, before they have heard of the next edge, must not take them for gone.
+        """
         self._has_lost = False
         """Whether a connection was lost since every socket was asked about."""
         self._is_asking = False
@@ -140,19 +86,20 @@ class Edge:
     def __len__(self) -> int:
         return len(self._sockets)
 
+    def socket(self, key: str | int, websocket: Any) -> EdgeSocket:  # noqa: ANN401
+        """A socket of that key, which nobody knows yet."""
+        drawn = self._random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
+        return EdgeSocket(drawn, key, websocket)
+
     async def attach(
         self,
-        key: str | int,
-        websocket: Any,  # noqa: ANN401
+        socket: EdgeSocket,
         attachment: object,
         until: asyncio.Future[int] | None = None,
     ) -> None:
         """See `Entity.attach`."""
         data = checked_attachment(attachment)
-        drawn = self._random.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")
-        socket = EdgeSocket(drawn, key, websocket)
-        await websocket.accept()
-        self._sockets[socket.id] = socket
+        await socket.accept()
 
         def end(when: asyncio.Future[int]) -> None:
             if not when.cancelled():
@@ -160,28 +107,53 @@ class Edge:
 
         if until is not None:
             until.add_done_callback(end)
-        tasks = [
-            asyncio.ensure_future(each)
-            for each in (socket.write(), self._read(socket, data), socket.is_closing.wait())
-        ]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tasks[2] in done:  # frames that were written already may still arrive
-                await asyncio.wait(tasks[:1], timeout=CLOSE_SECONDS)
+            await self._hold(socket, self._connect(socket, data))
         finally:
             if until is not None:
                 until.remove_done_callback(end)
+
+    async def go_on(self, socket: EdgeSocket) -> None:
+        """As `attach`, with a socket that another edge has given up."""
+        await self._hold(socket, self._move(socket))
+
+    async def _hold(self, socket: EdgeSocket, begin: Coroutine[Any, Any, bool]) -> None:
+        self._sockets[socket.id] = socket
+        self._given_up.pop(socket.id, None)
+        tasks = [
+            asyncio.ensure_future(each)
+            for each in (socket.write(), self._read(socket, begin), socket.is_ending.wait())
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[2] in done and not socket.is_leaving:
+                # frames that were written already may still arrive
+                await asyncio.wait(tasks[:1], timeout=CLOSE_SECONDS)
+        finally:
             for each in tasks:
                 each.cancel()
             try:
                 await asyncio.wait(tasks)
             finally:  # even if cancelled again
                 del self._sockets[socket.id]
-                self._go(self._tell_gone(socket))
+                self._over(socket, has_gone=tasks[1].done() and not tasks[1].cancelled())
 
-    async def _read(self, socket: EdgeSocket, attachment: bytes) -> None:
+    def _over(self, socket: EdgeSocket, *, has_gone: bool) -> None:
+        if socket.is_leaving:
+            socket.left(has_gone=has_gone)
+        if socket.is_leaving and not has_gone:
+            self._given_up[socket.id] = socket.end.received
+        else:
+            self._go(self._tell_gone(socket))
+
+    def gone(self, socket: EdgeSocket) -> None:
+        """A socket that was given up has ended before anybody went on with it."""
+        del self._given_up[socket.id]
+        self._go(self._tell_gone(socket))
+
+    async def _read(self, socket: EdgeSocket, begin: Coroutine[Any, Any, bool]) -> None:
         try:
-            if await self._connect(socket, attachment):
+            if await begin:
                 while (frame := await socket.read()) is not None:
                     number = socket.end.next()
                     said = packed(SocketFrame(socket.id, number, frame))
@@ -189,9 +161,11 @@ class Edge:
                         socket.close(TOO_LARGE)
                         break
                     id_ = socket.id + number.to_bytes(8, "big")
+                    socket.unanswered = frame
                     if await self._caller.call(socket.key, MESSAGE, said, id_) == UNKNOWN:
                         socket.close(SERVICE_RESTART)
                         break
+                    socket.unanswered = None
                 else:
                     return
         except Exception as error:
@@ -209,6 +183,20 @@ class Edge:
         await self._caller.call(socket.key, CONNECT, opened, socket.id)
         socket.is_connected = True
         self._ask_if_lost(socket)
+        return True
+
+    async def _move(self, socket: EdgeSocket) -> bool:
+        moved = packed(SocketMoved(socket.id, self._url))
+        try:
+            is_unknown = await self._caller.call(socket.key, MOVE, moved) == UNKNOWN
+        except TenureError as error:  # among others, of an owner that is older than this
+            logger.warning("a socket of %.100r is closed: %s", socket.key, error)
+            is_unknown = True
+        if is_unknown:
+            socket.close(SERVICE_RESTART)
+            return False
+        socket.is_connected = True
+        self._go(self._ask(socket))  # for what was sent to the former edge, and came too late
         return True
 
     def _ask_if_lost(self, socket: EdgeSocket) -> None:
@@ -231,6 +219,8 @@ class Edge:
                 lease = pushed.journal, pushed.number
                 self._deliver(socket, lease, first, pushed.frames, closing)
                 received[each] = socket.end.received
+            elif each in self._given_up:
+                received[each] = self._given_up[each]
         return received
 
     def _deliver(

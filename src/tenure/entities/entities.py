@@ -335,7 +335,7 @@ class EntityStub:
         if made is not None:
             return await give(websocket, made, TakenSocket(station.pool, self._key, attachment))
         if hasattr(websocket, "accept"):
-            return await edge.attach(self._key, websocket, attachment, until)
+            return await edge.attach(edge.socket(self._key, websocket), attachment, until)
         if not hasattr(websocket, "rel_url"):
             raise UsageError(
                 "attach takes a WebSocket of Starlette or FastAPI, or the web.Request of aiohttp "
@@ -344,7 +344,7 @@ class EntityStub:
         from tenure.member.aiohttp.socket import AiohttpSocket  # noqa: PLC0415  # loads a server
 
         socket = AiohttpSocket(websocket)
-        await edge.attach(self._key, socket, attachment, until)
+        await edge.attach(edge.socket(self._key, socket), attachment, until)
         return socket.response
 
     def __repr__(self) -> str:

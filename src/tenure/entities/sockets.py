@@ -6,12 +6,21 @@ it has handled, so a repeat does nothing.
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from tenure.entities.entity import Socket, seen_by
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
-from tenure.protocol.entity.messages import CONNECT, DISCONNECT, MESSAGE, Resumed
+from tenure.protocol.entity.messages import CONNECT, DISCONNECT, MESSAGE, MOVE, Resumed
 from tenure.protocol.entity.socket_entry import SocketEntry
-from tenure.wire.entity import packed, read_frame, read_gone, read_opened, read_resume
+from tenure.wire.entity import (
+    packed,
+    read_frame,
+    read_gone,
+    read_moved,
+    read_opened,
+    read_resume,
+)
 
 UNKNOWN = NOTHING
 """The answer if the entity does not know the socket."""
@@ -23,6 +32,19 @@ async def _connect(turn: EntityTurn) -> bytes:
     if said.id not in turn.live.envelope.sockets:  # otherwise a repeat, and frames are on their way
         turn.changes.opened[said.id] = SocketEntry(said.edge, said.attachment)
     await seen_by(turn).on_connect(Socket(turn, said.id))
+    return DONE
+
+
+async def _move(turn: EntityTurn) -> bytes:
+    """A turn, as a store must keep it: after a crash the next owner asks the edges that it reads
+    there, and ends the sockets of one that does not answer.
+    """
+    said = read_moved(turn.call.data)
+    entry = turn.live.envelope.sockets.get(said.id)
+    if entry is None:
+        return UNKNOWN
+    turn.changes.opened[said.id] = msgspec.structs.replace(entry, edge=said.edge)
+    turn.live.heard[said.id] = turn.loop.time()
     return DONE
 
 
@@ -50,6 +72,7 @@ async def _disconnect(turn: EntityTurn) -> bytes:
 
 TURNS: dict[str, Callable[[EntityTurn], Awaitable[bytes]]] = {
     CONNECT: _connect,
+    MOVE: _move,
     MESSAGE: _message,
     DISCONNECT: _disconnect,
 }

@@ -13,6 +13,7 @@ from tenure.protocol.entity.messages import (
     Resumed,
     SocketFrame,
     SocketGone,
+    SocketMoved,
     SocketOpened,
     SocketResume,
 )
@@ -44,6 +45,7 @@ _read: Reader[EntityMessage] = Reader(msgspec.msgpack.Decoder(EntityMessage), MO
 
 packed = msgspec.msgpack.Encoder().encode
 read_opened = msgspec.msgpack.Decoder(SocketOpened).decode
+read_moved = msgspec.msgpack.Decoder(SocketMoved).decode
 read_gone = msgspec.msgpack.Decoder(SocketGone).decode
 read_resume = msgspec.msgpack.Decoder(SocketResume).decode
 read_received: Callable[[bytes], dict[bytes, int]] = msgspec.msgpack.Decoder(Received).decode

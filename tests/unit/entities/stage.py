@@ -163,6 +163,7 @@ class Client:
         self.code: int | None = None
         self.reads = asyncio.Event()
         self.reads.set()
+        self._first: list[dict[str, Any]] = []
         self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     # --- for the client ---
@@ -170,6 +171,11 @@ class Client:
     def send(self, frame: str | bytes) -> None:
         kind = "text" if isinstance(frame, str) else "bytes"
         self._sent.put_nowait({"type": "websocket.receive", kind: frame})
+
+    def send_first(self, frame: str | bytes) -> None:
+        """Send it before all that was not read yet."""
+        kind = "text" if isinstance(frame, str) else "bytes"
+        self._first.append({"type": "websocket.receive", kind: frame})
 
     def leave(self) -> None:
         self._sent.put_nowait({"type": "websocket.disconnect", "code": 1000})
@@ -180,7 +186,7 @@ class Client:
         self.is_accepted = True
 
     async def receive(self) -> dict[str, Any]:
-        return await self._sent.get()
+        return self._first.pop() if self._first else await self._sent.get()
 
 
 class ServerEnd:

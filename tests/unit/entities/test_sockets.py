@@ -1,15 +1,18 @@
 """Sockets stay open while their key moves; no frame is lost or comes twice, or 1012 says so."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tenure import Entity, Socket, UsageError, ValueTypeError, reading
+from tenure import Entities, Entity, Socket, UsageError, ValueTypeError, reading
 from tenure.entities import edge, edge_watch, station
+from tenure.entities.edge_socket import EdgeSocket
+from tenure.protocol.entity.socket_end import SocketEnd
 from tenure.testing.clock import come_to_rest
-from tests.unit.entities.stage import Stage, attached, on_stage
+from tests.unit.entities.stage import Client, ServerEnd, Stage, attached, on_stage
 
 pytestmark = pytest.mark.asyncio
 
@@ -314,3 +317,90 @@ async def test_an_edge_that_has_begun_anew_at_its_address_has_none_of_its_socket
         assert ann.received == ["bob has left"]
         gone.cancel()
         ann.leave()
+
+
+async def moved(
+    stage: Stage, client: Client, key: str, before: Entities[Any], to: Entities[Any]
+) -> None:
+    """Have another edge go on with the one socket of an edge."""
+    [socket] = before.station.edge._sockets.values()
+    given = await stage.done(socket.give_up())
+    assert given is not None
+    for frame in given.unwritten:
+        client.received.append(frame)
+    if given.unanswered is not None:
+        client.send_first(given.unanswered)
+    end = SocketEnd.of(given.end)
+    follower = EdgeSocket(socket.id, key, ServerEnd(client), end)
+    task = asyncio.create_task(to.station.edge.go_on(follower))
+    task.add_done_callback(lambda _: None)
+    await stage.until(lambda: follower.is_connected)
+
+
+@pytest.mark.parametrize("has_store", [False, True])
+async def test_a_socket_goes_on_at_another_edge_and_no_frame_is_missing(
+    tmp_path: Path,
+    has_store: bool,
+) -> None:
+    options = {"store": f"sqlite:{tmp_path / 'store'}"} if has_store else {}
+    async with on_stage(3, kind=Room, **options) as stage:
+        first = stage.members[0]
+        key = stage.key_of(first)
+        one, two = (each for each in stage.members if each is not stage.owner_of(key))
+        ann, task = attached(one, key, "ann")
+        count = 0
+
+        async def heard(*texts: str) -> None:
+            nonlocal count
+            count += len(texts)
+            await stage.until(lambda: len(ann.received) == count)
+            assert ann.received[-len(texts) :] == [f"ann: {each}" for each in texts]
+
+        ann.send("hello")
+        await heard("hello")
+        for before, to in ((one, two), (two, one), (one, two)):
+            ann.send("on the way")
+            ann.send("and another")
+            await moved(stage, ann, key, before, to)
+            await heard("on the way", "and another")
+        await stage.done(task)
+        owner = stage.owner_of(key)
+        assert owner is not None
+        if has_store:
+            await stage.crash(owner)
+        else:
+            await stage.move(key, one)
+        await stage.cluster.turn(10.0)  # the next owner has asked the edge that it knows
+        ann.send("after all")
+        await heard("after all")
+        assert await stage.done(two[key].people()) == ["ann"]
+        assert ann.code is None
+        ann.leave()
+
+
+async def test_a_socket_that_is_given_up_is_not_taken_for_gone_by_an_owner_that_asks() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, task = attached(two, key, "ann")
+        await stage.until(lambda: ann.is_accepted and two.station.edge._sockets)
+        [socket] = two.station.edge._sockets.values()
+        await stage.until(lambda: socket.is_connected)
+        given = await stage.done(socket.give_up())
+        assert given is not None
+        await stage.done(task)
+        assert stage.cluster.channels.cut()  # so that the owner asks
+        await stage.cluster.turn(5.0)
+        assert await stage.done(two[key].people()) == ["ann"]
+        two.station.edge.gone(socket)
+        while await stage.done(two[key].people()):
+            await stage.cluster.turn(0.1)
+
+
+async def test_a_socket_whose_entity_is_unknown_at_the_next_edge_closes_with_1012() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        client = Client()
+        socket = EdgeSocket(b"never seen", stage.key_of(one), ServerEnd(client))
+        await stage.done(two.station.edge.go_on(socket))
+        assert client.code == 1012

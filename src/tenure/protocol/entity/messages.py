@@ -58,6 +58,7 @@ EntityMessage: TypeAlias = EntityAsk | EntityReply | EntityFailure
 # --- what edges and owners say to each other about sockets, as calls ---
 
 CONNECT, MESSAGE, DISCONNECT, RESUME = ".connect", ".message", ".disconnect", ".resume"
+MOVE = ".move"
 FRAMES = ".frames"
 """The path of messages from an owner to an edge."""
 
@@ -68,6 +69,13 @@ class SocketOpened(msgspec.Struct, array_like=True):
     id: CallId
     edge: Address
     attachment: Data
+
+
+class SocketMoved(msgspec.Struct, array_like=True):
+    """A socket is at another edge from now on: a gateway has passed it to its successor."""
+
+    id: CallId
+    edge: Address
 
 
 class SocketFrame(msgspec.Struct, array_like=True):

@@ -6,11 +6,25 @@ that owner does not have them, frames are lost, and the socket is closed: it nev
 silently.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
+
+from tenure.base.numbers import Number
 from tenure.protocol.entity.socket_entry import Frame
 
 Missing = Literal["missing"]
+MOST_PAST = 1024
+"""The most journals that a socket has outlived and which are told its next edge."""
+
+
+class PassedEnd(msgspec.Struct, frozen=True, array_like=True):
+    """The numbers of a socket that is passed to another process. See `SocketEnd`."""
+
+    received: Number
+    asked: Number
+    lease: tuple[Number, Number]
+    past: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_PAST)]
 
 
 class SocketEnd:
@@ -42,6 +56,21 @@ class SocketEnd:
         new = frames[self.received + 1 - first :]
         self.received += len(new)
         return new
+
+    @classmethod
+    def of(cls, passed: PassedEnd) -> "SocketEnd":
+        """Go on counting where another process has stopped."""
+        made = cls()
+        made.received, made.asked, made.lease = passed.received, passed.asked, passed.lease
+        made._past = set(passed.past)
+        return made
+
+    def passed(self, *, unanswered: int) -> PassedEnd:
+        """The numbers for another process, to which the frames go along that the entity has not
+        answered: they get the same numbers there.
+        """
+        past = tuple(sorted(self._past)[-MOST_PAST:])
+        return PassedEnd(self.received, self.asked - unanswered, self.lease, past)
 
     def next(self) -> int:
         """The number of the next frame from the client."""

@@ -1,0 +1,119 @@
+"""One WebSocket at its edge: what its client has sent, and what is to be written to it."""
+
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
+
+from tenure.protocol.entity.socket_end import PassedEnd, SocketEnd
+from tenure.protocol.entity.socket_entry import AROUND_BYTES, SLOW_CLIENT, Frame
+
+WAITING_BYTES = 1 << 20
+"""The most frames that wait for a client that does not read."""
+
+
+class GivenUp(NamedTuple):
+    """What another process needs to go on with a socket."""
+
+    end: PassedEnd
+    unanswered: Frame | None
+    """A frame of the client that the entity may not have handled."""
+    unwritten: tuple[Frame, ...]
+    """Frames of the entity that have come, and were not written to the client."""
+
+
+class EdgeSocket:
+    """One WebSocket of this process."""
+
+    def __init__(
+        self,
+        id: bytes,  # noqa: A002
+        key: str | int,
+        websocket: Any,  # noqa: ANN401
+        end: SocketEnd | None = None,
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.end = end or SocketEnd()
+        self.is_connected = False
+        """Whether the entity knows the socket."""
+        self.is_asking = False
+        self.is_to_ask = False
+        """Whether something was lost while no owner could be asked for it."""
+        self.is_ending = asyncio.Event()
+        """Set when it is to be closed, or given up."""
+        self.unanswered: Frame | None = None
+        """The frame of the client with which the entity is called."""
+        self._websocket = websocket
+        self._to_write: deque[Frame] = deque()
+        self._has_some = asyncio.Event()
+        self._bytes = 0
+        self._code = 0
+        self._left: asyncio.Future[GivenUp | None] | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether another process could go on with it: it neither begins nor ends."""
+        return self.is_connected and not self.is_ending.is_set()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is being given up."""
+        return self._left is not None
+
+    async def accept(self) -> None:
+        """Shake hands."""
+        await self._websocket.accept()
+
+    def put(self, frames: tuple[Frame, ...]) -> None:
+        """Write these to the client."""
+        self._to_write.extend(frames)
+        self._bytes += sum(map(len, frames)) + AROUND_BYTES * len(frames)
+        self._has_some.set()
+        if self._bytes > WAITING_BYTES:
+            self.close(SLOW_CLIENT)
+
+    def close(self, code: int) -> None:
+        """Close the socket, after everything that is to be written."""
+        if not self._code:
+            self._code = code
+            self.is_ending.set()
+            self._has_some.set()
+
+    async def write(self) -> None:
+        """Write until the socket is closed."""
+        while True:
+            await self._has_some.wait()
+            self._has_some.clear()
+            while self._to_write:
+                frame = self._to_write.popleft()
+                self._bytes -= len(frame) + AROUND_BYTES
+                kind = "text" if isinstance(frame, str) else "bytes"
+                await self._websocket.send({"type": "websocket.send", kind: frame})
+            if self._code:
+                await self._websocket.close(code=self._code)
+                return
+
+    async def read(self) -> Frame | None:
+        """The next message of the client; None if the client has gone."""
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        text: Frame | None = message.get("text")
+        return message["bytes"] if text is None else text
+
+    async def give_up(self) -> GivenUp | None:
+        """Neither read nor write any more, and return what another process needs to go on; None if
+        the socket has ended by itself.
+        """
+        assert self.is_settled, "otherwise there is nothing to go on with"
+        self._left = asyncio.get_running_loop().create_future()
+        self.is_ending.set()
+        return await self._left
+
+    def left(self, *, has_gone: bool) -> None:
+        """Nobody reads or writes it any more. `has_gone` says that its client has gone."""
+        assert self._left is not None, "it was to leave"
+        end = self.end.passed(unanswered=self.unanswered is not None)
+        if not self._left.done():
+            given = GivenUp(end, self.unanswered, tuple(self._to_write))
+            self._left.set_result(None if has_gone else given)
