@@ -28,6 +28,7 @@ from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, N
 from tenure.entities.collection import read_token
 from tenure.entities.socket_offer import SocketOffer, TakenSocket, read_told, told
 from tenure.errors import MALFORMED, ServiceRefusal, TenureError
+from tenure.gateway.passed_connection import PassedConnection, PassedSocket, read_passed
 from tenure.gateway.take_over import read_names
 from tenure.journals.etcd.errors import _refusals
 from tenure.journals.etcd.gateway import _decoded as decoded_answer
@@ -45,6 +46,7 @@ from tenure.manager.other_managers import _decoded as status_of
 from tenure.manager.sign_in_api import ShownToken
 from tenure.member.asgi import Relayed
 from tenure.protocol.entity.messages import EntityFailure
+from tenure.protocol.entity.socket_end import PassedEnd
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.receipts import opened as opened_receipt
@@ -189,6 +191,7 @@ def sockets(data: bytes) -> object:
     for read in (
         entity.read_opened,
         entity.read_frame,
+        entity.read_moved,
         entity.read_gone,
         entity.read_resume,
         entity.read_resumed,
@@ -251,6 +254,18 @@ A_DATAGRAM = DatagramSeal(SECRET, "c", 9, 3, lambda: 0).seal(b"hello")
 A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
 TAKEN = TakenSocket("rooms", "attic", "ann")
 A_SOCKET = told(TAKEN).encode()
+A_PASSED = msgspec.msgpack.encode(
+    [
+        PassedConnection(
+            has_asked=True,
+            unread=b"frames",
+            socket=PassedSocket(
+                *("rooms", "attic", b"i" * 16, PassedEnd(3, 2, (7, 9), (5, 6))),
+                *(b"unsent", b"/rooms/attic", b"Bearer x"),
+            ),
+        )
+    ]
+)
 AN_OFFER = SocketOffer("rooms", "0" * 16, "0" * 32, SECRET)
 PART = LeaseParts(b"k", 7, 9, "rooms")
 
@@ -475,6 +490,9 @@ DECODERS: dict[str, HostileDecoder] = {
     "feeds": HostileDecoder("services/feeds/parsing.py", items_in, (FEED,)),
     "the sockets of a gateway": HostileDecoder(
         "gateway/take_over.py", read_names, (b'["http", "https"]',), MALFORMED
+    ),
+    "connections that a gateway passes on": HostileDecoder(
+        "gateway/passed_connection.py", read_passed, (A_PASSED,), MALFORMED
     ),
     "a gateway's socket": HostileDecoder("entities/socket_offer.py", read_told, (A_SOCKET,)),
     "an answer to an offer": HostileDecoder(

@@ -37,6 +37,7 @@ EXCUSED = {
     "PushedFrames.frames": "text or bytes, within the bytes of a call; `wire/entity.py` checks",
     "Resumed.frames": "as in PushedFrames",
     "SocketFrame.frame": "as in PushedFrames",
+    "PassedSocket.key": "as in a chain",
     "TakenSocket.key": "as in a chain",
     "TakenSocket.attachment": "of the application's type, within the bytes of a header",
 }

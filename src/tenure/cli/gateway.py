@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
@@ -74,17 +75,15 @@ async def _run(options: GatewayOptions, managers: list[str] | None, report: Repo
         inside = _admin_socket(before, options)
         url = url_of(listening, "http" if tls is None else "https")
         admin = None if inside is None else url_of(inside, "http")
-        succession = GatewaySuccession({"clients": listening, "admin": inside})
+        succession = GatewaySuccession({"clients": listening, "admin": inside}, made.pass_on)
         await stack.enter_async_context(made.listening(listening, tls))
         if inside is not None:
             port = GatewayPort(AdminPages(made).serve, log_refused, None, LIMITS)
             port.open(inside)
             stack.push_async_callback(port.close, 0.0)
         if options.take_over is not None:
-            succession.open(options.take_over)
             stack.push_async_callback(succession.close)
-        if before is not None:
-            before.relieve()
+            await _succeed(before, made, succession, options.take_over, stack)
         reload = _reload_on_signal(made, sources)
         if options.member_routes:
             following = asyncio.create_task(MemberRoutes(managers, sources, reload).follow())
@@ -93,6 +92,31 @@ async def _run(options: GatewayOptions, managers: list[str] | None, report: Repo
         report.tell("listening", text, url=url, admin=admin, pid=os.getpid())
         await until_one_ends(told.wait(), succession.is_over.wait())
     report.tell("stopped", "stopped")
+
+
+async def _succeed(
+    before: FormerGateway | None,
+    made: HttpGateway,
+    succession: GatewaySuccession,
+    path: Path,
+    stack: AsyncExitStack,
+) -> None:
+    """Take the place of the gateway before, if there is one, and wait for a successor."""
+    if before is not None:
+        has_come = asyncio.Event()
+
+        def come() -> None:
+            succession.open(path)
+            has_come.set()
+
+        taking = asyncio.create_task(before.relieve(made, come))
+        stack.callback(taking.cancel)
+        coming = asyncio.create_task(has_come.wait())
+        await asyncio.wait({taking, coming}, return_when=asyncio.FIRST_COMPLETED)
+        coming.cancel()
+        if has_come.is_set():
+            return
+    succession.open(path)
 
 
 async def _hold_sockets(made: HttpGateway, options: GatewayOptions) -> None:

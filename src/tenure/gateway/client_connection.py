@@ -6,19 +6,30 @@ import asyncio
 import socket as sockets
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, cast
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, cast
 
 from tenure.client.refusals import HttpAnswer
 from tenure.gateway.client_request import ClientRequest
-from tenure.gateway.request_reader import Malformed, RequestHead, RequestReader
+from tenure.gateway.passed_connection import PassedConnection, PassedSocket
+from tenure.gateway.request_reader import WEBSOCKET, Malformed, RequestHead, RequestReader
 from tenure.member.asgi import respond
+from tenure.member.forwarded_answer import SWITCHING
 from tenure.transport.bounded_port import TOLD_SECONDS, Unfinished
+from tenure.transport.handles import another_handle
 
 FIRST_SECONDS = 2.0
 """How long a connection on which nothing has been asked yet is kept by a gateway that ends."""
 MOST_PIPELINED = 16
 """The most requests that a client sends before the first is answered."""
 NOBODY = ("-", 0)
+
+
+class GivenConnection(NamedTuple):
+    """A connection that was given up."""
+
+    socket: sockets.socket
+    passed: PassedConnection
 
 
 class ClientDoor(Protocol):
@@ -38,18 +49,37 @@ class ClientDoor(Protocol):
         """The connection has ended."""
         ...
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether connections go to another process as soon as nothing is under way on them."""
+        ...
+
+    def rests(self) -> None:
+        """A request was answered, and none is under way on its connection."""
+        ...
+
     def serve(self, request: ClientRequest) -> Coroutine[Any, Any, None]:
         """Answer a request."""
+        ...
+
+    def go_on(self, request: ClientRequest, socket: PassedSocket) -> Coroutine[Any, Any, None]:
+        """Serve a WebSocket that was passed on."""
         ...
 
 
 class ClientConnection(asyncio.Protocol):
     """One connection. See `Carrier`, `TakesRequests`."""
 
-    def __init__(self, door: ClientDoor, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        door: ClientDoor,
+        now: Callable[[], float],
+        passed: PassedConnection | None = None,
+    ) -> None:
         self._door = door
         self._now = now
         self._transport: asyncio.Transport
+        self._is_made = False
         self._reader = RequestReader(self)
         self._requests: deque[ClientRequest] = deque()
         """Those that are not answered yet; the first is at work."""
@@ -59,6 +89,9 @@ class ClientConnection(asyncio.Protocol):
         self._client = NOBODY
         self._is_reading = True
         self._takes_more = True
+        self._passed = passed
+        """What to go on with, if another process had the connection."""
+        self._is_given_up = False
         self._is_ending = False
         """Whether the next request is the last."""
         self.heard = 0
@@ -70,9 +103,15 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._is_made = True
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._client = peer[0], peer[1]
+        if self._passed is not None:
+            passed, self._passed = self._passed, None
+            self._go_on(passed)
+            # uvloop reads after this in any case.
+            asyncio.get_running_loop().call_soon(self._stay_paused)
 
     def data_received(self, data: bytes) -> None:
         self.heard += len(data)
@@ -141,7 +180,7 @@ class ClientConnection(asyncio.Protocol):
     def read_on(self, *, goes_on: bool) -> None:
         if goes_on == self._is_reading or self._transport.is_closing():
             return
-        if goes_on and len(self._requests) > 1:
+        if goes_on and (self._is_given_up or len(self._requests) > 1):
             return
         self._is_reading = goes_on
         if goes_on:
@@ -166,7 +205,8 @@ class ClientConnection(asyncio.Protocol):
             self._begin()
         else:
             self.idle_since = self._now()
-            self.read_on(goes_on=True)
+            self.read_on(goes_on=not self._door.is_leaving)
+            self._door.rests()
 
     def break_off(self) -> None:
         self._take_no_more()
@@ -203,6 +243,107 @@ class ClientConnection(asyncio.Protocol):
         if not self._requests:
             self.close()
 
+    # --- to and from another process ---
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether another process could go on with it at this moment."""
+        if not self._is_made or self._is_given_up:
+            return False
+        if self._transport.is_closing() or self._transport.get_write_buffer_size():
+            return False
+        if not self._requests:
+            return self._takes_more and self._reader.unread is not None
+        leaves = self._requests[0].leaves
+        return leaves is not None and leaves.is_settled
+
+    async def give_up(self, seconds: float) -> GivenConnection | None:
+        """Neither read nor write any more, and return what another process needs to go on; None if
+        that is not possible after all.
+        """
+        self._is_given_up = True
+        self.read_on(goes_on=False)
+        passed = await self._given_up()
+        if passed is None:  # it ends, and nobody goes on
+            return None
+        handle = None
+        if passed.is_bounded and await self._is_written(seconds):
+            handle = another_handle(self._transport.get_extra_info("socket"))
+        if handle is None:
+            self._stay(passed)
+            return None
+        self._take_no_more()
+        self._transport.abort()  # without a word to the client, as there is another handle
+        return GivenConnection(handle, passed)
+
+    async def _given_up(self) -> PassedConnection | None:
+        if not self._requests:
+            return PassedConnection(self.heard > 0, self._reader.unread or b"")
+        request = self._requests[0]
+        assert request.leaves is not None, "it may leave"
+        request.is_over = True
+        passed = await request.leaves.give_up()
+        if passed is None:
+            self.close()
+        elif self._transport.is_closing():
+            request.leaves.gone()
+            return None
+        return passed
+
+    async def _is_written(self, seconds: float) -> bool:
+        self._transport.set_write_buffer_limits(0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._may_write.wait()
+        self._transport.set_write_buffer_limits()
+        return not self._transport.get_write_buffer_size()
+
+    def _stay(self, passed: PassedConnection) -> None:
+        self._is_given_up = False
+        if passed.socket is not None:
+            self._requests.clear()
+            self._go_on_with(passed.socket, passed.unread)
+        self.read_on(goes_on=True)
+
+    def _stay_paused(self) -> None:
+        if not (self._is_reading or self._transport.is_closing()):
+            self._transport.pause_reading()
+
+    def _go_on(self, passed: PassedConnection) -> None:
+        if passed.has_asked:
+            self.heard = 1
+            self.idle_since = self._now()
+            self._door.spoke(self)
+        if passed.socket is not None:
+            self._go_on_with(passed.socket, passed.unread)
+            return
+        if passed.unread:
+            self.data_received(passed.unread)
+
+    def _go_on_with(self, socket: PassedSocket, unread: bytes) -> None:
+        self._take_no_more()
+        headers = [(b"authorization", socket.token)] if socket.token else []
+        head = RequestHead(
+            *("GET", socket.target, headers, "1.1"),
+            has_body=False,
+            is_chunked=False,
+            keeps=False,
+            upgrade=WEBSOCKET,
+        )
+        request = ClientRequest(head, self, self._client, self._door.scheme)
+        request.status = SWITCHING
+        self._requests.append(request)
+        self.idle_since = None
+        self.switched()
+        if unread:
+            request.add(unread)
+        if socket.unsent:
+            self.write(socket.unsent)
+        work = self._until_over(request, self._door.go_on(request, socket))
+        self._task = asyncio.get_running_loop().create_task(work)
+
+    # --- ends ---
+
     def close(self) -> None:
         """Send what was written, and end."""
         self._take_no_more()
@@ -224,11 +365,12 @@ class ClientConnection(asyncio.Protocol):
 
     def _begin(self) -> None:
         request = self._requests[0]
-        self._task = asyncio.get_running_loop().create_task(self._serve(request))
+        work = self._until_over(request, self._door.serve(request))
+        self._task = asyncio.get_running_loop().create_task(work)
 
-    async def _serve(self, request: ClientRequest) -> None:
+    async def _until_over(self, request: ClientRequest, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await self._door.serve(request)
+            await work
         finally:
             if not request.is_over:  # it broke off in the middle: nobody may take it for the end
                 self.break_off()

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import unquote
 
+from tenure.gateway.passed_connection import PassedConnection
 from tenure.gateway.passed_headers import for_client
 from tenure.gateway.request_reader import RequestHead
 from tenure.member.asgi import Message, RawHeaders, Scope, header
@@ -54,6 +55,23 @@ class Carrier(Protocol):
         ...
 
 
+class Leaves(Protocol):
+    """A WebSocket that another process can go on with."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it could at this moment."""
+        ...
+
+    async def give_up(self) -> PassedConnection | None:
+        """Stop, and return what the other process needs; None if the socket has ended."""
+        ...
+
+    def gone(self) -> None:
+        """The connection has ended before anybody went on."""
+        ...
+
+
 class ClientRequest:
     """One request, and its answer."""
 
@@ -89,6 +107,8 @@ class ClientRequest:
         self._parts: deque[bytes] = deque()
         self._unread = 0
         self._is_gone = False
+        self.leaves: Leaves | None = None
+        """How its WebSocket can be passed to another process; None if it cannot."""
         self._told_to_go_on = False
         self._is_read = False
         """Whether the end of the body was received."""
@@ -198,8 +218,13 @@ class ClientRequest:
 
     def end_raw(self) -> None:
         """Nothing more goes out."""
-        self.is_over = True
-        self._carrier.close()
+        if not self.is_over:
+            self.is_over = True
+            self._carrier.close()
+
+    def unread(self) -> bytes:
+        """What has come and nobody has received."""
+        return b"".join(self._parts)
 
     def _framed(self, body: bytes, *, more: bool) -> bytes:
         if not self._is_chunked:

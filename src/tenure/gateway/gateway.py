@@ -16,6 +16,8 @@ from tenure.errors import TenureError
 from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.gateway_counts import GatewayCounts
 from tenure.gateway.gateway_port import LIMITS, GatewayPort
+from tenure.gateway.passed_connection import PassedConnection, PassedSocket
+from tenure.gateway.passing import Passing
 from tenure.gateway.refusals import FORGED, NO_ROUTE, gateway_refusal, patience
 from tenure.gateway.routes import GatewayRoutes, RoutedTo
 from tenure.gateway.targets import PlainServer, PoolTarget, Target, TargetSettings
@@ -30,6 +32,8 @@ from tenure.transport.connection_limits import ConnectionLimits
 logger = logging.getLogger("tenure.gateway")
 access = logging.getLogger("tenure.gateway.access")
 NOBODY = ""
+LAST_SECONDS = 1.0
+"""How long clients have at least to hear that their sockets are closed."""
 
 
 class HoldsSockets(Protocol):
@@ -43,6 +47,10 @@ class HoldsSockets(Protocol):
 
     async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
         """Be the other end of a client's socket until it closes."""
+        ...
+
+    async def go_on(self, request: ClientRequest, passed: PassedSocket) -> None:
+        """The same, where another process has stopped."""
         ...
 
     async def close(self) -> None:
@@ -68,6 +76,7 @@ class HttpGateway:
         self.counts = GatewayCounts()
         self._sockets: dict[str, HoldsSockets] = {}
         self._ports: list[GatewayPort] = []
+        self._successor: Passing | None = None
         self._loop = asyncio.get_running_loop()
         self.reroute(routes)
 
@@ -95,16 +104,55 @@ class HttpGateway:
         self, listening: sockets.socket, tls: ssl.SSLContext | None
     ) -> AsyncIterator[GatewayPort]:
         """Take requests at a socket that is bound, until the block ends."""
-        port = GatewayPort(self.serve, self._on_refused, tls, self._limits)
+        port = GatewayPort(self.serve, self._on_refused, tls, self._limits, self._go_on)
         self._ports.append(port)
         port.open(listening)
         try:
             yield port
         finally:
             self._ports.remove(port)
+            drain = self._drain
+            if self._successor is not None:
+                drain = await self._leave(port, self._successor)
             for each in self._sockets.values():
                 each.edge.close_all()
-            await port.close(self._drain)
+            await port.close(drain)
+
+    async def _leave(self, port: GatewayPort, successor: Passing) -> float:
+        """Pass on what can be passed. Returns for how many seconds the rest may go on."""
+        ends_at = self._loop.time() + self._drain
+        if port.scheme == "http":
+            await port.pass_rest(successor, self._drain)
+            logger.warning("the successor has %d connections of this gateway", successor.count)
+        elif len(port):
+            logger.warning(
+                "TLS cannot be passed on: %d connections end with this gateway, as soon as what "
+                "was asked on them is answered, and sockets of entities with code 1012",
+                len(port),
+            )
+        successor.close()
+        return max(LAST_SECONDS, ends_at - self._loop.time())
+
+    async def pass_on(self, passing: Passing) -> bool:
+        """Pass a successor what can be passed at this moment, and the rest when this gateway ends.
+        Returns False if the successor has ended; then this gateway goes on.
+        """
+        for each in self._ports:
+            if each.scheme == "http":
+                await each.pass_on(passing)
+        if not await passing.end_round():
+            return False
+        self._successor = passing
+        return True
+
+    def may_go_on(self, passed: PassedConnection) -> bool:
+        """See `GoesOn`."""
+        has_port = any(each.scheme == "http" for each in self._ports)
+        return has_port and (passed.socket is None or passed.socket.pool in self._sockets)
+
+    def go_on(self, socket: sockets.socket, passed: PassedConnection) -> None:
+        """See `GoesOn`."""
+        next(each for each in self._ports if each.scheme == "http").adopt(socket, passed)
 
     async def close(self) -> None:
         """Pass nothing more on."""
@@ -120,10 +168,10 @@ class HttpGateway:
         return [name for name in sorted(wanted) if not self._targets[name].is_ready]
 
     async def until_known(self, seconds: float) -> None:
-        """Wait until the owners of all pools of routes are known. Raises NoOwner if they are not in
-        time.
+        """Wait until the owners of all pools are known to which routes lead, or whose sockets end
+        here. Raises NoOwner if they are not in time.
         """
-        pools = sorted(self._routes.pools)
+        pools = sorted({*self._routes.pools, *self._sockets})
         await asyncio.gather(*(self._targets[each].routed(seconds) for each in pools))
 
     @property
@@ -150,11 +198,21 @@ class HttpGateway:
             else:
                 await self._pass(request, found, began)
         finally:
-            self.counts.under_way -= 1
-            target = NOBODY if found is None else found.target
-            self.counts.answered(target, request.status, self._loop.time() - began)
-            if access.isEnabledFor(logging.INFO):
-                self._log(request, target, self._loop.time() - began)
+            self._over(request, NOBODY if found is None else found.target, began)
+
+    def _over(self, request: ClientRequest, target: str, began: float) -> None:
+        self.counts.under_way -= 1
+        self.counts.answered(target, request.status, self._loop.time() - began)
+        if access.isEnabledFor(logging.INFO):
+            self._log(request, target, self._loop.time() - began)
+
+    async def _go_on(self, request: ClientRequest, socket: PassedSocket) -> None:
+        began = self._loop.time()
+        self.counts.under_way += 1
+        try:
+            await self._sockets[socket.pool].go_on(request, socket)
+        finally:
+            self._over(request, socket.pool, began)
 
     async def _pass(self, request: ClientRequest, found: RoutedTo, began: float) -> None:
         target, scope = self._targets[found.target], request.scope

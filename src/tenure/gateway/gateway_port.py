@@ -3,11 +3,18 @@
 import asyncio
 import socket as sockets
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from tenure.gateway.client_connection import ClientConnection
+from tenure.gateway.client_connection import ClientConnection, GivenConnection
 from tenure.gateway.client_request import ClientRequest
+from tenure.gateway.passed_connection import (
+    MOST_AT_ONCE,
+    TOGETHER_BYTES,
+    PassedConnection,
+    PassedSocket,
+)
+from tenure.gateway.passing import Passing
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Refused
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.newcomers import IDLE_SECONDS
@@ -15,16 +22,27 @@ from tenure.transport.newcomers import IDLE_SECONDS
 LIMITS = ConnectionLimits(buffer_bytes=None)
 LOOKS_SECONDS = 5.0
 """How often connections without a request are looked at."""
+PASSES_AGAIN_SECONDS = 0.05
+"""How often connections are looked at which could not be passed to a successor."""
+WRITTEN_SECONDS = 1.0
+"""How long a client may take to read what was written to it, before it is passed."""
 Serve = Callable[[ClientRequest], Coroutine[Any, Any, None]]
+GoOn = Callable[[ClientRequest, PassedSocket], Coroutine[Any, Any, None]]
 
 
 class GatewayPort:
     """One port. See `ClientDoor`."""
 
     def __init__(
-        self, serve: Serve, refused: Refused, tls: ssl.SSLContext | None, limits: ConnectionLimits
+        self,
+        serve: Serve,
+        refused: Refused,
+        tls: ssl.SSLContext | None,
+        limits: ConnectionLimits,
+        go_on: GoOn | None = None,
     ) -> None:
         self._serve = serve
+        self._go_on = go_on
         self._tls = tls
         self.scheme = "http" if tls is None else "https"
         self._port: BoundedPort[ClientConnection] = BoundedPort(
@@ -32,6 +50,7 @@ class GatewayPort:
         )
         self._looking: asyncio.Task[None] | None = None
         self._has_changed = asyncio.Event()
+        self.is_leaving = False
 
     def __len__(self) -> int:
         return len(self._port)
@@ -56,22 +75,82 @@ class GatewayPort:
             if each.idle_since is not None and each.idle_since <= since:
                 each.close()
 
-    async def close(self, drain: float) -> None:
-        """Take no more, answer what has begun, for `drain` seconds at most, and end the rest."""
+    async def take_no_more(self) -> None:
+        """Take no more connections."""
         await self._port.close()
         if self._looking is not None:
             self._looking.cancel()
+
+    async def close(self, drain: float) -> None:
+        """Take no more, answer what has begun, for `drain` seconds at most, and end the rest."""
+        await self.take_no_more()
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + drain
         for each in self._port.protocols():
             each.end_soon()
         while len(self._port) and (left := ends_at - loop.time()) > 0:
-            self._has_changed.clear()
-            await asyncio.wait({loop.create_task(self._has_changed.wait())}, timeout=left)
+            await self._changed(left)
         for each in self._port.protocols():
             each.break_off()
 
+    async def _changed(self, seconds: float) -> None:
+        self._has_changed.clear()
+        waiting = asyncio.get_running_loop().create_task(self._has_changed.wait())
+        await asyncio.wait({waiting}, timeout=seconds)
+        waiting.cancel()
+
+    # --- to and from another gateway ---
+
+    async def pass_on(self, passing: Passing) -> None:
+        """Pass the connections on that can be passed at this moment."""
+        stay: set[ClientConnection] = set()
+        while not passing.is_broken:
+            some = [each for each in self._port.protocols() if each.may_leave and each not in stay]
+            if not some:
+                return
+            stay.update(await self._pass_some(some[:MOST_AT_ONCE], passing))
+
+    async def _pass_some(
+        self, some: list[ClientConnection], passing: Passing
+    ) -> list[ClientConnection]:
+        """Pass these. Returns those that stay."""
+        given_up = await asyncio.gather(*(each.give_up(WRITTEN_SECONDS) for each in some))
+        stay = [each for each, given in zip(some, given_up, strict=True) if given is None]
+        given = [each for each in given_up if each is not None]
+        for some_given in _divided(given):
+            stay += [self.adopt(*each) for each in await passing.pass_on(some_given)]
+        return stay
+
+    async def pass_rest(self, passing: Passing, drain: float) -> None:
+        """Pass the others on as soon as nothing is under way on them, for `drain` seconds at
+        most.
+        """
+        await self.take_no_more()
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + drain
+        self.is_leaving = True
+        try:
+            while len(self._port) and (left := ends_at - loop.time()) > 0:
+                await self.pass_on(passing)
+                if passing.is_broken:
+                    return
+                await self._changed(min(left, PASSES_AGAIN_SECONDS))
+        finally:
+            self.is_leaving = False
+
+    def adopt(self, socket: sockets.socket, passed: PassedConnection) -> ClientConnection:
+        """Go on with a connection that another process, or this one, has given up."""
+        protocol = ClientConnection(self, asyncio.get_running_loop().time, passed)
+        try:
+            self._port.adopt(protocol, socket)
+        except OSError:  # the client has gone
+            socket.close()
+        return protocol
+
     # --- for connections ---
+
+    def rests(self) -> None:
+        self._has_changed.set()
 
     def spoke(self, connection: ClientConnection) -> None:
         self._port.spoke(connection)
@@ -86,3 +165,19 @@ class GatewayPort:
 
     def serve(self, request: ClientRequest) -> Coroutine[Any, Any, None]:
         return self._serve(request)
+
+    def go_on(self, request: ClientRequest, socket: PassedSocket) -> Coroutine[Any, Any, None]:
+        assert self._go_on is not None, "only such are passed on that this port has taken"
+        return self._go_on(request, socket)
+
+
+def _divided(given: list[GivenConnection]) -> Iterator[list[GivenConnection]]:
+    """These, in parts of bounded size."""
+    part: list[GivenConnection] = []
+    for each in given:
+        part.append(each)
+        if sum(one.passed.size for one in part) > TOGETHER_BYTES:
+            yield part
+            part = []
+    if part:
+        yield part

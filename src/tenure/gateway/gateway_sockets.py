@@ -13,14 +13,18 @@ from typing import Any
 
 from tenure.client.environment import environment_here
 from tenure.entities.edge import Edge
+from tenure.entities.edge_socket import EdgeSocket
 from tenure.entities.far_caller import FarCaller
 from tenure.entities.socket_offer import SocketOffer, TakenSocket, offer
 from tenure.errors import ConfigurationError, NoOwner, NotOwner
 from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.held_socket import HeldSocket
+from tenure.gateway.leaving_socket import LeavingSocket
+from tenure.gateway.passed_connection import PassedSocket
 from tenure.gateway.targets import PoolTarget
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import FRAMES
+from tenure.protocol.entity.socket_end import SocketEnd
 from tenure.transport.link import GatedAnswer, always
 from tenure.transport.links import Links
 from tenure.transport.unfinished_messages import UnfinishedMessages
@@ -67,10 +71,27 @@ class GatewaySockets:
         return offer(self._target.name, self._target.secret, nonce)
 
     async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
-        """Be the other end of a client's socket until it closes."""
+        """Be the other end of a client's socket until it closes, or leaves."""
         held = HeldSocket(request, UNFINISHED)
+        socket = self.edge.socket(taken.key, held)
+        await self._hold(request, held, socket, self.edge.attach(socket, taken.attachment))
+
+    async def go_on(self, request: ClientRequest, passed: PassedSocket) -> None:
+        """As `attach`, where another process has stopped."""
+        held = HeldSocket(request, UNFINISHED)
+        socket = EdgeSocket(passed.id, passed.key, held, SocketEnd.of(passed.end))
+        await self._hold(request, held, socket, self.edge.go_on(socket))
+
+    async def _hold(
+        self,
+        request: ClientRequest,
+        held: HeldSocket,
+        socket: EdgeSocket,
+        until_over: Coroutine[Any, Any, None],
+    ) -> None:
+        request.leaves = LeavingSocket(self._target.name, self.edge, socket, held, request)
         try:
-            await self.edge.attach(taken.key, held, taken.attachment)
+            await until_over
         finally:
             held.end()
             request.end_raw()

@@ -1,12 +1,16 @@
 """A WebSocket that ends at the gateway, as `Edge` knows one: `websockets` reads and writes its
 frames. Extensions are not offered to the client, so nothing is compressed.
 
+It gets whole frames only. So what has come of a message, and was not passed on yet, can be written
+down as the client has sent it, and another process goes on with that.
+
 One read may bring 40,000 frames. Some are parsed at a time, and everybody else has a turn in
 between.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 
 from aiohttp import WSCloseCode
 from websockets.frames import Frame, Opcode
@@ -15,11 +19,15 @@ from websockets.utils import accept_key
 
 from tenure.gateway.client_request import ClientRequest
 from tenure.member.asgi import MESSAGE_BYTES, Message, header
+from tenure.protocol.entity.socket_entry import Frame as Content
 from tenure.transport.message_watch import MessageWatch
 from tenure.transport.unfinished_messages import UnfinishedMessages
-from tenure.transport.websocket_frames import FrameError
+from tenure.transport.websocket_frames import MOST_PIECES, FrameError
 
 KEY = b"sec-websocket-key"
+MOST_BYTES = MESSAGE_BYTES + MOST_PIECES * 14
+"""The most bytes of the frames of one message, with their heads."""
+DATA = Opcode.TEXT, Opcode.BINARY, Opcode.CONT
 GONE: Message = {"type": "websocket.disconnect", "code": 1006}
 
 
@@ -39,6 +47,8 @@ class HeldSocket:
         self._came = b""
         self._at = 0
         """How much of what came was parsed."""
+        self._half = bytearray()
+        """What has come before of a frame that is not whole."""
 
     async def accept(self) -> None:
         """Shake hands."""
@@ -86,12 +96,34 @@ class HeldSocket:
                 return False
             self._came, self._at = came["body"], 0
         begins, self._at = self._at, self._watch.take(self._came, self._at)
-        protocol.receive_data(self._came[begins : self._at])
-        self._frames.extend(each for each in protocol.events_received() if isinstance(each, Frame))
+        self._parse(begins, self._watch.whole)
         if self._at == len(self._came):
             self._came, self._at = b"", 0
         await self._write()
         return True
+
+    def _parse(self, begins: int, whole: int) -> None:
+        if whole > begins:
+            self._protocol.receive_data(bytes(self._half) + self._came[begins:whole])
+            self._half.clear()
+        self._half += self._came[whole : self._at]
+        if self._watch.expected > MOST_BYTES:  # it is refused before it has come
+            why = f"a message of more than {MESSAGE_BYTES} bytes"
+            raise FrameError(WSCloseCode.MESSAGE_TOO_BIG, why)
+        events = self._protocol.events_received()
+        self._frames.extend(each for each in events if isinstance(each, Frame))
+
+    def unread(self, unanswered: Content | None) -> bytes:
+        """What the client has sent and nobody has taken, after `unanswered`, which is to be taken
+        again.
+        """
+        again = [] if unanswered is None else [_frame(unanswered)]
+        if self._pieces:
+            kind = Opcode.TEXT if self._is_text else Opcode.BINARY
+            again.append(Frame(kind, b"".join(self._pieces), fin=False))
+        again += [each for each in self._frames if each.opcode in DATA]
+        whole = b"".join(each.serialize(mask=True) for each in again)
+        return whole + bytes(self._half) + self._came[self._at :] + self._request.unread()
 
     def _taken(self, frame: Frame) -> Message | None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
@@ -103,6 +135,7 @@ class HeldSocket:
         if not frame.fin:
             return None
         whole = b"".join(self._pieces)
+        self._pieces = []
         if not self._is_text:
             return {"type": "websocket.receive", "bytes": whole}
         try:
@@ -121,6 +154,10 @@ class HeldSocket:
             self._protocol.send_binary(message["bytes"])
         await self._write()
 
+    def unsent(self, unwritten: Iterable[Content]) -> bytes:
+        """The bytes by which these frames are sent."""
+        return b"".join(_frame(each).serialize(mask=False) for each in unwritten)
+
     async def close(self, *, code: int) -> None:
         """Say the code, and end."""
         if self._protocol.state is State.OPEN:
@@ -132,3 +169,9 @@ class HeldSocket:
         said = b"".join(self._protocol.data_to_send())
         if said:
             await self._request.send_raw(said)
+
+
+def _frame(content: Content) -> Frame:
+    if isinstance(content, str):
+        return Frame(Opcode.TEXT, content.encode())
+    return Frame(Opcode.BINARY, content)

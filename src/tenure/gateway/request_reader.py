@@ -75,6 +75,10 @@ class RequestReader:
         """How many bytes have come since the last of a body, or of a head's beginning."""
         self.has_begun = False
         """Whether a part of a request has come that is not whole yet."""
+        self._count = 0
+        """How many requests have begun."""
+        self._so_far = bytearray()
+        """What has come of a head that is not whole; empty if where it begins is not known."""
 
     def feed(self, data: bytes) -> bytes | None:
         """Take more; return what follows a request for another protocol, or None.
@@ -85,6 +89,7 @@ class RequestReader:
         if parser is None:
             return data
         self._framing += len(data)
+        was_idle, count = not self.has_begun, self._count
         try:
             parser.feed_data(data)
         except HttpParserUpgrade as upgraded:
@@ -94,11 +99,31 @@ class RequestReader:
             raise self._refused or Malformed(400, "the request cannot be read") from None
         except HttpParserError as error:
             raise Malformed(400, f"what came is not HTTP/1.1: {error}") from None
+        if self.has_begun and not self._is_in_body:
+            self._keep(data, was_idle=was_idle, count=count)
         most = MOST_FRAMING_BYTES if self._is_in_body else MOST_HEAD_BYTES
         if self.has_begun and self._framing > most:
             part = "between two parts of the body" if self._is_in_body else "of the request's head"
             raise Malformed(400 if self._is_in_body else 431, f"more than {most} bytes {part}")
         return None
+
+    @property
+    def unread(self) -> bytes | None:
+        """All that has come of a request, from which another reader can go on; None if that cannot
+        be told.
+        """
+        if not self.has_begun:
+            return b""
+        return (bytes(self._so_far) or None) if not self._is_in_body else None
+
+    def _keep(self, data: bytes, *, was_idle: bool, count: int) -> None:
+        """Keep what has come of a head. Where in the data it begins is known if nothing was there
+        before.
+        """
+        if self._count != count:
+            self._so_far = bytearray(data if was_idle and self._count == count + 1 else b"")
+        elif self._so_far:
+            self._so_far += data
 
     def end(self) -> None:
         """Nothing more is to be parsed: parser and reader refer to each other until then."""
@@ -109,6 +134,7 @@ class RequestReader:
     def on_message_begin(self) -> None:
         self._target, self._headers = b"", []
         self._is_in_body, self.has_begun = False, True
+        self._count += 1
 
     def on_url(self, part: bytes) -> None:
         self._target += part

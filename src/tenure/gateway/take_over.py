@@ -1,8 +1,9 @@
 """A gateway takes over from another: it gets the sockets at which that one listens, over a Unix
-socket (`SCM_RIGHTS`), so that at no moment a client is refused.
+socket (`SCM_RIGHTS`), so that at no moment a client is refused; and then those of its clients.
 
-Both listen until the successor says that it serves. A successor that fails before that has changed
-nothing: its predecessor has served all the while, and waits for another one.
+Both listen until the successor has said that it serves, and has what can be passed. A successor
+that fails before that has changed nothing for the others: its predecessor serves them, and waits
+for another one. What the successor has said that it has is its own, see `passing.py`.
 
 Each asks the kernel who the other is. Whoever could wait at the path would otherwise serve clients
 under this gateway's name, or have it listen where nobody comes.
@@ -13,7 +14,7 @@ import logging
 import os
 import socket as sockets
 import struct
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +22,10 @@ from typing import Annotated
 import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError, TenureError
+from tenure.gateway.passing import NOT_TAKEN, GoesOn, NotPassed, Passing, Taking
 
-SERVES = b"serving\n"
+SERVES, TAKES = b"serving\n", b"takes\n"
+"""The successor serves; and it takes open connections, which older ones do not."""
 MOST_BYTES = 4096
 MOST_SOCKETS = 8
 MOST_NAME = 64
@@ -39,11 +42,8 @@ read_names = msgspec.json.Decoder(SocketNames).decode
 ROOT = 0
 _PEER = struct.Struct("3i")
 """The kernel's `struct ucred`: a process, its user, its group."""
+PassOpen = Callable[[Passing], Awaitable[bool]]
 logger = logging.getLogger("tenure.gateway")
-
-
-class NotPassed(ValueError):
-    """What was passed are not the sockets of a gateway."""
 
 
 class FormerGateway:
@@ -97,10 +97,22 @@ class FormerGateway:
             )
         return found
 
-    def relieve(self) -> None:
-        """Tell it that this process serves. It takes no more clients from then on."""
-        with suppress(OSError):  # it has ended by itself
-            self._connection.sendall(SERVES)
+    async def relieve(self, gateway: GoesOn, on_round: Callable[[], object]) -> None:
+        """Tell it that this process serves, and take its clients. `on_round` is called when all
+        have come that could be passed at first; those that are busy then follow.
+        """
+        taking = Taking(self._connection, gateway)
+        try:
+            self._connection.sendall(SERVES + TAKES)
+            self._connection.setblocking(False)  # noqa: FBT003  # as the standard library has it
+            await taking.run(on_round)
+        except NOT_TAKEN as error:
+            logger.warning("the gateway before has passed nothing more on: %s", error)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Leave it alone."""
         self._connection.close()
 
 
@@ -167,9 +179,10 @@ def _is_at(one: sockets.socket, where: str) -> bool:
 class GatewaySuccession:
     """Waits at a Unix socket for a successor, and passes it what listens here."""
 
-    def __init__(self, listening: Mapping[str, sockets.socket | None]) -> None:
+    def __init__(self, listening: Mapping[str, sockets.socket | None], pass_open: PassOpen) -> None:
         # Copies: what listens is closed with its port.
         self._listening = {name: each.dup() for name, each in listening.items() if each}
+        self._pass_open = pass_open
         self._path = Path()
         self._task: asyncio.Task[None] | None = None
         self.is_over = asyncio.Event()
@@ -207,14 +220,20 @@ class GatewaySuccession:
     async def _pass_to(self, connection: sockets.socket) -> None:
         numbers = [each.fileno() for each in self._listening.values()]
         sockets.send_fds(connection, [msgspec.json.encode(list(self._listening))], numbers)
-        said = b""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STARTS_SECONDS):
-                said = await asyncio.get_running_loop().sock_recv(connection, len(SERVES))
-        if said == SERVES:
+        if await _said(connection, SERVES, STARTS_SECONDS) and await self._relieved(connection):
             self.is_over.set()
         else:
             logger.warning("a successor has not begun to serve; this gateway goes on")
+
+    async def _relieved(self, connection: sockets.socket) -> bool:
+        """Pass clients on. Returns False if the successor has ended meanwhile."""
+        if not await _said(connection, TAKES, SAYS_SECONDS):
+            return True  # it is an older one, and has gone on
+        passing = Passing(connection.dup())  # which the gateway keeps while it ends
+        if await self._pass_open(passing):
+            return True
+        passing.close()
+        return False
 
     async def close(self) -> None:
         """Wait for nobody any more."""
@@ -226,3 +245,11 @@ class GatewaySuccession:
             self._path.unlink(missing_ok=True)
         for each in self._listening.values():
             each.close()
+
+
+async def _said(connection: sockets.socket, word: bytes, seconds: float) -> bool:
+    said = b""
+    with suppress(TimeoutError, OSError):
+        async with asyncio.timeout(seconds):
+            said = await asyncio.get_running_loop().sock_recv(connection, len(word))
+    return said == word

@@ -212,11 +212,19 @@ class BoundedPort(Generic[P]):
             why = f"there are {self._most_of_a_peer} connections from {peer} already"
             self._turn_away(accepted, peer, why)
             return
+        self._take_in(self._make(), accepted, peer)
+
+    def adopt(self, protocol: P, accepted: sockets.socket) -> None:
+        """Take a connection that another process has taken before, and counted. Raises OSError if
+        it has ended.
+        """
+        self._take_in(protocol, accepted, intern(str(accepted.getpeername()[0])))
+
+    def _take_in(self, protocol: P, accepted: sockets.socket, peer: str) -> None:
         limits = self.limits
         rate = None
         if limits.requests_a_second is not None:
             rate = self.rate_of(peer, limits.requests_a_second, limits.requests_at_once)
-        protocol = self._make()
         taken = self._taken[protocol] = TakenConnection(peer, rate)
         self._of_peer[peer] += 1
         self._newcomers.arrived(taken)

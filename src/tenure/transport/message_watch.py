@@ -29,6 +29,7 @@ IDLE_AT_ONCE, IDLE_A_SECOND = 512, 100
 """The most frames that carry nothing: control frames, and empty pieces that do not end a message.
 Honest clients send one every few seconds.
 """
+MOST_CONTROL_BYTES = 125
 _CONTROL = 8
 _LAST, _MASKED, _OPCODE, _LENGTH = 0x80, 0x80, 0x0F, 0x7F
 _WIDE = {126: 2, 127: 8}
@@ -46,6 +47,8 @@ class MessageMeter:
         self.kept = 0
         self.idle = 0
         """The frames that carry nothing, since the last `take` began."""
+        self.whole = 0
+        """Up to where in what was taken last the frames are whole."""
         self._pieces = 0
         self._frames = 0
         self._head = bytearray()
@@ -62,6 +65,7 @@ class MessageMeter:
     def take(self, data: bytes, at: int) -> int:
         """Count some frames of what has come, from there on. Returns where they end."""
         self._frames = self.idle = 0
+        self.whole = at
         while at < len(data) and self._frames < FRAMES_A_PASS:
             if self._left:
                 came = min(self._left, len(data) - at)
@@ -77,7 +81,14 @@ class MessageMeter:
                 at += 1
                 if len(self._head) >= 2 and len(self._head) == self._head_bytes():  # noqa: PLR2004 - without a length
                     self._begin()
+            if not (self._left or self._head):
+                self.whole = at
         return at
+
+    @property
+    def expected(self) -> int:
+        """What will be kept once the present frame is whole."""
+        return self.kept + self._left
 
     def _whole(self, data: bytes, at: int) -> int:
         """Where a short message ends that begins there and is all here; 0 if none does. It leaves
@@ -99,6 +110,9 @@ class MessageMeter:
         self._left = int.from_bytes(self._head[2 : 2 + wide], "big") if wide else second & _LENGTH
         self._is_control = first & _OPCODE >= _CONTROL
         self._is_last = bool(first & _LAST)
+        if self._is_control and self._left > MOST_CONTROL_BYTES:
+            why = f"a control frame of more than {MOST_CONTROL_BYTES} bytes"
+            raise FrameError(WSCloseCode.PROTOCOL_ERROR, why)
         # A piece without bytes is something, too: otherwise there could be any number.
         self.kept += 0 if self._is_control else len(self._head)
         self._head.clear()
@@ -151,6 +165,16 @@ class MessageWatch:
         if max(before, self._meter.kept) > FREE_BYTES:
             self._note()
         return at
+
+    @property
+    def whole(self) -> int:
+        """Up to where in what was taken last the frames are whole."""
+        return self._meter.whole
+
+    @property
+    def expected(self) -> int:
+        """The bytes of the present message, and of the frames around it, as far as it has said."""
+        return self._meter.expected
 
     def hold(self, size: int) -> None:
         """A whole message of this size is to be passed on; 0 once it is."""

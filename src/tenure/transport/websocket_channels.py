@@ -6,7 +6,6 @@ connects and opens no channel is disconnected after some seconds.
 """
 
 import asyncio
-import os
 import socket as sockets
 from contextlib import AsyncExitStack, suppress
 
@@ -26,6 +25,7 @@ from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.guarded_app import check_proof, guard_app
+from tenure.transport.handles import another_handle
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
@@ -167,7 +167,7 @@ class _WebSocketChannel:
         self.peer = peer
         self._socket = socket
         self._among = among
-        self._connection = _another_handle(socket)
+        self._connection = another_handle(socket.get_extra_info("socket"))
         among.add(self)
 
     async def send(self, data: bytes) -> None:
@@ -198,17 +198,6 @@ class _WebSocketChannel:
         finally:
             if connection is not None:
                 _end(connection)
-
-
-def _another_handle(socket: aiohttp.ClientWebSocketResponse) -> sockets.socket | None:
-    """Duplicate the connection's handle: no event loop takes the duplicate away, and uvloop's own
-    handle shuts nothing down.
-    """
-    known = socket.get_extra_info("socket")
-    try:
-        return None if known is None else sockets.socket(fileno=os.dup(known.fileno()))
-    except OSError:  # the connection has ended already
-        return None
 
 
 def _end(connection: sockets.socket) -> None:

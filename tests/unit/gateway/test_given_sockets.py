@@ -12,6 +12,7 @@ from tenure.client.refusals import HttpAnswer
 from tenure.entities.edge import Edge
 from tenure.entities.socket_offer import SocketOffer, TakenSocket, offer, offered, told
 from tenure.gateway.client_request import ClientRequest
+from tenure.gateway.passed_connection import PassedSocket
 from tenure.member.asgi import respond
 from tenure.protocol.lease.port_proof import PortProof
 from tenure.transport.pool_secret import PoolSecret
@@ -55,6 +56,9 @@ class Holds:
     async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
         self.attached.append(taken)
         await respond(request.send, HttpAnswer(200, {}, "attached"))
+
+    async def go_on(self, request: ClientRequest, passed: PassedSocket) -> None:
+        raise AssertionError("none was passed on")
 
     async def close(self) -> None:
         """It listens to nobody."""

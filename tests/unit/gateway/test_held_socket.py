@@ -1,12 +1,14 @@
 """A WebSocket that ends at the gateway keeps no more of one client than any other port."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from tenure.gateway.client_request import ClientRequest
 from tenure.gateway.held_socket import GONE, HeldSocket
 from tenure.gateway.request_reader import RequestHead
+from tenure.member.asgi import MESSAGE_BYTES, Message
 from tenure.transport import unfinished_messages
 from tenure.transport.message_watch import FRAMES_A_PASS
 from tenure.transport.unfinished_messages import UnfinishedMessages
@@ -133,4 +135,67 @@ async def test_everybody_else_has_turns_while_one_read_of_many_messages_is_parse
     assert turns >= count // FRAMES_A_PASS
     connection.request.lose()
     assert await socket.receive() == GONE
+    socket.end()
+
+
+LARGE = b"x" * 300
+SAID = b"".join(
+    [
+        frame(b"one", TEXT),
+        frame(b"h\xc3", TEXT, is_last=False),
+        frame(b"", PING),
+        frame(b"\xa4lf", PIECE, is_last=False),
+        frame(b"", PIECE),
+        frame(LARGE),
+        frame(b"end", TEXT),
+    ]
+)
+MESSAGES = ["one", "hälf", LARGE, "end"]
+
+
+def content(message: Message) -> str | bytes:
+    text: str | None = message.get("text")
+    return message["bytes"] if text is None else text
+
+
+@pytest.mark.parametrize("has_answer", [True, False])
+async def test_wherever_a_socket_is_passed_on_each_message_comes_once(has_answer: bool) -> None:
+    """At every byte; the message that was received last is answered by the entity, or not."""
+    for at in range(len(SAID) + 1):
+        connection, socket = held(UnfinishedMessages(), "10.0.0.1")
+        connection.request.add(SAID[:at])
+        came = []
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(0):
+                    came.append(content(await socket.receive()))
+        unanswered = None if has_answer or not came else came.pop()
+        connection.request.add(SAID[at:][:5])  # after the last reading
+        unread = socket.unread(unanswered)
+        socket.end()
+        follower, next_socket = held(UnfinishedMessages(), "10.0.0.1")
+        follower.request.add(unread + SAID[at:][5:])
+        while len(came) < len(MESSAGES):
+            came.append(content(await next_socket.receive()))
+        assert came == MESSAGES
+        next_socket.end()
+
+
+async def test_a_frame_over_the_limit_is_refused_before_it_has_come() -> None:
+    connection, socket = held(UnfinishedMessages(), "10.0.0.1")
+    head = bytes([0x82, 0x80 | 127]) + (MESSAGE_BYTES + 100_000).to_bytes(8, "big") + bytes(4)
+    connection.request.add(head + b"some of it")
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await socket.receive() == GONE
+    why = f"a message of more than {MESSAGE_BYTES} bytes"
+    assert connection.written.endswith(close_frame(1009, why))
+    socket.end()
+
+
+async def test_a_control_frame_over_the_limit_is_refused_before_it_has_come() -> None:
+    connection, socket = held(UnfinishedMessages(), "10.0.0.1")
+    connection.request.add(bytes([0x89, 0x80 | 127]) + (1 << 40).to_bytes(8, "big") + bytes(4))
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await socket.receive() == GONE
+    assert connection.written.endswith(close_frame(1002, "a control frame of more than 125 bytes"))
     socket.end()

@@ -11,6 +11,7 @@ import pytest
 
 from tenure.errors import ConfigurationError, TenureError
 from tenure.gateway import take_over
+from tenure.gateway.passing import Passing
 from tenure.gateway.take_over import MOST_SOCKETS, FormerGateway, GatewaySuccession, user_at
 from tests.patience import DEADLINE_SECONDS
 
@@ -79,6 +80,10 @@ def test_a_stranger_is_refused_before_anything_of_it_is_read(
         FormerGateway.at(path_of(waiting))
 
 
+async def nobody(_: Passing) -> bool:
+    return False
+
+
 @pytest.mark.asyncio
 async def test_nothing_is_passed_to_another_user(
     tmp_path: Path,
@@ -87,7 +92,7 @@ async def test_nothing_is_passed_to_another_user(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(take_over, "user_at", lambda _: STRANGER)
-    succession = GatewaySuccession({"clients": clients})
+    succession = GatewaySuccession({"clients": clients}, nobody)
     succession.open(tmp_path / "socket")
     with socket.socket(socket.AF_UNIX) as stranger:
         stranger.setblocking(False)
@@ -175,4 +180,4 @@ def test_a_socket_is_taken_for_the_address_at_which_it_listens(
         with pytest.raises(ConfigurationError, match=f"listens on port {port} of 127.0.0.1, not"):
             former.listening("clients", where)
     found.close()
-    former.relieve()
+    former.close()

@@ -1,0 +1,69 @@
+"""What one gateway tells another of the connections that it passes on. Pure: nothing here connects.
+
+Of a connection on which nothing is under way, that is what has come of a request's head. Of a
+WebSocket of an entity it is what both sides have counted, what has come of the client and was not
+answered by the entity, and what is on its way to the client. Whoever is told goes on as if all of
+it had just come.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from tenure.entities.edge_socket import WAITING_BYTES
+from tenure.gateway.request_reader import MOST_HEAD_BYTES, MOST_TARGET_BYTES
+from tenure.member.asgi import MESSAGE_BYTES
+from tenure.protocol.entity.key_line import CallId, EntityKey, Name
+from tenure.protocol.entity.socket_end import PassedEnd
+
+MOST_AT_ONCE = 64
+"""The most connections that are passed together. All of them are held up meanwhile."""
+MOST_UNREAD_BYTES = MESSAGE_BYTES + (1 << 20)
+"""The most that is passed of what a client has sent: a message, and what is read ahead."""
+MOST_UNSENT_BYTES = 2 * WAITING_BYTES
+TOGETHER_BYTES = 1 << 20
+"""The bytes after which no other connection is passed together with these."""
+MOST_BYTES = TOGETHER_BYTES + MOST_UNREAD_BYTES + MOST_UNSENT_BYTES + MOST_AT_ONCE * (1 << 17)
+"""The most bytes that tell of connections which are passed together."""
+
+
+class PassedSocket(msgspec.Struct, frozen=True, array_like=True):
+    """A WebSocket of an entity."""
+
+    pool: Name
+    key: EntityKey
+    id: CallId
+    """By which the entity knows it, and nobody else."""
+    end: PassedEnd
+    unsent: Annotated[bytes, msgspec.Meta(max_length=MOST_UNSENT_BYTES)]
+    """Its frames to the client, as they are sent."""
+    target: Annotated[bytes, msgspec.Meta(max_length=MOST_TARGET_BYTES)]
+    """That of the request which has opened it."""
+    token: Annotated[bytes, msgspec.Meta(max_length=MOST_HEAD_BYTES)]
+    """That of the client, whose connections have bounds in common."""
+
+
+class PassedConnection(msgspec.Struct, frozen=True, array_like=True):
+    """A connection of a client."""
+
+    has_asked: bool
+    """Whether a request has come on it."""
+    unread: Annotated[bytes, msgspec.Meta(max_length=MOST_UNREAD_BYTES)]
+    """What has come and was not taken."""
+    socket: PassedSocket | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of what varies much."""
+        return len(self.unread) + (0 if self.socket is None else len(self.socket.unsent))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it can be told."""
+        unsent = b"" if self.socket is None else self.socket.unsent
+        return len(self.unread) <= MOST_UNREAD_BYTES and len(unsent) <= MOST_UNSENT_BYTES
+
+
+PassedTogether = Annotated[tuple[PassedConnection, ...], msgspec.Meta(max_length=MOST_AT_ONCE)]
+read_passed = msgspec.msgpack.Decoder(PassedTogether).decode
+packed = msgspec.msgpack.Encoder().encode
