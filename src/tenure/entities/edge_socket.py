@@ -11,7 +11,7 @@ WAITING_BYTES = 1 << 20
 """The most frames that wait for a client that does not read."""
 
 
-class GivenUp(NamedTuple):
+class SocketGivenUp(NamedTuple):
     """What another process needs to go on with a socket."""
 
     end: PassedEnd
@@ -48,7 +48,7 @@ class EdgeSocket:
         self._has_some = asyncio.Event()
         self._bytes = 0
         self._code = 0
-        self._left: asyncio.Future[GivenUp | None] | None = None
+        self._left: asyncio.Future[SocketGivenUp | None] | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -101,7 +101,7 @@ class EdgeSocket:
         text: Frame | None = message.get("text")
         return message["bytes"] if text is None else text
 
-    async def give_up(self) -> GivenUp | None:
+    async def give_up(self) -> SocketGivenUp | None:
         """Neither read nor write any more, and return what another process needs to go on; None if
         the socket has ended by itself.
         """
@@ -115,5 +115,5 @@ class EdgeSocket:
         assert self._left is not None, "it was to leave"
         end = self.end.passed(unanswered=self.unanswered is not None)
         if not self._left.done():
-            given = GivenUp(end, self.unanswered, tuple(self._to_write))
+            given = SocketGivenUp(end, self.unanswered, tuple(self._to_write))
             self._left.set_result(None if has_gone else given)

@@ -59,7 +59,7 @@ class HoldsSockets(Protocol):
 
 
 class HttpGateway:
-    """One gateway, in the running event loop."""
+    """One gateway, in the running event loop. See `GoesOn`."""
 
     def __init__(
         self,
@@ -146,12 +146,10 @@ class HttpGateway:
         return True
 
     def may_go_on(self, passed: PassedConnection) -> bool:
-        """See `GoesOn`."""
         has_port = any(each.scheme == "http" for each in self._ports)
         return has_port and (passed.socket is None or passed.socket.pool in self._sockets)
 
     def go_on(self, socket: sockets.socket, passed: PassedConnection) -> None:
-        """See `GoesOn`."""
         next(each for each in self._ports if each.scheme == "http").adopt(socket, passed)
 
     async def close(self) -> None:

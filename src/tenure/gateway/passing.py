@@ -108,7 +108,7 @@ class GoesOn(Protocol):
         ...
 
 
-class Taking:
+class TakingOver:
     """The side of the successor."""
 
     def __init__(self, connection: sockets.socket, gateway: GoesOn) -> None:

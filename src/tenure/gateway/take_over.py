@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError, TenureError
-from tenure.gateway.passing import NOT_TAKEN, GoesOn, NotPassed, Passing, Taking
+from tenure.gateway.passing import NOT_TAKEN, GoesOn, NotPassed, Passing, TakingOver
 
 SERVES, TAKES = b"serving\n", b"takes\n"
 """The successor serves; and it takes open connections, which older ones do not."""
@@ -101,7 +101,7 @@ class FormerGateway:
         """Tell it that this process serves, and take its clients. `on_round` is called when all
         have come that could be passed at first; those that are busy then follow.
         """
-        taking = Taking(self._connection, gateway)
+        taking = TakingOver(self._connection, gateway)
         try:
             self._connection.sendall(SERVES + TAKES)
             self._connection.setblocking(False)  # noqa: FBT003  # as the standard library has it

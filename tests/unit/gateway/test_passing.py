@@ -12,7 +12,7 @@ import pytest
 from tenure.errors import RemoteProtocolError
 from tenure.gateway.client_connection import GivenConnection
 from tenure.gateway.passed_connection import MOST_BYTES, PassedConnection, packed
-from tenure.gateway.passing import IT_HAS, LENGTH, NOT_TAKEN, Passing, Taking
+from tenure.gateway.passing import IT_HAS, LENGTH, NOT_TAKEN, Passing, TakingOver
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.gateway.front import OK, Behind, Client, Front, front
 
@@ -30,7 +30,7 @@ async def two() -> AsyncIterator[tuple[Front, Front, Passing, Behind]]:
         each.setblocking(False)
     behind = Behind()
     async with front(behind) as one, front(behind) as other:
-        taking = asyncio.create_task(Taking(theirs, other.gateway).run(lambda: None))
+        taking = asyncio.create_task(TakingOver(theirs, other.gateway).run(lambda: None))
         passing = Passing(ours)
         try:
             yield one, other, passing, behind
@@ -96,7 +96,7 @@ async def test_a_request_at_work_is_answered_first_and_then_its_connection_goes_
         each.setblocking(False)
     behind = Slow()
     async with front(behind) as one, front(behind) as other:
-        taking = asyncio.create_task(Taking(theirs, other.gateway).run(lambda: None))
+        taking = asyncio.create_task(TakingOver(theirs, other.gateway).run(lambda: None))
         busy = await one.client()
         busy.say(ASK + ASK[:9])
         await behind.came.wait()
@@ -222,5 +222,5 @@ async def test_what_are_no_connections_of_a_gateway_is_refused_and_closed(
         socket.send_fds(ours, [said], [odd.fileno()] * count)
         ours.close()
         with pytest.raises((*NOT_TAKEN, msgspec.MsgspecError, RemoteProtocolError)):
-            await Taking(theirs, Nobody()).run(lambda: None)
+            await TakingOver(theirs, Nobody()).run(lambda: None)
         assert opened() == before - 2
