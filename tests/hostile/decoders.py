@@ -26,9 +26,9 @@ from tenure.columns.engines.manifest import MARK as MANIFEST_MARK
 from tenure.columns.engines.manifest import ManifestMark, check_manifest
 from tenure.columns.node.node_directory import IDENTITY, KNOWN, NodeDirectory, NodeIdentity
 from tenure.entities.collection import read_token
-from tenure.entities.socket_offer import SocketOffer, TakenSocket, read_told, told
+from tenure.entities.socket_offer import read_told
 from tenure.errors import MALFORMED, ServiceRefusal, TenureError
-from tenure.gateway.passed_connection import PassedConnection, PassedSocket, read_passed
+from tenure.gateway.passed_connection import read_passed
 from tenure.gateway.take_over import read_names
 from tenure.journals.etcd.errors import _refusals
 from tenure.journals.etcd.gateway import _decoded as decoded_answer
@@ -46,7 +46,6 @@ from tenure.manager.other_managers import _decoded as status_of
 from tenure.manager.sign_in_api import ShownToken
 from tenure.member.asgi import Relayed
 from tenure.protocol.entity.messages import EntityFailure
-from tenure.protocol.entity.socket_end import PassedEnd
 from tenure.protocol.gossip.messages import NodeDigest
 from tenure.protocol.lease.leader.receipts import Receipt
 from tenure.protocol.lease.leader.receipts import opened as opened_receipt
@@ -71,6 +70,7 @@ from tenure.wire import columns, entity, gossip, hand_off, lease, topology, volu
 from tenure.wire.journal_codec import checksum
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
+from tests.unit.gateway.samples import A_PASSED, A_SOCKET, AN_ANSWER, AN_OFFER, NAMES
 from tests.unit.wire import samples
 from tests.unit.wire import test_columns as of_columns
 from tests.unit.wire import test_hand_off as of_hand_off
@@ -252,21 +252,6 @@ ETCD = b'{"header": {"revision": "7"}, "kvs": [{"key": "YQ==", "value": "Yg=="}]
 A_TOKEN = b'{"id": "a", "sha256": "b", "role": "owner", "created": "c", "pool": "p"}\n'
 A_DATAGRAM = DatagramSeal(SECRET, "c", 9, 3, lambda: 0).seal(b"hello")
 A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
-TAKEN = TakenSocket("rooms", "attic", "ann")
-A_SOCKET = told(TAKEN).encode()
-A_PASSED = msgspec.msgpack.encode(
-    [
-        PassedConnection(
-            has_asked=True,
-            unread=b"frames",
-            socket=PassedSocket(
-                *("rooms", "attic", b"i" * 16, PassedEnd(3, 2, (7, 9), (5, 6))),
-                *(b"unsent", b"/rooms/attic", b"Bearer x"),
-            ),
-        )
-    ]
-)
-AN_OFFER = SocketOffer("rooms", "0" * 16, "0" * 32, SECRET)
 PART = LeaseParts(b"k", 7, 9, "rooms")
 
 DECODERS: dict[str, HostileDecoder] = {
@@ -488,15 +473,13 @@ DECODERS: dict[str, HostileDecoder] = {
         "services/operations.py services/feeds/service.py", service_bodies(Feeds), (SAID,)
     ),
     "feeds": HostileDecoder("services/feeds/parsing.py", items_in, (FEED,)),
-    "the sockets of a gateway": HostileDecoder(
-        "gateway/take_over.py", read_names, (b'["http", "https"]',), MALFORMED
-    ),
-    "connections that a gateway passes on": HostileDecoder(
+    "what listens": HostileDecoder("gateway/take_over.py", read_names, (NAMES,), MALFORMED),
+    "passed on": HostileDecoder(
         "gateway/passed_connection.py", read_passed, (A_PASSED,), MALFORMED
     ),
     "a gateway's socket": HostileDecoder("entities/socket_offer.py", read_told, (A_SOCKET,)),
     "an answer to an offer": HostileDecoder(
-        "entities/socket_offer.py", AN_OFFER.taken, (AN_OFFER.answer(TAKEN).encode(),)
+        "entities/socket_offer.py", AN_OFFER.taken, (AN_ANSWER,)
     ),
     "page tokens": HostileDecoder(
         "entities/collection.py", read_token, (b"lMQIOCBieXRlcy7EAWHEAWLD",)

@@ -28,7 +28,7 @@ from tenure.gateway.gateway import HttpGateway
 from tenure.gateway.gateway_port import LIMITS, GatewayPort
 from tenure.gateway.passed_headers import TrustedProxies
 from tenure.gateway.routes_file import RouteSources
-from tenure.gateway.take_over import FormerGateway, GatewaySuccession
+from tenure.gateway.take_over import STARTS_SECONDS, FormerGateway, GatewaySuccession
 from tenure.gateway.targets import TargetSettings
 from tenure.member.listener import bound, checked_listen, url_of
 from tenure.transport.bounded_port import log_refused
@@ -106,17 +106,20 @@ async def _succeed(
         has_come = asyncio.Event()
 
         def come() -> None:
-            succession.open(path)
-            has_come.set()
+            if not has_come.is_set():
+                has_come.set()
+                succession.open(path)
 
         taking = asyncio.create_task(before.relieve(made, come))
         stack.callback(taking.cancel)
         coming = asyncio.create_task(has_come.wait())
-        await asyncio.wait({taking, coming}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {taking, coming}, return_when=asyncio.FIRST_COMPLETED, timeout=STARTS_SECONDS
+        )
         coming.cancel()
-        if has_come.is_set():
-            return
-    succession.open(path)
+        come()
+    else:
+        succession.open(path)
 
 
 async def _hold_sockets(made: HttpGateway, options: GatewayOptions) -> None:
