@@ -13,6 +13,7 @@ DECODES = re.compile(
     r"|\btomllib\.loads?\(|\bjson\.loads?\(|\.unpack(?:_from)?\(|\bReader\(|\bParserCreate\("
 )
 NOT_HOSTILE = {
+    "transport/same_user.py": "what the kernel answers",
     "cli/": "a person's own terminal, and answers of the manager that this person named",
     "testing/": "tests of users read what these users' programs say",
     "client/hand_off/": "state in the form of the application's type: chunks of it are in wire/",

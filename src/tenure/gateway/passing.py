@@ -9,7 +9,6 @@ come. So each connection has one process that reads it, whichever of the two end
 import asyncio
 import os
 import socket as sockets
-import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -26,7 +25,7 @@ from tenure.gateway.passed_connection import (
 
 ANSWER_SECONDS = 5.0
 """How long the successor may take to say what it has; clients are held up meanwhile."""
-LENGTH = struct.Struct("!I")
+LENGTH_BYTES = 4
 IT_HAS, IT_HAS_NOT = b"\1", b"\0"
 READ_BYTES = 1 << 20
 
@@ -77,7 +76,7 @@ class Passing:
 
     async def _asked(self, body: bytes, handles: list[int], count: int) -> bytes:
         loop = asyncio.get_running_loop()
-        sockets.send_fds(self._connection, [LENGTH.pack(len(body))], handles)
+        sockets.send_fds(self._connection, [len(body).to_bytes(LENGTH_BYTES, "big")], handles)
         await loop.sock_sendall(self._connection, body)
         return await loop.sock_recv(self._connection, count)
 
@@ -154,7 +153,7 @@ class TakingOver:
 
     async def _next(self) -> list[GivenConnection] | None:
         await self._until_readable()
-        head, handles, flags, _ = sockets.recv_fds(self._connection, LENGTH.size, MOST_AT_ONCE)
+        head, handles, flags, _ = sockets.recv_fds(self._connection, LENGTH_BYTES, MOST_AT_ONCE)
         found: list[sockets.socket] = []
         try:
             if not head:
@@ -173,9 +172,9 @@ class TakingOver:
         return [GivenConnection(*each) for each in zip(found, passed, strict=True)]
 
     async def _told(self, head: bytes, count: int) -> tuple[PassedConnection, ...]:
-        if len(head) != LENGTH.size:
+        if len(head) != LENGTH_BYTES:
             raise NotPassed(f"it begins with {len(head)} bytes")
-        passed = read_passed(await self._body(*LENGTH.unpack(head)))
+        passed = read_passed(await self._body(int.from_bytes(head, "big")))
         if len(passed) != count:
             raise NotPassed(f"{count} handles of {len(passed)} connections")
         return passed

@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from tenure.gateway.passed_connection import MOST_AT_ONCE
-from tenure.gateway.passing import LENGTH
+from tenure.gateway.passing import LENGTH_BYTES
 from tenure.gateway.take_over import SERVES, TAKES
 from tests.integration.gateway.house import House, house
 from tests.patience import DEADLINE_SECONDS
@@ -18,7 +18,8 @@ from tests.patience import DEADLINE_SECONDS
 pytestmark = pytest.mark.asyncio
 ROOMS, PEOPLE = 5, 4
 """In each room there are so many people."""
-EACH_SECONDS = 0.02
+ON_THE_WAY = 3
+"""How many lines of each are on the way at a time."""
 
 
 class Person:
@@ -28,21 +29,34 @@ class Person:
         self.name = name
         self._socket = socket
         self._said = 0
-        self.heard: list[str] = []
+        self._may_speak = asyncio.Semaphore(ON_THE_WAY)
         self._is_over = False
+        self.heard: list[str] = []
+        self.hears = asyncio.Event()
 
     async def speak(self) -> None:
-        while not self._is_over:
+        while True:
+            await self._may_speak.acquire()
+            if self._is_over:
+                return
             self._said += 1
             await self._socket.send(f"{self._said}")
-            await asyncio.sleep(EACH_SECONDS)
 
     async def listen(self) -> None:
         async for text in self._socket:
             self.heard.append(str(text))
+            self.hears.set()
+            if f" {self.name}: " in str(text):
+                self._may_speak.release()
 
     def be_silent(self) -> None:
         self._is_over = True
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not condition():
+                self.hears.clear()
+                await self.hears.wait()
 
     @property
     def own(self) -> list[int]:
@@ -56,9 +70,9 @@ class Person:
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         assert self.own == list(range(1, self._said + 1))
 
-    @property
-    def has_all(self) -> bool:
-        return len(self.own) == self._said
+    async def until_all(self) -> None:
+        """Wait until it has heard all that it has said."""
+        await self.until(lambda: len(self.own) == self._said)
 
 
 @asynccontextmanager
@@ -77,22 +91,20 @@ async def people(it: House) -> AsyncIterator[list[Person]]:
         for each in found:
             each.be_silent()
         await asyncio.gather(*speaking)
-        await until(lambda: all(each.has_all for each in found))
+        for each in found:
+            await each.until_all()
         for task in listening:
             assert not task.done(), "the socket is open"
             task.cancel()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # what people hear sets no event
-            await asyncio.sleep(EACH_SECONDS)
-
-
 async def until_heard(those: list[Person], more: int) -> None:
     """Wait until each has heard so many lines more."""
-    wanted = [len(each.heard) + more for each in those]
-    await until(lambda: all(len(x.heard) >= n for x, n in zip(those, wanted, strict=True)))
+
+    async def of_one(one: Person, wanted: int) -> None:
+        await one.until(lambda: len(one.heard) >= wanted)
+
+    await asyncio.gather(*(of_one(each, len(each.heard) + more) for each in those))
 
 
 @asynccontextmanager
@@ -135,10 +147,10 @@ def _fails(path: Path, point: str) -> None:
         it.sendall(SERVES + TAKES)
         if point == "serves":
             return
-        head, handles, _, _ = socket.recv_fds(it, LENGTH.size, MOST_AT_ONCE)
+        head, handles, _, _ = socket.recv_fds(it, LENGTH_BYTES, MOST_AT_ONCE)
         assert len(handles) == ROOMS * PEOPLE
         if point == "has all":
-            [size] = LENGTH.unpack(head)
+            size = int.from_bytes(head, "big")
             assert len(it.recv(size, socket.MSG_WAITALL)) == size
         _close(handles)
 

@@ -12,13 +12,19 @@ import pytest
 from tenure.errors import RemoteProtocolError
 from tenure.gateway.client_connection import GivenConnection
 from tenure.gateway.passed_connection import MOST_BYTES, PassedConnection, packed
-from tenure.gateway.passing import IT_HAS, LENGTH, NOT_TAKEN, Passing, TakingOver
+from tenure.gateway.passing import IT_HAS, LENGTH_BYTES, NOT_TAKEN, Passing, TakingOver
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.gateway.front import OK, Behind, Client, Front, front
 
 pytestmark = pytest.mark.asyncio
 HOST = b"host: x\r\n"
 ASK = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+def length(size: int) -> bytes:
+    return size.to_bytes(LENGTH_BYTES, "big")
+
+
 IDLE = PassedConnection(True, b"")
 
 
@@ -130,8 +136,9 @@ async def answered(gives: bytes | None) -> tuple[int, int]:
     given = [GivenConnection(end, IDLE) for _, end in ends]
     asked = asyncio.ensure_future(passing.pass_on(given))
     await asyncio.sleep(0)
-    head, handles, _, _ = socket.recv_fds(theirs, LENGTH.size, 8)
-    assert len(theirs.recv(*LENGTH.unpack(head))) == LENGTH.unpack(head)[0]
+    head, handles, _, _ = socket.recv_fds(theirs, LENGTH_BYTES, 8)
+    size = int.from_bytes(head, "big")
+    assert len(theirs.recv(size)) == size
     if gives is not None:
         theirs.send(gives)
     theirs.close()
@@ -202,13 +209,13 @@ def listens() -> socket.socket:
 @pytest.mark.parametrize(
     ("said", "count"),
     [
-        (LENGTH.pack(1) + b"\xc1", 1),
-        (LENGTH.pack(MOST_BYTES + 1), 1),
-        (LENGTH.pack(9) + b"\x91", 1),
+        (length(1) + b"\xc1", 1),
+        (length(MOST_BYTES + 1), 1),
+        (length(9) + b"\x91", 1),
         (b"\0\0", 1),
-        (LENGTH.pack(len(packed([IDLE]))) + packed([IDLE]), 2),
-        (LENGTH.pack(len(packed([IDLE] * 65))) + packed([IDLE] * 65), 65),
-        (LENGTH.pack(len(packed([IDLE]))) + packed([IDLE]), 1),
+        (length(len(packed([IDLE]))) + packed([IDLE]), 2),
+        (length(len(packed([IDLE] * 65))) + packed([IDLE] * 65), 65),
+        (length(len(packed([IDLE]))) + packed([IDLE]), 1),
     ],
 )
 @pytest.mark.parametrize("made", [no_tcp, listens])
