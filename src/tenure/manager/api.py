@@ -5,7 +5,7 @@ Only the leader answers questions that need the table; a standby says who leads,
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tenure.base.keys import PoolKind
 from tenure.errors import ConfigurationError
 from tenure.manager.access.gate import wants_page
-from tenure.manager.access.roles import Permit
+from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
@@ -29,6 +29,7 @@ from tenure.manager.http_errors import (
     whole_number,
 )
 from tenure.manager.journal_health import journal_answer
+from tenure.manager.large_answers import LargeAnswers, Spend
 from tenure.manager.pool_spec import HexKey, WrittenKey, key_of, pool_spec
 from tenure.manager.status import VERSION, status_of
 from tenure.manager.steering_api import SteeringApi, asked_key, with_any_name
@@ -107,11 +108,14 @@ class Api:
         self.peers = peers
         self.journal_url = journal_url
         self.tokens = tokens
+        self._large = LargeAnswers()
+        self._permit_of: Callable[[web.Request], Permit] = lambda _: ANYBODY
 
     def add_routes(
         self, router: web.UrlDispatcher, permit_of: Callable[[web.Request], Permit]
     ) -> None:
         """Put the handlers under their paths."""
+        self._permit_of = permit_of
         paths: dict[str, Handler] = {
             "/": self.index,
             "/healthz": self.healthz,
@@ -170,10 +174,12 @@ class Api:
         engine, view = self.engine, self.engine.view
         pools: list[Answer] = []
         clusters: list[ReadCluster] = []
-        with suppress(TimeoutError):  # a standby knows none of either
-            pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
-            clusters = [each async for each in self._clusters()]
-        owners = tuple(pool for pool in pools if isinstance(pool, Owners))
+        async with self._turn(request) as spend:
+            with suppress(TimeoutError):  # a standby knows none of either
+                pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
+                clusters = [each async for each in self._clusters()]
+            owners = tuple(pool for pool in pools if isinstance(pool, Owners))
+            spend(sum(map(_ranges_of, owners)))
         families = engine.metrics.families(
             view, engine.observer, self.peers, owners, tuple(clusters)
         )
@@ -227,11 +233,16 @@ class Api:
         way_out = "give a number from 0 on, or leave it out"
         since = whole_number(request, "since", "an LSN", way_out)
         question = ReadTable(request.match_info["pool"], since, _journal(request))
-        return as_json(await self.ask(question, TableAnswer))
+        async with self._turn(request) as spend:
+            found = await self.ask(question, TableAnswer)
+            spend(len(found.entries))
+            return as_json(found)
 
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""
-        found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
+        async with self._turn(request) as spend:
+            found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
+            spend(_ranges_of(found))
         owners = (
             replace(owner, protocol=self.peers.version(connection))
             for owner, connection in zip(found.owners, found.connections, strict=True)
@@ -245,6 +256,11 @@ class Api:
         return as_json(await self.ask(Locate(pool, key), Location))
 
     # --- asking ---
+
+    def _turn(self, request: web.Request) -> AbstractAsyncContextManager[Spend]:
+        """The turn of whoever asks for what may be large."""
+        permit = self._permit_of(request)
+        return self._large.turn((request.remote or "") if permit is ANYBODY else permit.who)
 
     def pool_kind(self, pool: str) -> PoolKind:
         """The kind of a pool; hashed if it is not known."""
@@ -281,6 +297,11 @@ class Api:
                 raise HttpRefusal(409, why, way_out or _way_out(question))
         assert isinstance(answer, wanted), answer
         return answer
+
+
+def _ranges_of(found: Owners) -> int:
+    """How many ranges the owners have, and how many they are themselves."""
+    return len(found.owners) + sum(each.ranges for each in found.owners)
 
 
 def _way_out(question: Question) -> str:
