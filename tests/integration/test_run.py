@@ -191,7 +191,7 @@ def test_a_node_of_the_store_that_is_killed_is_started_again(tmp_path: Path) -> 
         assert process.stderr is not None
         assert process.stdout.readline().startswith(f"columns:http://127.0.0.1:{port + 1},")
         os.kill(first := node_pid(tmp_path, "node-2"), signal.SIGKILL)
-        told = "node-2 of the store has ended (killed by signal 9), and was started again\n"
+        told = "node-2 has ended (killed by signal 9), and was started again\n"
         while (line := process.stderr.readline()) != told:
             assert line
         assert node_pid(tmp_path, "node-2") not in (0, first)

@@ -16,6 +16,7 @@ import yaml
 from cyclopts import CycloptsError
 
 from tenure.cli.app import build
+from tenure.cli.host_file import HostOptions, PlanMaker
 from tests.repo.reading import ROOT, files
 
 DEPLOY = ROOT / "deploy"
@@ -57,13 +58,14 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     yield from (("compose.yml", command) for command in compose_commands())
     yield from (("kubernetes.yml", command) for command in kubernetes_commands())
     yield from (("columns.yml", command) for command in compose_commands("columns.yml", ""))
+    yield from (("one-host.yml", command) for command in compose_commands("one-host.yml", ""))
     for name in ("tenure-manager.service", "tenure-node.service"):
         yield name, shlex.split(unit(name)["Service"]["ExecStart"])[1:]
 
 
 @pytest.mark.parametrize(("where", "command"), list(commands()))
 def test_every_command_could_be_run(where: str, command: list[str]) -> None:
-    assert command[0] in ("manager", "columns"), where
+    assert command[0] in ("manager", "columns", "up"), where
     build().parse_args(command, exit_on_error=False, print_error=False)
 
 
@@ -252,6 +254,12 @@ def test_alerts_are_rules_that_prometheus_reads() -> None:
             assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
             assert rule["annotations"]["summary"].endswith(".")
             assert rule["expr"].count("(") == rule["expr"].count(")")
+
+
+def test_the_file_of_one_host_can_be_run() -> None:
+    plan = PlanMaker(HostOptions(file=DEPLOY / "one-host.toml")).plan()
+    assert [*plan.services] == ["documents"]
+    assert plan.gateway is not None
 
 
 def test_every_file_is_explained() -> None:

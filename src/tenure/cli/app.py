@@ -49,6 +49,16 @@ TOPICS = {
             "Run a manager beside a command, which finds it by itself.",
             "-- uvicorn app:app --workers 4",
         ),
+        "up": Command(
+            "host_up:up",
+            "Run a whole system on this host: a manager, a store, services, a gateway, commands.",
+            "--serve documents",
+        ),
+        "config": Command(
+            "host_up:config",
+            "Check tenure.toml, and show what `tenure up` would run, and what says so.",
+            "--file tenure.toml",
+        ),
         "serve": Command(
             "serve:serve",
             "Run a process of a service: documents, feeds, pubsub or queues.",
@@ -137,7 +147,7 @@ TOPICS = {
 COMMANDS = {name: each for commands in TOPICS.values() for name, each in commands.items()}
 
 GO_ON = (
-    *("manager", "run", "serve", "gateway", "columns node", "columns up"),
+    *("manager", "run", "up", "serve", "gateway", "columns node", "columns up"),
     *("top", "events", "demo", "docs"),
 )
 """Commands that go on until they are ended, or that have the terminal for themselves: they tell of

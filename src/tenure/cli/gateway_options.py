@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -55,13 +55,18 @@ class GatewayOptions:
 
     def arguments(self) -> Iterator[str]:
         """The words of a command line that has these options."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value == each.default:
-                continue
-            name = f"--{each.name.replace('_', '-')}"
-            if value is True:
-                yield name
-            else:
-                for one in value if isinstance(value, tuple) else (value,):
-                    yield f"{name}={one}"
+        return words_of(self)
+
+
+def words_of(options: Any) -> Iterator[str]:  # noqa: ANN401  # a dataclass
+    """The words of a command line that has these options, which are those of a command."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if value == each.default:
+            continue
+        name = f"--{each.name.replace('_', '-')}"
+        if value is True:
+            yield name
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                yield f"{name}={one}"

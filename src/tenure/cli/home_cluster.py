@@ -7,28 +7,23 @@ with it.
 
 import asyncio
 import secrets
-import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from tenure.cli.asking import ask
-from tenure.cli.output import remark, say
+from tenure.cli.host_processes import HostProcesses
 from tenure.columns.opening import open_store
 from tenure.errors import ConfigurationError, NoManager, TenureError
 from tenure.protocol.topology.answers import RingRead
 from tenure.runtime.private_files import make_directory, overwrite
 
 START_SECONDS = 30.0
-END_SECONDS = 10.0
-AGAIN_SECONDS = 1.0
-"""The pause before a process is started again, which may end at once each time."""
 MOST_REPLICAS = 3
 
 
-class HomeCluster:
+class HomeCluster(HostProcesses):
     """The processes."""
 
     def __init__(
@@ -46,7 +41,7 @@ class HomeCluster:
         it may move in a day, where that is to be changed. `manager` is the URL of one that runs
         already, and is not started.
         """
-        self.data = data
+        super().__init__(data)
         self.cluster = cluster
         self.nodes = nodes
         self.port = port
@@ -55,7 +50,6 @@ class HomeCluster:
         self._budget = budget
         self._has_manager = bool(manager)
         self.manager = manager or f"http://127.0.0.1:{port}"
-        self._running: dict[str, asyncio.subprocess.Process] = {}
 
     def command(self, name: str) -> list[str]:
         """Return the command that starts the process called `name`, as a user types it."""
@@ -97,6 +91,9 @@ class HomeCluster:
             overwrite(secret, secrets.token_hex(32).encode())
         if not self._has_manager:
             await self.launch("manager")
+        if self.nodes == 0:
+            await self._until(self._answers)
+            return
         body = {
             "name": self.cluster,
             "placement": str(min(self.nodes, MOST_REPLICAS)),
@@ -113,6 +110,13 @@ class HomeCluster:
             async with open_store(f"columns:{url}"):
                 pass  # the node has answered: others vouch for it
 
+    def _answers(self) -> bool:
+        try:
+            ask([self.manager], "/v1/pools")
+        except NoManager:
+            return False
+        return True
+
     def _is_made(self, body: dict[str, object]) -> bool:
         try:
             ask([self.manager], "/v1/clusters", body)
@@ -124,17 +128,6 @@ class HomeCluster:
         reply = ask([self.manager], f"/v1/clusters/{self.cluster}/ring")
         return bool(reply.read(RingRead).ranges)
 
-    async def launch(self, name: str) -> None:
-        """Start a process."""
-        with (self.data / f"{name}.log").open("ab") as log:
-            self._running[name] = await asyncio.create_subprocess_exec(
-                *self.command(name), stdout=log, stderr=log, start_new_session=True
-            )
-
-    def kill(self, name: str) -> None:
-        """Kill a process, at once."""
-        self._running[name].kill()
-
     async def _until(self, holds: Callable[[], bool]) -> None:
         until = time.monotonic() + START_SECONDS
         while not await asyncio.to_thread(holds):
@@ -144,54 +137,3 @@ class HomeCluster:
             if time.monotonic() > until:
                 raise TenureError(f"it takes too long; the logs are in {self.data}")
             await asyncio.sleep(0.1)
-
-    def last_words(self, name: str) -> str:
-        """Return the last line in the log of a process."""
-        lines = (self.data / f"{name}.log").read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "it has said nothing"
-
-    def pids(self) -> dict[str, int]:
-        """Return the process id of each running process, by name."""
-        return {name: process.pid for name, process in self._running.items()}
-
-    async def watch(self) -> None:
-        """Report each process that ends, and how to start it again."""
-
-        async def follow(name: str) -> None:
-            say(f"{name} {await self._end_of(name)}; the others run on. To start it again:")
-            say(f"  {shlex.join(self.command(name))}")
-
-        await asyncio.gather(*map(follow, self._running))
-        await asyncio.Event().wait()
-
-    async def keep(self, begun: Callable[[int], None]) -> None:
-        """Start each process again that ends, and report it on standard error; `begun` is told the
-        new process id.
-        """
-
-        async def follow(name: str) -> None:
-            while True:
-                how = await self._end_of(name)
-                await asyncio.sleep(AGAIN_SECONDS)
-                await self.launch(name)
-                remark(f"{name} of the store {how}, and was started again")
-                begun(self.pids()[name])
-
-        await asyncio.gather(*map(follow, self._running))
-
-    async def _end_of(self, name: str) -> str:
-        code = await self._running[name].wait()
-        return f"has ended ({f'killed by signal {-code}' if code < 0 else self.last_words(name)})"
-
-    async def end(self) -> None:
-        """End all that run: nodes first."""
-        for name, process in reversed(self._running.items()):
-            with suppress(ProcessLookupError):
-                process.terminate()
-            try:
-                async with asyncio.timeout(END_SECONDS):
-                    await process.wait()
-            except TimeoutError:
-                remark(f"{name} does not end, and is killed")
-                process.kill()
-                await process.wait()

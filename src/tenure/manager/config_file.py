@@ -74,7 +74,7 @@ def read(file: Path) -> dict[str, Any]:
     """The settings in `file`, checked one by one."""
     table = _parsed(file)
     pools, limits = table.pop("pool", []), table.pop("limits", {})
-    _check_keys(f"{file}", table, (*SETTINGS, "limits", "pool"))
+    check_keys(f"{file}", table, (*SETTINGS, "limits", "pool"))
     for key, value in table.items():
         _check_type(f"{file}: {key}", value, SETTINGS[key])
     for key in FILES:
@@ -106,7 +106,8 @@ def _parsed(file: Path) -> dict[str, Any]:
         raise ConfigurationError(f"the configuration file {file} is not TOML: {error}") from error
 
 
-def _check_keys(where: str, table: Mapping[str, object], known: Iterable[str]) -> None:
+def check_keys(where: str, table: Mapping[str, object], known: Iterable[str]) -> None:
+    """Raise ConfigurationError for a key that is not among those that are known."""
     for key in table:
         if key in known:
             continue
@@ -126,7 +127,7 @@ def _check_type(where: str, value: object, wanted: type) -> None:
 def _limits(where: str, table: object) -> ManagerLimits:
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} is {table!r}, and should be a table: [limits]")
-    _check_keys(where, table, ManagerLimits.__struct_fields__)
+    check_keys(where, table, ManagerLimits.__struct_fields__)
     try:
         return msgspec.convert(table, ManagerLimits)
     except msgspec.ValidationError as error:
@@ -134,7 +135,7 @@ def _limits(where: str, table: object) -> ManagerLimits:
 
 
 def _pool(where: str, table: dict[str, Any]) -> CreatePool:
-    _check_keys(where, table, POOL_KEYS)
+    check_keys(where, table, POOL_KEYS)
     for key in ("name", "kind"):
         if key not in table:
             raise ConfigurationError(f"{where} has no {key}; a pool has {', '.join(POOL_KEYS)}")
