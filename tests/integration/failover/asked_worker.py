@@ -47,7 +47,8 @@ class Worker:
                 self.is_ready.set()
                 continue
             what, key, *rest = line.split(" ", 3)
-            asked = key if what == "has" else f"{key} {rest[0]}"
+            is_number = what != "has" and rest[0].isdecimal()
+            asked = f"{key} {rest[0]}" if is_number else key
             answer = self.answers.pop(asked, None)
             if answer is not None and not answer.done():
                 answer.set_result(line)

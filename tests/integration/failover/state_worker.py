@@ -7,6 +7,7 @@ was begun.
 """
 
 import asyncio
+import os
 import sys
 from functools import partial
 
@@ -32,7 +33,8 @@ async def answer(ledgers: OwnedState[list[int]], line: str) -> str:
 async def main(store: str) -> None:
     """Answer lines until there are no more."""
     ledgers: OwnedState[list[int]] = OwnedState(value_type=list[int], store=store, ttl=3600.0)
-    async with Owner(pool="ledgers", address="http://127.0.0.1:1", hand_off=ledgers):
+    address = f"http://127.0.0.1:{1024 + os.getpid() % 60_000}"  # nobody asks there
+    async with Owner(pool="ledgers", address=address, hand_off=ledgers):
         await answer_lines(partial(answer, ledgers))
 
 
