@@ -13,6 +13,7 @@ beginning.
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,20 +42,13 @@ from tenure.protocol.replication.upkeep.hints import Hints
 from tenure.protocol.topology.records import NodeId
 
 
-class _Round:
+class _Round(NamedTuple):
     """The write at the replicas of one topology."""
 
-    def __init__(
-        self,
-        everyone: tuple[NodeId, ...],
-        needs: list[Need],
-        asked: list[NodeId],
-        told: dict[NodeId, RowApplied],
-    ) -> None:
-        self.everyone = everyone
-        self.needs = needs
-        self.asked = asked
-        self.told = told
+    everyone: tuple[NodeId, ...]
+    needs: list[Need]
+    asked: list[NodeId]
+    told: dict[NodeId, RowApplied]
 
     @property
     def applied(self) -> set[NodeId]:
@@ -73,16 +67,12 @@ class _Round:
             lambda: (
                 self.is_written
                 or self.is_all
-                or (self.is_refused and (self.is_there or self.is_outranked))
+                or (self.is_refused and (bool(self.applied) or self.is_outranked))
             )
         )
 
     def all_told(self) -> Conversing[None]:
         yield Until(lambda: self.is_all)
-
-    @property
-    def is_there(self) -> bool:
-        return bool(self.applied)
 
     @property
     def is_outranked(self) -> bool:
