@@ -1,6 +1,7 @@
 """Reading rows of one replica: by the rounds of a coordinator, each answered from one instant."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tenure.columns.tables import Table
 from tenure.protocol.replication.messages import RowsFound, WholeRow
@@ -17,27 +18,24 @@ QUESTION_ENTRIES = 8
 """Entries that finding a section counts for."""
 
 
-class RowView:
+class RowView(NamedTuple):
     """One row at one instant: its record, and cursors of the families that are read."""
 
-    def __init__(
-        self, table: Table, at: bytes, record: RowRecord, cursors: Mapping[str, Cursors], pace: Pace
-    ) -> None:
-        self._table = table
-        self._at = at
-        self._marker = record.marker
-        self._cursors = cursors
-        self._pace = pace
+    table: Table
+    at: bytes
+    record: RowRecord
+    cursors: Mapping[str, Cursors]
+    pace: Pace
 
     def read(self, questions: Sequence[SectionQuestion]) -> Steps[list[Resolved]]:
         """The outcome of each question. There is nobody else to agree with."""
         found = []
         for question in questions:
             family = question.family
-            cursors, shape = self._cursors[family], self._table.shapes[family]
-            part = yield from section_part(cursors, shape, self._at, self._marker, question)
+            cursors, shape = self.cursors[family], self.table.shapes[family]
+            part = yield from section_part(cursors, shape, self.at, self.record.marker, question)
             found.append(agreed(part))
-            if self._pace.is_over(0, QUESTION_ENTRIES):
+            if self.pace.is_over(0, QUESTION_ENTRIES):
                 yield
         return found
 
