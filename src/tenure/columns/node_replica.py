@@ -55,8 +55,6 @@ from tenure.protocol.replication.row.admission import (
 from tenure.protocol.replication.row.copies import (
     CopyMark,
     RangeHorizon,
-    packed_record,
-    packed_rows,
     record_of_filling,
     rows_of,
 )
@@ -204,7 +202,7 @@ class NodeReplica(Replica):
             case WipeRange():
                 return self._wipe(task)
             case BeginFilling():
-                self.engine.apply([(META, _FILLING, packed_record(task.record))])
+                self.engine.apply([(META, _FILLING, msgspec.msgpack.encode(task.record))])
                 self.filling = task.record
                 return TaskDone()
             case TakePiece():
@@ -393,13 +391,15 @@ class NodeReplica(Replica):
         rows, is_all = piece_of(self.engine, self.tables, step)
         mark = step.mark if is_all else CopyMark(rows[-1].table, rows[-1].at)
         horizons = self.horizons.within(step.range)
-        return PieceRead(rows=packed_rows(rows), mark=mark, is_all=is_all, horizons=horizons)
+        return PieceRead(
+            rows=msgspec.msgpack.encode(rows), mark=mark, is_all=is_all, horizons=horizons
+        )
 
     def _take_piece(self, step: TakePiece) -> TaskDone:
         filling = self.filling.with_part(step.number, step.part)
         batch, changes = taken(rows_of(step.rows))
         # One batch: rows that are there count as copied, and are never copied twice (R17).
-        batch.append((META, _FILLING, packed_record(filling)))
+        batch.append((META, _FILLING, msgspec.msgpack.encode(filling)))
         batch.extend(self.horizons.raised(step.horizons))
         self.apply_rows(batch, changes)
         self.horizons.load()

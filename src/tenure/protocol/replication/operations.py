@@ -182,7 +182,7 @@ class PieceRead(ReplicaAnswer, frozen=True, kw_only=True, tag="PieceTold"):
     """Rows in order, as they are kept."""
 
     rows: Rows
-    """See `copies.packed_rows`: packed, so that whoever only carries them need not look inside."""
+    """See `copies.rows_of`: packed, so that whoever only carries them need not look inside."""
     mark: CopyMark
     is_all: bool
     """Whether nothing is behind it."""

@@ -9,7 +9,6 @@ from several replicas. Each batch also stores how far its part has come, so a co
 goes on with the piece that was on its way.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -77,19 +76,11 @@ class FillingRecord(msgspec.Struct, frozen=True, array_like=True):
 CopiedRows: TypeAlias = Annotated[list[CopiedRow], OF_ENTRIES]
 _ROWS: msgspec.msgpack.Decoder[list[CopiedRow]] = msgspec.msgpack.Decoder(CopiedRows)
 _RECORD: msgspec.msgpack.Decoder[FillingRecord] = msgspec.msgpack.Decoder(FillingRecord)
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-def packed_rows(rows: Sequence[CopiedRow]) -> bytes:
-    return _ENCODER.encode(rows)
 
 
 def rows_of(packed: bytes) -> list[CopiedRow]:
+    """The rows of a piece, which goes as one packed list."""
     return _ROWS.decode(packed)
-
-
-def packed_record(record: FillingRecord) -> bytes:
-    return _ENCODER.encode(record)
 
 
 def record_of_filling(kept: bytes | None) -> FillingRecord:
