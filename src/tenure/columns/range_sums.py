@@ -10,6 +10,7 @@ To list the rows of some sums, each row has an entry in the table's space of pla
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 from xxhash import xxh3_128_digest
@@ -67,12 +68,9 @@ class _Piece:
         return int.from_bytes(self.sums[start : start + SUM_BYTES])
 
     def set_sum(self, place: int, total: int) -> None:
-        self.set_kept(place, total.to_bytes(SUM_BYTES))
-
-    def set_kept(self, place: int, kept: bytes) -> None:
         self._set.add(place)
         start = place * SUM_BYTES
-        self.sums[start : start + SUM_BYTES] = kept
+        self.sums[start : start + SUM_BYTES] = total.to_bytes(SUM_BYTES)
 
     def kept(self) -> list[Entry]:
         """Everything that the disk has of it: a sum that is missing there is zero."""
@@ -103,7 +101,7 @@ class RangeSums:
             self._read_kept(piece)
             pieces.setdefault(table, []).append(piece)
         for of in pieces.values():
-            of.sort(key=_lower)
+            of.sort(key=attrgetter("lower"))
         self._set(pieces)
 
     def follow(self, tables: Mapping[str, RowKind], ranges: Sequence[KeyRange]) -> None:
@@ -114,7 +112,7 @@ class RangeSums:
         known = {(each.table, each.range): each for each in self._all()}
         pieces: dict[str, list[_Piece]] = {}
         for table, kind in tables.items():
-            for key_range in sorted(ranges, key=_start):
+            for key_range in sorted(ranges, key=attrgetter("start")):
                 piece = known.pop((table, key_range), None) or _Piece(table, kind, key_range)
                 pieces.setdefault(table, []).append(piece)
         self._set(pieces)
@@ -130,7 +128,7 @@ class RangeSums:
 
     def _read_kept(self, piece: _Piece) -> None:
         for key, kept in self._walk(_SUM + piece.name):
-            piece.set_kept(int.from_bytes(key[-PLACE_BYTES:]), kept)
+            piece.set_sum(int.from_bytes(key[-PLACE_BYTES:]), int.from_bytes(kept))
         piece.built_to = None
 
     def _drop(self, name: bytes) -> None:
@@ -233,11 +231,3 @@ def _packed(place: int) -> bytes:
     """Pack sums in the order of places."""
     whole = place.to_bytes(PLACE_BYTES + 1)
     return whole[1:] if not whole[0] else b"\xff" * (PLACE_BYTES + 1)
-
-
-def _lower(piece: _Piece) -> bytes:
-    return piece.lower
-
-
-def _start(key_range: KeyRange) -> bytes:
-    return key_range.start

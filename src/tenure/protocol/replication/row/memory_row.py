@@ -1,6 +1,7 @@
 """A row in memory, as its only writer keeps it."""
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.layout import FamilyShape
@@ -41,9 +42,11 @@ class MemoryRow:
 
     def columns(self, family: str, super_column: bytes | None) -> list[FoundCell]:
         """The columns of a simple family or a super column, in the family's order."""
-        found = sorted(self._cells.get((family, super_column), {}).values(), key=_name)
+        found = sorted(self._cells.get((family, super_column), {}).values(), key=attrgetter("name"))
         if self._shapes[family].order == "time":
-            found.sort(key=_time, reverse=True)  # stable: at one time the names keep their order
+            found.sort(
+                key=attrgetter("version.time"), reverse=True
+            )  # stable: at one time the names keep their order
         return found
 
     def supers(self, family: str) -> list[bytes]:
@@ -66,11 +69,3 @@ class MemoryRow:
         cell = self._cells.get(section, {}).pop(name, None)
         if cell is not None:
             self.size -= cell.size
-
-
-def _name(cell: FoundCell) -> bytes:
-    return cell.name
-
-
-def _time(cell: FoundCell) -> int:
-    return cell.version.time
