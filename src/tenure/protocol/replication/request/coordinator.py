@@ -41,6 +41,7 @@ from tenure.protocol.replication.upkeep.hints import Hints
 from tenure.protocol.topology.tables import TableRecord
 
 ReadRequest = ReadColumn | ReadPage | ReadSupers | ReadRow
+Tell = Callable[[ClientAnswer], None]
 
 
 class Coordinator:
@@ -62,31 +63,23 @@ class Coordinator:
         if lacks is not None:  # this node has not heard of it yet, or nobody has
             context.answer(asked, portion, no_table(detail=f"{request.table} with {lacks}"))
             return
-        self._converse(now, asked, portion, table)
+        talk = Conversation(context, now, portion)
+        talk.begin(self._converse(talk, asked, table, partial(context.answer, asked, portion)))
 
     def _converse(
-        self, now: Instant, asked: StoreAsked, portion: Portion, table: TableRecord
-    ) -> None:
+        self, talk: Conversation, asked: StoreAsked, table: TableRecord, tell: Tell
+    ) -> Conversing[None]:
         """Tell the client what comes of it, unless the conversation does so itself."""
-        request, talk = asked.request, Conversation(self._context, now, portion)
-        tell = partial(self._context.answer, asked, portion)
-
-        def told() -> Conversing[None]:
-            try:
-                answer = yield from self._steps(talk, request, table, tell)
-            except RequestFailed as failed:
-                answer = Failed(request=request.request, why=failed.why, detail=failed.detail)
-            if answer is not None:
-                tell(answer)
-
-        talk.begin(told())
+        request = asked.request
+        try:
+            answer = yield from self._steps(talk, request, table, tell)
+        except RequestFailed as failed:
+            answer = Failed(request=request.request, why=failed.why, detail=failed.detail)
+        if answer is not None:
+            tell(answer)
 
     def _steps(
-        self,
-        talk: Conversation,
-        request: ClientRequest,
-        table: TableRecord,
-        tell: Callable[[ClientAnswer], None],
+        self, talk: Conversation, request: ClientRequest, table: TableRecord, tell: Tell
     ) -> Conversing[ClientAnswer | None]:
         match request:
             case DrawVersion():
