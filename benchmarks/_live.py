@@ -29,7 +29,6 @@ from tenure.protocol.lease.messages import (
     ShortRequest,
     ShortResponse,
     Sync,
-    ToOwner,
 )
 from tenure.protocol.lease.timing import Timing
 from tenure.wire.lease import decode_to_owner, encode
@@ -213,7 +212,7 @@ class LiveOwner(LiveClient):
             request = renewal.in_short(whole, owner.told)
         await owner.socket.send_bytes(encode(request, NEWEST))
         async with asyncio.timeout(PATIENCE_SECONDS):
-            answer: ToOwner = await owner._answer()
+            answer = await owner._answer()
         if isinstance(answer, Introduction):
             owner.seal, owner.told = answer, b""
             return False

@@ -34,9 +34,8 @@ from tenure.protocol.lease.messages import (
     Poke,
     ShortRequest,
     ShortResponse,
-    ToOwner,
 )
-from tenure.wire.lease import decode_to_owner, encode
+from tenure.wire.lease import HeardByOwner, decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 OWNERS = 16
@@ -81,7 +80,7 @@ class Owner:
         self.bytes = (0, 0)
         """The sizes of the last request, and of its answer."""
 
-    async def hear(self) -> ToOwner:
+    async def hear(self) -> HeardByOwner:
         """Take what the manager says, except its pokes."""
         while True:
             data = await self.socket.receive_bytes()
@@ -147,7 +146,7 @@ class Owner:
             receipt=self.receipt,
         )
 
-    async def _ask(self, request: Callable[[], Join | LeaseRequest | ShortRequest]) -> ToOwner:
+    async def _ask(self, request: Callable[[], Join | LeaseRequest | ShortRequest]) -> HeardByOwner:
         """Ask until there is an answer: a manager that has just not proved that it leads says
         nothing. Each time it is waited for twice as long: a busy one has enough to answer.
         """
@@ -165,7 +164,7 @@ class Owner:
                 return response
             again_seconds *= 2
 
-    async def _answer(self) -> ToOwner:
+    async def _answer(self) -> HeardByOwner:
         """Return the answer to the newest request."""
         while True:
             response = await self.hear()

@@ -7,9 +7,9 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from tenure.protocol.lease.messages import ToManager, ToOwner
+from tenure.protocol.lease.messages import ToManager
 from tenure.transport.websocket_frames import frame
-from tenure.wire.lease import decode_to_owner, encode
+from tenure.wire.lease import HeardByOwner, decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 
 READ_BYTES = 1 << 16
@@ -79,7 +79,7 @@ class Attempt:
         """Send a message to a manager."""
         await self.send(masked(encode(message, NEWEST)))
 
-    async def hear(self) -> ToOwner:
+    async def hear(self) -> HeardByOwner:
         """The next message of a manager."""
         return decode_to_owner(await self.hear_bytes(), NEWEST)
 

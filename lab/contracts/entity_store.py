@@ -16,7 +16,7 @@ from tenure.base.keys import PoolKind
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, Fenced
-from tenure.fencing.fenced_rows import EmptyRow
+from tenure.fencing.fenced_rows import EmptyRow, Key
 from tenure.protocol.entity.envelope import (
     Answers,
     Envelope,
@@ -341,6 +341,30 @@ class EntityStoreContract:
             await store.save("a", lease(3), stored, alarmed(3, at=9.0))
         assert same(await store.load("a", lease(5)), Envelope())
         await self.until_none_is_due(store)
+        await store.close()
+
+    @pytest.mark.parametrize("most", [1, 7, 1000])
+    async def test_every_key_of_which_something_is_kept_is_listed_once(
+        self, open_entities: OpenEntities, most: int
+    ) -> None:
+        store = await open_entities("counters", "hashed")
+        kept: list[str | int] = [*KEYS[:20], "", "ö" * 500, "a/\x00", 7, (1 << 64) - 1]
+        for each in kept:
+            await put(store, each, lease(3), Envelope(3, 7, _encode("x" * 3000)))
+        await put(
+            store, "only an alarm", lease(3), Envelope(3, 7, alarms={"a": SetAlarm(9.0, 9.0)})
+        )
+        await store.load("asked for", lease(3))
+        await put(store, "forgotten", lease(3), Envelope(3, 7, _encode("x")))
+        await put(store, "forgotten", lease(3), Envelope(3, 7))
+        found: list[Key] = []
+        after: bytes | None = b""
+        while after is not None:
+            part = await store.keys(after, most)
+            assert len(part.keys) <= most
+            found += part.keys
+            after = part.next
+        assert sorted(map(repr, found)) == sorted(map(repr, [*kept, "only an alarm"]))
         await store.close()
 
     async def test_a_row_that_was_used_since_is_not_forgotten(

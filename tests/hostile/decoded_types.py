@@ -51,6 +51,7 @@ UNTYPED = {
     "errors.py:said_of": "64 KiB at most, of a body that its type has refused",
     "services/operations.py:check_readable": "JSON of any shape, of a body that its type has taken",
     "transport/failures.py:error_of": "`EntityFailure.arguments`, whose type has their bound",
+    "manager/entity_answers.py:value_of": "of a field whose type has its bound",
     "manager/access/audit.py:_parsed": "64 KiB at most, for a line that is cut",
 }
 

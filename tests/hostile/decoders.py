@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -70,25 +70,14 @@ from tenure.wire import columns, entity, gossip, hand_off, lease, topology, volu
 from tenure.wire.journal_codec import checksum
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
+from tests.hostile.hostile_decoder import Decode, HostileDecoder
+from tests.hostile.inspections import INSPECTIONS
 from tests.unit.gateway.samples import A_PASSED, A_SOCKET, AN_ANSWER, AN_OFFER, NAMES
 from tests.unit.wire import samples
 from tests.unit.wire import test_columns as of_columns
 from tests.unit.wire import test_hand_off as of_hand_off
 from tests.unit.wire import test_topology as of_topology
 from tests.unit.wire import test_volume as of_volume
-
-Decode: TypeAlias = Callable[[bytes], object]
-
-
-class HostileDecoder(NamedTuple):
-    """One decoder."""
-
-    of: str
-    """The module whose decoding this is, as it stands in `src/tenure/`."""
-    decode: Decode
-    samples: tuple[bytes, ...]
-    refusals: tuple[type[Exception], ...] = (TenureError,)
-
 
 SECRET = bytes(range(32))
 MOST_SAID = 2_000
@@ -255,6 +244,7 @@ A_MEMORY = msgspec.msgpack.encode({"number": 1, "longest_ns": 2})
 PART = LeaseParts(b"k", 7, 9, "rooms")
 
 DECODERS: dict[str, HostileDecoder] = {
+    **INSPECTIONS,
     "requests to a manager": HostileDecoder(
         "wire/lease.py",
         message(wired(lease.decode_to_manager), lambda each: lease.encode(each, NEWEST)),
@@ -263,7 +253,7 @@ DECODERS: dict[str, HostileDecoder] = {
     "what an owner says": HostileDecoder(
         "wire/lease.py",
         wired(lease.decode_from_owner),
-        packed(*samples.TO_MANAGER, by=lease.encode),
+        packed(*samples.TO_MANAGER, *samples.FROM_OWNER, by=lease.encode),
     ),
     "what a lookup says": HostileDecoder(
         "wire/lease.py",
@@ -273,7 +263,7 @@ DECODERS: dict[str, HostileDecoder] = {
     "answers to an owner": HostileDecoder(
         "wire/lease.py",
         message(wired(lease.decode_to_owner), lambda each: lease.encode(each, NEWEST)),
-        packed(*samples.TO_OWNER, by=lease.encode),
+        packed(*samples.TO_OWNER, *samples.INSPECT, by=lease.encode),
     ),
     "answers to a lookup": HostileDecoder(
         "wire/lease.py protocol/lease/table_columns.py",

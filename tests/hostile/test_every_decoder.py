@@ -22,6 +22,8 @@ NOT_HOSTILE = {
     "columns/range_sums.py": "as columns/replica.py",
     "columns/range_horizons.py": "as columns/replica.py",
     "columns/backends/cassandra/": "tables that tenure made in Cassandra",
+    "stores/column_store.py": "keys of rows in its own store",
+    "entities/shown_values.py": "as entities/state_codec.py",
     "entities/state_codec.py": "state of the application's type, from its own store",
     "entities/item_codec.py": "as entities/state_codec.py",
     "entities/state_versions.py": "as entities/state_codec.py",

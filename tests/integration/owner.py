@@ -14,10 +14,9 @@ from tenure.protocol.lease.messages import (
     LeaseRequest,
     LeaseResponse,
     Poke,
-    ToOwner,
 )
 from tenure.protocol.lease.reports import TierReport
-from tenure.wire.lease import decode_to_owner, encode
+from tenure.wire.lease import HeardByOwner, decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
 from tests.sessions import client_session
 
@@ -47,7 +46,7 @@ class WireOwner:
             self.seal = introduction
             yield self
 
-    async def hear(self) -> ToOwner:
+    async def hear(self) -> HeardByOwner:
         while isinstance(
             message := decode_to_owner(await self.socket.receive_bytes(), NEWEST), Poke
         ):

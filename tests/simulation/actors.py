@@ -12,6 +12,7 @@ from tenure.base.noted import Noted
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.answers import Answer
 from tenure.protocol.lease.client_events import ManagerSaid, TellManager
+from tenure.protocol.lease.inspecting import Inspect
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import Manager
@@ -207,7 +208,9 @@ class OwnerActor(Actor):
         self._lapse_seen = False
 
     def receive(self, sender: Actor, data: bytes) -> None:
-        self.post(ManagerSaid(sender.slot, decode_to_owner(data, NEWEST)))
+        message = decode_to_owner(data, NEWEST)
+        assert not isinstance(message, Inspect), "nobody looks into simulated owners"
+        self.post(ManagerSaid(sender.slot, message))
 
     def perform(self, action: object) -> None:
         match action:

@@ -118,6 +118,11 @@ TOPICS = {
             "rooms",
         ),
     },
+    "Looking into entities": {
+        "entities": Command(
+            "entities:app", "List the keys of entities, and show what is kept of one.", ""
+        ),
+    },
     "Steering a pool": {
         verb: Command(f"steering:{verb}", each.help, each.example)
         for verb, each in POOL_VERBS.items()
@@ -153,7 +158,7 @@ GO_ON = (
 """Commands that go on until they are ended, or that have the terminal for themselves: they tell of
 themselves what they are at."""
 WATCH = "--watch"
-FOLDERS = (["columns"], ["pool"], ["token"])
+FOLDERS = (["columns"], ["entities"], ["pool"], ["token"])
 """Commands of which there are several under one name."""
 
 FAILED = 1

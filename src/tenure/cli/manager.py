@@ -56,6 +56,8 @@ class ManagerOptions:
     "A file with authorities: whoever connects must have a certificate of one of them."
     tokens: Path | None = None
     "The file of tokens, made with `tenure token new`: whoever connects must show one."
+    viewers_see_contents: Annotated[bool | None, Parameter(negative="")] = None
+    "Show tokens of the role viewer what is kept of entities, and not only their keys."
     audit_log: Path | None = None
     "A file to which every change is written: who, what, from where."
     hide_hot_keys: Annotated[bool | None, Parameter(negative="")] = None

@@ -50,9 +50,10 @@ from tenure.client.options import (
     Ranges,
     check_known,
 )
-from tenure.client.owner_engine import WHAT, OwnerEngine
+from tenure.client.owner_engine import WHAT, Answers, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
+from tenure.protocol.lease.inspecting import Inspect
 from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.reports import EntityReport, TierReport
@@ -273,6 +274,10 @@ class Owner(Enterable[OwnerEngine]):
     def tell_entities(self, report: EntityReport) -> None:
         """`Entities` tells how it is; the managers show it."""
         self._engine.entities = report
+
+    def answer_inspections(self, answer: Callable[[Inspect, Answers], None]) -> None:
+        """Have `Entities` answer what operators ask. Called in a thread of the owner's."""
+        self._engine.inspected = answer
 
     def tiers(self) -> TierReport:
         """The report of the owner's volume and its entities that it told the managers last."""

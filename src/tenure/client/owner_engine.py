@@ -35,6 +35,7 @@ from tenure.client.unusable import left
 from tenure.client.watchdog import Watchdog
 from tenure.errors import NameHeld, PoolError, TenureError
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid, TellManager
+from tenure.protocol.lease.inspecting import Inspect, Inspected
 from tenure.protocol.lease.limits import STATE_BYTES
 from tenure.protocol.lease.messages import (
     Attest,
@@ -47,7 +48,6 @@ from tenure.protocol.lease.messages import (
     ShortRequest,
     ShortResponse,
     Standby,
-    ToOwner,
 )
 from tenure.protocol.lease.owner.belief import NO_NUMBER
 from tenure.protocol.lease.owner.events import (
@@ -77,10 +77,13 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.owner.meter import Meter
 from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.transport.contract import OWNER
+from tenure.wire.lease import HeardByOwner
 
 WHAT = "Owner"
 logger = logging.getLogger("tenure.owner")
 RenewalRequest: TypeAlias = LeaseRequest | ShortRequest
+Answers: TypeAlias = Callable[[Inspected], None]
+"""Sends an answer, from any thread."""
 Takes: TypeAlias = tuple[HandOffHandler, str, str | None, int]
 """The handler of the state that moves, where more is taken, the URL of that, and how much."""
 
@@ -133,6 +136,8 @@ class OwnerEngine:
         """How entities are, set by the thread that runs them and sent with each renewal."""
         self.told = TierReport()
         """The last report."""
+        self.inspected: Callable[[Inspect, Answers], None] | None = None
+        """Answers what an operator asks about the entities; it returns at once."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
         board.on_lapsed = self.on_reader_lapsed
@@ -353,7 +358,10 @@ class OwnerEngine:
 
     # --- messages ---
 
-    def hear(self, server: str, message: ToOwner) -> None:
+    def hear(self, server: str, message: HeardByOwner) -> None:
+        if isinstance(message, Inspect):
+            self._inspect(server, message)
+            return
         match message:
             case Standby(leader=leader):
                 self._managers.stands_by(server, leader)
@@ -372,6 +380,16 @@ class OwnerEngine:
         self.shell.driver.post(ManagerSaid(server, message))
         if isinstance(message, Refusal) and not self.shell.entered.done():
             self._on_refused(server, message)
+
+    def _inspect(self, server: str, asked: Inspect) -> None:
+        """Answer the leader that this owner follows. Another manager may be anybody."""
+
+        def answer(said: Inspected) -> None:
+            self.shell.call(lambda: self.shell.send(server, said))
+
+        is_ours = server == self.machine.manager and asked.pool == self.config.pool
+        if is_ours and self.inspected is not None:
+            self.inspected(asked, answer)
 
     def _on_refused(self, manager: str, refusal: Refusal) -> None:
         """The manager refused it while it enters. A wrong pool stays wrong; a name comes free in a

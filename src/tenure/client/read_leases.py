@@ -13,15 +13,16 @@ from tenure.base.ranges import KeyRange
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.shell import Shell
-from tenure.protocol.lease.messages import HandOff, LeaseResponse, ToOwner
+from tenure.protocol.lease.messages import HandOff, LeaseResponse
 from tenure.protocol.lease.owner.events import OwnerAction, OwnerEvent
 from tenure.protocol.lease.reports import VolumeReport
+from tenure.wire.lease import HeardByOwner
 
 
 class ReadsOwner(NamedTuple):
     """The owner for which read leases are given."""
 
-    shell: Shell[OwnerEvent, OwnerAction, ToOwner]
+    shell: Shell[OwnerEvent, OwnerAction, HeardByOwner]
     guards: Guards
     environment: Environment
     kind: PoolKind

@@ -4,10 +4,10 @@ If a store keeps them, only the fair time moves along: the range moves unbroken,
 owner finds in the store everything that this one has acknowledged.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from threading import RLock
 
-from tenure.base.keys import UserKey
+from tenure.base.keys import Key, UserKey
 from tenure.base.ranges import KeyRange
 from tenure.client.guard import Guards
 from tenure.client.hand_off.fair_time import FairTime
@@ -69,6 +69,18 @@ class Envelopes(KeyedState[Envelope]):
         """Whether the key always had an owner from when this was kept up to `lease`."""
         since = self.guards.board.since(lease)
         return since is not None and envelope.counts(lease.number, since, lease.journal)
+
+    def in_order(self, key_range: KeyRange) -> Iterator[tuple[Key, str | int]]:
+        """The keys of which something is kept, by their places, each with its place. Only the part
+        that is walked is looked at.
+        """
+        place_of = self._placed().key
+        for _, keys in self._leaves(key_range):
+            placed = ((place_of(each), each) for each in keys if not isinstance(each, bytes))
+            for place, key in sorted(placed, key=lambda each: (each[0], repr(each[1]))):
+                envelope = self.get(key)
+                if envelope is not None and not envelope.is_empty:
+                    yield place, key
 
     def alarms_within(self, ranges: Iterable[KeyRange]) -> list[tuple[str | int, float]]:
         """The keys that have alarms, and when the first of each rings."""

@@ -153,9 +153,10 @@ class SeriesView(Generic[T]):
         found, rest = await self._turn.items.page(series.name, clipped, first)
         page: SeriesPage[T] = SeriesPage()
         for place, data in found:
-            page.append(series.codec.decode(series.label, data[_time.size :]))
-            page.numbers.append(int.from_bytes(place))
-            page.times.append(_time_of(data))
+            number, added, item = series_item(place, data)
+            page.append(series.codec.decode(series.label, item))
+            page.numbers.append(number)
+            page.times.append(added)
         return page, rest
 
     async def _number(self, bound: object, *, is_after: bool) -> int:
@@ -181,6 +182,11 @@ def _place(number: int) -> bytes:
 
 def _time_of(data: bytes) -> datetime:
     return datetime.fromtimestamp(_time.unpack_from(data)[0], UTC)
+
+
+def series_item(place: bytes, data: bytes) -> tuple[int, datetime, bytes]:
+    """The number of an item that is kept, when it was added, and what was."""
+    return int.from_bytes(place), _time_of(data), data[_time.size :]
 
 
 def _checked_number(number: object) -> int:

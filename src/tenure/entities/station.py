@@ -13,6 +13,7 @@ from tenure.base.keys import UserKey
 from tenure.client.lease import Lease
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
+from tenure.client.owner_engine import Answers
 from tenure.entities.alarms import Alarms
 from tenure.entities.caller import Caller
 from tenure.entities.copies_given import CopiesGiven
@@ -23,6 +24,7 @@ from tenure.entities.entity_kind import EntityKind
 from tenure.entities.envelopes import Envelopes
 from tenure.entities.gate import EntityGate
 from tenure.entities.giving_over import offers_of
+from tenure.entities.inspector import Inspector
 from tenure.entities.live_entity import LiveEntity
 from tenure.entities.method_runs import MethodRuns
 from tenure.entities.settings import EntitySettings
@@ -32,7 +34,9 @@ from tenure.errors import ClosedError, ConfigurationError, NotOwner, TenureError
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import DISCONNECT, FRAMES, PushedFrames, SocketGone
+from tenure.protocol.lease.inspecting import Inspect, Inspected
 from tenure.protocol.lease.reports import EntityReport
+from tenure.runtime.loops import call_in
 from tenure.transport.link import GatedAnswer, always
 from tenure.transport.links import Links
 from tenure.wire.entity import packed, read_pushed, read_received
@@ -112,6 +116,7 @@ class Station:
             )
             self.host.on_edge = self._watch.look
             await stack.enter_async_context(self.owner)
+            self._answer_inspections()
             await stack.enter_async_context(self.lookup)
             if self.copies is not None:
                 await stack.enter_async_context(self.copies)
@@ -217,6 +222,18 @@ class Station:
             raise ConfigurationError(
                 f"{self.owner.address} is answered by {found!r}, and not by {self.owner.name!r}"
             )
+
+    def _answer_inspections(self) -> None:
+        """Have operators told what the entities here are. The owner may be in another thread."""
+        inspector = Inspector(self.host)
+
+        async def answer(asked: Inspect, send: Answers) -> None:
+            found = await inspector.answer(asked.question)
+            send(Inspected(pool=asked.pool, ticket=asked.ticket, answer=found))
+
+        self.owner.answer_inspections(
+            lambda asked, send: call_in(self.loop, lambda: self._go(answer(asked, send)))
+        )
 
     # --- what is kept ---
 

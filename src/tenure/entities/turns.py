@@ -31,6 +31,8 @@ from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
 
 TIDIED_AT_ONCE = 200
 ACTIVATION = "on_activate"
+INSPECTION = ".inspect"
+"""A turn of an operator, for which the entity does not begin: nothing of its class runs."""
 
 
 class EntityHost:
@@ -106,7 +108,7 @@ class EntityHost:
             lease = guard.begin(asyncio.current_task(self._loop), found)
             try:
                 if not live.is_active(lease):
-                    await self._activate(live, guard, lease)
+                    await self._wake(live, guard, lease, call)
                 elif self.gate.is_in_question:
                     await self.gate.look(call.key)
                 kept = live.envelope.answer_to(call.id) if call.id and not is_first else None
@@ -168,6 +170,18 @@ class EntityHost:
                 live.readings -= 1
                 live.used_at = self._loop.time()
 
+    # --- looked at from outside ---
+
+    async def inspected(self, key: str | int, lease: Lease) -> tuple[LiveEntity, bool]:
+        """The entity with what is kept of it, and whether it is awake. One that is awake is not
+        waited for, whatever it does.
+        """
+        live = self._live.get(key)
+        if live is not None and live.is_active(lease):
+            return live, True
+        await self.take_turn(EntityCall(key, b"", INSPECTION, b""), _nothing)
+        return self._live[key], False
+
     # --- instances ---
 
     def _add(self, key: str | int) -> LiveEntity:
@@ -185,6 +199,18 @@ class EntityHost:
             if idle is not live:
                 self._drop(idle)
         return live
+
+    async def _wake(
+        self, live: LiveEntity, guard: GuardedBody, lease: Lease, call: EntityCall
+    ) -> None:
+        if call.method != INSPECTION:
+            await self._activate(live, guard, lease)
+            return
+        found = await self.gate.load(live.key, lease)
+        live.begin(found)
+        live.stored = found
+        if found.is_empty:  # the store has a row from now on, which nobody else will look for
+            self._empty.append(EmptyRow(live.key, lease.number, found.step))
 
     async def _activate(self, live: LiveEntity, guard: GuardedBody, lease: Lease) -> None:
         found = await self.gate.load(live.key, lease)
@@ -274,6 +300,7 @@ class EntityHost:
             if longest
             else "",
             longest_seconds=round(self._loop.time() - longest.began, 1) if longest else 0.0,
+            inspects=True,
         )
 
 

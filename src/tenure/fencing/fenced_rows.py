@@ -81,6 +81,14 @@ class EmptyRow(NamedTuple):
     step: int
 
 
+class StoredKeys(NamedTuple):
+    """Some keys of which a store keeps something, in the order of the store."""
+
+    keys: list[Key]
+    next: bytes | None
+    """Where the list goes on; None after the last. A part of a list may be empty."""
+
+
 class FencedRows:
     """The rows of one pool. What keys ask for at the same time is one transaction."""
 

@@ -19,6 +19,7 @@ from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.access.tokens import TokenFile
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
+from tenure.manager.entities_api import EntitiesApi
 from tenure.manager.http_errors import (
     HttpRefusal,
     Short,
@@ -28,6 +29,7 @@ from tenure.manager.http_errors import (
     decoded_body,
     whole_number,
 )
+from tenure.manager.inspections import Inspections
 from tenure.manager.journal_health import journal_answer
 from tenure.manager.large_answers import LargeAnswers, Spend
 from tenure.manager.pool_spec import HexKey, WrittenKey, key_of, pool_spec
@@ -102,7 +104,13 @@ class Api:
     """The handlers of the JSON API."""
 
     def __init__(
-        self, engine: ManagerEngine, peers: Peers, journal_url: str, tokens: TokenFile | None
+        self,
+        engine: ManagerEngine,
+        peers: Peers,
+        journal_url: str,
+        tokens: TokenFile | None,
+        *,
+        shows_viewers: bool = False,
     ) -> None:
         self.engine = engine
         self.peers = peers
@@ -110,6 +118,8 @@ class Api:
         self.tokens = tokens
         self._large = LargeAnswers()
         self._permit_of: Callable[[web.Request], Permit] = lambda _: ANYBODY
+        self.inspections = Inspections(peers)
+        self._shows_viewers = shows_viewers
 
     def add_routes(
         self, router: web.UrlDispatcher, permit_of: Callable[[web.Request], Permit]
@@ -134,9 +144,12 @@ class Api:
         router.add_delete(with_any_name("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self, permit_of).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
+        entities = EntitiesApi(
+            self, self.inspections, permit_of, shows_viewers=self._shows_viewers
+        ).add_routes(router)
         others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
         pools = "/v1/pools/{pool}", HOUR_PATH, HOTTEST_PATH
-        self._paths = sorted([*paths, *pools, *steering, *clusters, *others])
+        self._paths = sorted([*paths, *pools, *steering, *clusters, *entities, *others])
 
     # --- the manager itself ---
 

@@ -86,13 +86,15 @@ def read_command(
 def key_in(given: Mapping[str, str], kind: PoolKind) -> Key:
     """The key that is given in one way. Raises HttpRefusal where it is missing, or no key."""
     try:
-        return key_function(kind)(_user_key(given))
+        return key_function(kind)(user_key(given))
     except (KeyTypeError, ConfigurationError, UnicodeEncodeError) as error:
         raise HttpRefusal(400, str(error), KEY_WAYS) from error
 
 
-def _user_key(given: Mapping[str, str]) -> UserKey:
-    """The key as its user has it: text in `key`, bytes in `hex`, a 64-bit key in `int`."""
+def user_key(given: Mapping[str, str]) -> UserKey:
+    """The key as its user has it: text in `key`, bytes in `hex`, a 64-bit key in `int`. Raises
+    HttpRefusal for what is none.
+    """
     ways = [name for name in KEY_FORMS if name in given]
     check_once(len(ways))
     written = given[ways[0]]

@@ -64,6 +64,8 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     hide_hot_keys: bool = False
     """Whether a token of the role viewer is told only who has the hottest keys, not which they are.
     """
+    viewers_see_contents: bool = False
+    """Whether a token of the role viewer shows what is kept of entities, and not only keys."""
     audit_log: Path | None = None
     """The file in which every change is written down, beside the log."""
     limits: ManagerLimits = ManagerLimits()

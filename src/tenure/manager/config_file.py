@@ -42,6 +42,7 @@ SETTINGS: dict[str, type] = {
     "tls_key": str,
     "tls_client_ca": str,
     "tokens": str,
+    "viewers_see_contents": bool,
     "audit_log": str,
     "hide_hot_keys": bool,
 }

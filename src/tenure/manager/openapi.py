@@ -18,10 +18,12 @@ from tenure.manager.answers import ManagersAnswer, Problem, StatusAnswer
 from tenure.manager.api import OPENAPI_PATH, RESOLVE_PATH, Decision, NewPool
 from tenure.manager.cluster_api import NewCluster
 from tenure.manager.command_bodies import KEY_FORMS
+from tenure.manager.entity_answers import KeysPage, ShownEntity
 from tenure.manager.last_hour import PoolHour
 from tenure.manager.operator_verbs import PATHS, Verb
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
 from tenure.manager.status import VERSION
+from tenure.protocol.entity.inspection import PAGE_ITEMS, PAGE_KEYS
 from tenure.protocol.lease import answers as of_pools
 from tenure.protocol.topology import answers as of_clusters
 
@@ -46,6 +48,12 @@ KEY: Mapping[str, JsonSchema] = dict(
     zip(KEY_FORMS, (TEXT, HEX, NUMBER | {"maximum": 2**64 - 1}), strict=True)
 )
 """A key, in one of three ways."""
+
+
+def _up_to(most: int) -> JsonSchema:
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
 DRY_RUN: JsonSchema = {"type": "boolean"}
 COMMANDS = tuple(each.command for each in PATHS.values())
 
@@ -147,6 +155,20 @@ def _of_pools(pool: str) -> Iterator[ApiOperation]:
         ApiOperation("get", f"{pool}/hottest", "Its hottest keys.", {200: of_pools.HottestKeys}),
         ApiOperation("get", f"{pool}/locate", "Who has a key.", {200: of_pools.Location}, KEY),
         ApiOperation("get", f"{pool}/why", "Why it is there.", {200: of_pools.KeyExplained}, KEY),
+        ApiOperation(
+            "get",
+            f"{pool}/entities",
+            "Keys of entities.",
+            {200: KeysPage},
+            {"prefix": TEXT, "after": TEXT, "most": _up_to(PAGE_KEYS)},
+        ),
+        ApiOperation(
+            "get",
+            f"{pool}/entity",
+            "What one entity is.",
+            {200: ShownEntity},
+            {**KEY, "collection": TEXT, "after": TEXT, "most": _up_to(PAGE_ITEMS)},
+        ),
         ApiOperation("get", f"{pool}/plan", "What would move now.", {200: of_pools.PlanRead}),
     )
 

@@ -19,9 +19,11 @@ from tenure.manager.access.gate import Gate
 from tenure.manager.access.roles import ANYBODY, Permit
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.http_errors import HttpRefusal
+from tenure.manager.inspections import Inspections
 from tenure.manager.limits import ManagerLimits
 from tenure.manager.noted import ServiceKind
 from tenure.protocol.lease.answers import Connection
+from tenure.protocol.lease.inspecting import Inspected
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested
 from tenure.protocol.topology.limits import TOPOLOGY_BYTES
@@ -98,6 +100,8 @@ class PeerSocket(PatientSocket):
         if self._kind is NODES:
             token = "" if permit is ANYBODY else permit.who
             engine.post(NodeSaid(self.connection, message, token))
+        elif isinstance(message, Inspected):
+            self._among.inspections.answered(self.connection, message)
         elif permit.may_say(message):
             engine.metrics.received(self.connection, message)
             engine.post(ClientSaid(self.connection, message))
@@ -149,8 +153,10 @@ class PeerSockets:
         gate: Gate,
         limits: ManagerLimits,
         turns: FairTurns,
+        inspections: Inspections,
     ) -> None:
         self.engine = engine
+        self.inspections = inspections
         self.peers = peers
         self.gate = gate
         self.limits = limits

@@ -94,7 +94,9 @@ class Server:
         self._limits = settings.limits
         self.turns = FairTurns()
         """The turns of those that ask for much: every HTTP request, and messages that come fast."""
-        self._sockets = PeerSockets(engine, peers, gate, settings.limits, self.turns)
+        self._sockets = PeerSockets(
+            engine, peers, gate, settings.limits, self.turns, api.inspections
+        )
         self.app.on_shutdown.append(self._close_sockets)
         self.app.cleanup_ctx.append(self._sockets.watching_tokens)
 

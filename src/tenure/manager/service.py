@@ -103,7 +103,13 @@ class ManagerService:
         self._engine = ManagerEngine(config, journal, self.observer, peers)
         self._engine.look = RivalWatch(self.settings.others, config.timing, self.observer).look
         self.observer.subscribe(self._on_noted)
-        api = Api(self._engine, peers, self.journal_url, gate.tokens)
+        api = Api(
+            self._engine,
+            peers,
+            self.journal_url,
+            gate.tokens,
+            shows_viewers=self.settings.viewers_see_contents,
+        )
         server = Server(
             self._engine,
             peers,

@@ -40,7 +40,7 @@ from tenure.errors import (
     TenureError,
     UsageError,
 )
-from tenure.fencing.fenced_rows import EmptyRow, KeptOf, Key
+from tenure.fencing.fenced_rows import EmptyRow, KeptOf, Key, StoredKeys
 from tenure.fencing.store_health import StoreHealth
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.envelope_columns import (
@@ -55,9 +55,11 @@ from tenure.protocol.entity.envelope_columns import (
     item_column,
 )
 from tenure.protocol.entity.items import GONE, FoundItems, ItemSpan, ItemTable
+from tenure.protocol.replication.messages import ReadRows
 from tenure.protocol.replication.row.admission import Outranked
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.pages import Slice
 from tenure.stores import item_rows
 from tenure.stores.alarm_index import FAMILY, AlarmIndex
 from tenure.stores.item_rows import ItemRows
@@ -68,7 +70,9 @@ ABOUT = b"pool"
 LOOK = b"look"
 """A column there that is written to see whether anything can be."""
 SHOWN_OF_POOL = 15
+KEYS_AT_ONCE = 100
 _encode = msgspec.msgpack.Encoder().encode
+_key: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder()
 
 
 class Unsettled(NamedTuple):
@@ -327,6 +331,18 @@ class ColumnEntityStore:
                 columns |= before.columns
             self._unsettled[key] = Unsettled(of, write, columns)
             raise
+
+    async def keys(self, after: bytes, most: int, /) -> StoredKeys:
+        """The keys of rows that have columns, in the order of the table. Raises StoreAway."""
+        part = Slice(min(most, KEYS_AT_ONCE), after=after or None)
+        try:
+            found = await self._store.backend.read(
+                ReadRows(table=self._rows.name, part=part, within=1)
+            )
+        except TenureError as error:
+            raise self._health.away(error) from error
+        self._health.answered()
+        return StoredKeys([_key.decode(each.key) for each in found.rows], found.next)
 
     async def forget(self, _: Iterable[EmptyRow], /) -> None:
         """Do nothing: a row without columns is only its fence, and that must stay."""

@@ -11,7 +11,7 @@ from tenure.base.names import shown
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError
-from tenure.fencing.fenced_rows import EmptyRow, Key
+from tenure.fencing.fenced_rows import EmptyRow, Key, StoredKeys
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.items import FoundItems, ItemSpan
 
@@ -63,6 +63,12 @@ class EntityStore(Protocol):
     async def page(self, key: Key, name: str, span: ItemSpan, most: int, /) -> FoundItems:
         """The first items of a collection of the key in a span, `most` of them at most, without
         those that lie over them in an envelope. Raises StoreAway.
+        """
+        ...
+
+    async def keys(self, after: bytes, most: int, /) -> StoredKeys:
+        """Keys of the pool, `most` of them at most, after the place where a list before ended, or
+        from the first on. Raises StoreAway.
         """
         ...
 

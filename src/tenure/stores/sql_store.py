@@ -4,13 +4,15 @@ rows of their own, which the same transaction keeps.
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import msgspec
 
 from tenure.client.lease import Lease
 from tenure.errors import StoreFailed
 from tenure.fencing.admission import Statement
-from tenure.fencing.fenced_rows import FencedRows, Key
+from tenure.fencing.commit_groups import Program
+from tenure.fencing.fenced_rows import FencedRows, Key, StoredKeys
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.items import GONE
 
@@ -22,8 +24,15 @@ PUT_ITEMS = (
 )
 REMOVE_ITEMS = "DELETE FROM tenure_entity_item WHERE key = ? AND name = ? AND place IN ({})"
 REMOVE_ALL = "DELETE FROM tenure_entity_item WHERE key = ?"
+SMALL_BYTES = 100
+"""An envelope in which nothing is kept is smaller: only the small ones are looked into."""
+KEYS = (
+    "SELECT key, CASE WHEN length(data) < ? THEN data END FROM tenure_entity "
+    "WHERE key > ? ORDER BY key LIMIT ?"
+)
 _encode = msgspec.msgpack.Encoder().encode
 _envelope: msgspec.msgpack.Decoder[Envelope] = msgspec.msgpack.Decoder(Envelope)
+_key: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder()
 
 
 class SqlEntityStore(FencedRows):
@@ -46,6 +55,26 @@ class SqlEntityStore(FencedRows):
         kept = msgspec.structs.replace(new, step=stored.step + 1, items={})
         await self.save_row(key, lease, kept.step, _encode(kept.plain()), kept.next_alarm(), items)
         return kept
+
+    async def keys(self, after: bytes, most: int, /) -> StoredKeys:
+        """The keys in the order of their bytes. Raises StoreAway."""
+
+        def find() -> Program[list[tuple[bytes, bytes | None]]]:
+            return (yield KEYS, (SMALL_BYTES, after, most))
+
+        found = await self._ask(find)
+        kept = [_key.decode(bytes(key)) for key, small in found if _is_kept(small)]
+        return StoredKeys(kept, bytes(found[-1][0]) if len(found) == most else None)
+
+
+def _is_kept(small: bytes | None) -> bool:
+    """Whether a row is of an entity, and not only there to refuse older leases."""
+    if small is None:
+        return True
+    try:
+        return bool(small) and not _envelope.decode(bytes(small)).is_empty
+    except ValueError:  # whoever looks at this entity is told what is wrong with it
+        return True
 
 
 def _items(key: bytes, new: Envelope) -> Iterator[Statement]:

@@ -23,9 +23,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from tenure.protocol.lease.messages import ToLookup, ToOwner
+from tenure.protocol.lease.messages import ToLookup
 from tenure.wire.frame import Bytes
-from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
+from tenure.wire.lease import HeardByOwner, decode_to_lookup, decode_to_owner, encode
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
@@ -94,7 +94,7 @@ class Role(NamedTuple, Generic[M]):
     """
 
 
-OWNER: Role[ToOwner] = Role("/v1/owner", decode_to_owner, encode, ping_seconds=SELDOM_SECONDS)
+OWNER: Role[HeardByOwner] = Role("/v1/owner", decode_to_owner, encode, ping_seconds=SELDOM_SECONDS)
 LOOKUP: Role[ToLookup] = Role("/v1/lookup", decode_to_lookup, encode, ping_seconds=SELDOM_SECONDS)
 
 

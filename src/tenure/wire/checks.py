@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tenure.base.keys import KEY_BYTES, Key
 from tenure.protocol.balance.load import HIGHEST_RATE
+from tenure.protocol.entity.inspection import SeenEntity
 from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 from tenure.protocol.lease.messages import LoadReport
 from tenure.protocol.lease.reports import TierReport
@@ -96,6 +97,14 @@ def check_report(report: TierReport) -> None:
         seconds.append(report.entities.longest_seconds)
     if not all(map(isfinite, seconds)):
         raise ValueError("a report has a value that is not a finite number")
+
+
+def check_seen(seen: SeenEntity) -> None:
+    """Raise ValueError if JSON cannot show an entity, as of a report."""
+    seconds = [at for each in seen.alarms for at in (each.due, each.next_at)]
+    seconds += [each.added for each in seen.page if each.added is not None]
+    if not all(map(isfinite, seconds)):
+        raise ValueError("an entity has a time that is not a finite number")
 
 
 def _complaint(start: Key, end: Key | None) -> str:

@@ -6,11 +6,13 @@ before.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
 
+from tenure.protocol.entity.inspection import SeenEntity
+from tenure.protocol.lease.inspecting import Inspect, Inspected
 from tenure.protocol.lease.messages import (
     AnyMessage,
     Attest,
@@ -42,12 +44,18 @@ from tenure.wire.checks import (
     check_load,
     check_owner,
     check_report,
+    check_seen,
 )
 from tenure.wire.frame import MessageWriter, Reader
-from tenure.wire.limits import LOOKUP_BYTES, MESSAGE_BYTES, REQUEST_BYTES
+from tenure.wire.limits import INSPECTION_BYTES, LOOKUP_BYTES, MESSAGE_BYTES, REQUEST_BYTES
 from tenure.wire.versions import NEWEST
 
-SINCE: Final[Mapping[type[AnyMessage], int]] = {
+Written: TypeAlias = AnyMessage | Inspect | Inspected
+HeardByOwner: TypeAlias = ToOwner | Inspect
+SaidByOwner: TypeAlias = FromOwner | Inspected
+HeardByManager: TypeAlias = ToManager | Inspected
+
+SINCE: Final[Mapping[type[Written], int]] = {
     Hello: 1,
     Join: 1,
     LeaseRequest: 1,
@@ -64,18 +72,21 @@ SINCE: Final[Mapping[type[AnyMessage], int]] = {
     Attested: 2,
     ShortRequest: 3,
     ShortResponse: 3,
+    Inspect: 3,  # which only an owner gets that has said that it knows it
+    Inspected: 3,
 }
 """The version of the protocol that introduced each message type."""
 
 
-_LIMITS: Final[Mapping[type[AnyMessage], int]] = {
+_LIMITS: Final[Mapping[type[Written], int]] = {
     **dict.fromkeys(SINCE, MESSAGE_BYTES),
     **dict.fromkeys((Hello, Join, LeaseRequest, ShortRequest, Attested), REQUEST_BYTES),
+    **dict.fromkeys((Inspect, Inspected), INSPECTION_BYTES),
     Sync: LOOKUP_BYTES,
 }
 
 
-def _for_older(message: AnyMessage, version: int) -> AnyMessage:
+def _for_older(message: Written, version: int) -> Written:
     """Remove the fingerprint for a peer that cannot send short requests, since it asks for them."""
     if version < SINCE[ShortRequest] and isinstance(message, LeaseResponse):
         return replace(message, fingerprint=b"")
@@ -123,14 +134,14 @@ def _packed(message: SyncResponse) -> SyncResponse:
     return replace(message, entries=entries, owners=owners, columns=columns)
 
 
-def _check_known(message: AnyMessage, version: int) -> None:
+def _check_known(message: Written, version: int) -> None:
     since = SINCE[type(message)]
     if since > version:
         name = type(message).__name__
         raise ValueError(f"{name} is of protocol version {since}, and not of {version}")
 
 
-def _check_to_manager(message: ToManager, version: int) -> None:
+def _check_to_manager(message: HeardByManager, version: int) -> None:
     if version < NEWEST:
         _check_known(message, version)
     match message:
@@ -143,6 +154,8 @@ def _check_to_manager(message: ToManager, version: int) -> None:
             _check_told(message)
         case Join(capacity=capacity, labels=labels):
             check_owner(capacity, labels)
+        case Inspected(answer=SeenEntity() as seen):
+            check_seen(seen)
 
 
 def _check_told(message: LeaseRequest | ShortRequest) -> None:
@@ -152,7 +165,7 @@ def _check_told(message: LeaseRequest | ShortRequest) -> None:
         check_report(message.report)
 
 
-def _check_to_owner(message: ToOwner, version: int) -> None:
+def _check_to_owner(message: HeardByOwner, version: int) -> None:
     if version < NEWEST:
         _check_known(message, version)
     if isinstance(message, LeaseResponse):
@@ -177,9 +190,9 @@ def _check_to_lookup(message: ToLookup, version: int) -> None:
 
 
 _for_manager: msgspec.msgpack.Decoder[ToManager] = msgspec.msgpack.Decoder(ToManager)
-_from_owner: msgspec.msgpack.Decoder[FromOwner] = msgspec.msgpack.Decoder(FromOwner)
+_from_owner: msgspec.msgpack.Decoder[SaidByOwner] = msgspec.msgpack.Decoder(SaidByOwner)
 _from_lookup: msgspec.msgpack.Decoder[FromLookup] = msgspec.msgpack.Decoder(FromLookup)
-_for_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
+_for_owner: msgspec.msgpack.Decoder[HeardByOwner] = msgspec.msgpack.Decoder(HeardByOwner)
 _for_lookup: msgspec.msgpack.Decoder[ToLookup] = msgspec.msgpack.Decoder(ToLookup)
 
 decode_to_manager = Reader(_for_manager, REQUEST_BYTES, _check_to_manager)

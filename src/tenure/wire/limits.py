@@ -28,3 +28,6 @@ LOOKUP_BYTES = 16 * 1024
 
 HAND_OFF_BYTES = CHUNK_BYTES + 16 * 1024
 """A message from owner to owner: a chunk, or the offer of a range with its names and bounds."""
+
+INSPECTION_BYTES = 2 * MIB
+"""A question about entities, or its answer: renewals follow on the same connection."""

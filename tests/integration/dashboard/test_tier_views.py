@@ -20,6 +20,7 @@ from tests import patience
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.entities.stage import Counter
+from tests.unit.entities.test_inspecting import Room
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
@@ -173,3 +174,35 @@ async def test_a_thousand_volumes_fit_on_a_phone(browser: Browser, *, dark: bool
         await expect(page.locator("#entities-cut")).to_contain_text("100 of 1000")
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert await page.evaluate(wide) <= 0
+
+
+async def test_keys_are_listed_and_one_is_shown_with_its_collections(browser: Browser) -> None:
+    async with (
+        page_of(browser) as (manager, page),
+        Entities(Room, "rooms", manager.service.url) as rooms,
+    ):
+        odd = "<b>attic</b> & co"
+        for i in range(120):
+            await rooms[f"room-{i}"].say("hello")
+        for text in ("first", "<i>second</i>"):
+            await rooms[odd].say(text)
+        await page.get_by_role("button", name="Entities").click()
+        await page.get_by_role("button", name="List keys").click()
+        await expect(page.locator("#keys-words")).to_contain_text("100 keys")
+        await page.get_by_role("button", name="Next page").click()
+        await expect(page.locator("#keys-words")).to_contain_text("21 keys")
+        await page.get_by_role("button", name="Page before").click()
+        await expect(page.locator("#keys-words")).to_contain_text("100 keys")
+        await page.get_by_label("That begin with").fill("<b>")
+        await page.get_by_role("button", name="List keys").click()
+        await until(page, "keys", lambda rows: rows == [[odd, "text"]])
+        await page.get_by_role("button", name=f"show key {odd}").click()
+        entity = page.locator("#entity")
+        await expect(entity).to_contain_text('"about": "<i>second</i>"')
+        await page.get_by_role("button", name="show history").click()
+        await expect(page.locator("#items")).to_contain_text('"<i>second</i>"')
+        assert await entity.locator("b, i").count() == 0, "what is kept is text"
+        await keep(page, "keys")
+        await page.get_by_label("One key").fill("cellar")
+        await page.get_by_role("button", name="Show", exact=True).click()
+        await expect(entity).to_contain_text("nothing is kept of it")

@@ -9,6 +9,7 @@ from tenure.base.instants import Instant, in_seconds, seconds
 from tenure.journals.memory import MemoryJournal
 from tenure.manager.engine import ManagerEngine
 from tenure.observe.events import Observer
+from tenure.protocol.lease.inspecting import Inspect
 from tenure.protocol.lease.leader.events import ClientSaid
 from tenure.protocol.lease.leader.manager import ManagerConfig
 from tenure.protocol.lease.messages import (
@@ -53,7 +54,7 @@ class Heard:
             assert data is not None
             if connection == OWNER:
                 told = decode_to_owner(data, NEWEST)
-                self.owner = self.owner if isinstance(told, Poke) else told
+                self.owner = self.owner if isinstance(told, Poke | Inspect) else told
             else:
                 self.lookup = decode_to_lookup(data, NEWEST)
         return 0

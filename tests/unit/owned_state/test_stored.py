@@ -23,7 +23,7 @@ from tenure import (
 )
 from tenure.base.ranges import WHOLE
 from tenure.client.lease import Lease
-from tenure.fencing.fenced_rows import EmptyRow, Key
+from tenure.fencing.fenced_rows import EmptyRow, Key, StoredKeys
 from tenure.owned_state.state import IN_A_STORE
 from tenure.protocol.entity.envelope import Envelope
 from tenure.stores.opening import EntityStore
@@ -80,6 +80,9 @@ class FailingStore:
 
     async def page(self, *asked: Any) -> Any:  # noqa: ANN401  # nothing here has items
         raise NotImplementedError
+
+    async def keys(self, after: bytes, most: int, /) -> StoredKeys:
+        return await self._store.keys(after, most)
 
     async def forget(self, rows: Iterable[EmptyRow], /) -> None:
         await self._store.forget(rows)

@@ -13,12 +13,12 @@ import pytest
 from aiohttp import WSCloseCode, web
 
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.lease.messages import Hello, Poke, ToOwner
+from tenure.protocol.lease.messages import Hello, Poke
 from tenure.transport import websocket
 from tenure.transport.contract import OWNER, WAITING_MESSAGES, Role
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire import versions
-from tenure.wire.lease import encode
+from tenure.wire.lease import HeardByOwner, encode
 from tenure.wire.versions import NEWEST
 from tests.patience import until
 
@@ -44,8 +44,8 @@ async def server(handler: Handler, path: str = OWNER.path) -> AsyncIterator[str]
 
 @asynccontextmanager
 async def client(
-    role: Role[ToOwner] = OWNER,
-) -> AsyncIterator[tuple[WebSocketTransport[ToOwner], asyncio.Queue[str]]]:
+    role: Role[HeardByOwner] = OWNER,
+) -> AsyncIterator[tuple[WebSocketTransport[HeardByOwner], asyncio.Queue[str]]]:
     transport = WebSocketTransport(role)
     losses: asyncio.Queue[str] = asyncio.Queue()
     transport.start(lambda *_: None, lambda _, why: losses.put_nowait(why))
@@ -55,7 +55,7 @@ async def client(
         await transport.close()
 
 
-async def why_lost(url: str, times: int = 1, role: Role[ToOwner] = OWNER) -> str:
+async def why_lost(url: str, times: int = 1, role: Role[HeardByOwner] = OWNER) -> str:
     async with client(role) as (transport, losses):
         for _ in range(times):
             transport.send(url, HELLO)
@@ -196,7 +196,7 @@ async def test_small_messages_overtake_larger_ones_that_wait(goes_on: bool) -> N
 
 
 async def closes_with(
-    send: Callable[[web.WebSocketResponse], Awaitable[None]], role: Role[ToOwner] = OWNER
+    send: Callable[[web.WebSocketResponse], Awaitable[None]], role: Role[HeardByOwner] = OWNER
 ) -> tuple[str, str]:
     """Return what the client says of it, and with what code and reason it closes."""
     closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -1,10 +1,22 @@
 """A message of every kind and shape, and its receiver."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
+from tenure.protocol.entity.inspection import (
+    FindKeys,
+    FoundKeys,
+    NotSeen,
+    SeenAlarm,
+    SeenCollection,
+    SeenEntity,
+    SeenItem,
+    SeenSocket,
+    ShowEntity,
+)
+from tenure.protocol.lease.inspecting import Inspect, Inspected
 from tenure.protocol.lease.messages import (
     AnyMessage,
     Attest,
@@ -33,9 +45,10 @@ from tenure.protocol.lease.messages import (
 from tenure.protocol.lease.table import Right, columns_of
 from tenure.wire import lease as codec
 from tenure.wire.frame import Bytes
+from tenure.wire.lease import Written
 from tenure.wire.versions import NEWEST
 
-Decode = Callable[[Bytes, int], AnyMessage]
+Decode = Callable[[Bytes, int], Written]
 
 MOST = (1 << 63) - 1
 ENTRIES = (
@@ -115,6 +128,42 @@ TO_MANAGER: list[AnyMessage] = [
         copies=(Copy(start=b"", end=b"a", number=1), Copy(start=b"b", end=None, number=2, taker=3)),
     ),
     Sync(pool="rooms", sequence=1, journal=2, leadership=3, lsn=4, nonce=5),
+]
+SEEN = SeenEntity(
+    number=1,
+    journal=2,
+    kept=True,
+    awake=False,
+    turn="say",
+    waiting=1,
+    state='{"count":1}',
+    state_bytes=9,
+    version=1,
+    answers=2,
+    alarms=(SeenAlarm(name="run", due=1.0, next_at=2.0, attempts=1),),
+    alarms_set=1,
+    sockets=(SeenSocket(id="00", edge="http://a", unread=1, closing=0),),
+    sockets_open=1,
+    collections=(SeenCollection(name="history", items=3, has_more=False),),
+    page=(SeenItem(at="1", value='"ö"', added=1.5),),
+    next=b"place",
+)
+FROM_OWNER: list[Inspected] = [
+    Inspected(pool="rooms", ticket=MOST, answer=SEEN),
+    Inspected(
+        pool="rooms",
+        ticket=1,
+        answer=FoundKeys(keys=("a", 7), next=b"next", of_pool=False, start=b"start"),
+    ),
+    Inspected(pool="rooms", ticket=0, answer=NotSeen(why="it is away", way_out="ask again")),
+]
+INSPECT: list[Inspect] = [
+    Inspect(pool="rooms", ticket=1, question=FindKeys(start=b"", end=None, prefix="ro", most=3)),
+    Inspect(
+        pool="rooms",
+        ticket=2,
+        question=ShowEntity(key="attic", contents=True, collection="history", after=b"1"),
+    ),
 ]
 TO_OWNER: list[AnyMessage] = [
     Introduction(journal=1, leadership=2, manager_nonce=3),
@@ -198,7 +247,7 @@ TO_LOOKUP: list[AnyMessage] = [
     ),
     Standby(leader="http://10.0.0.9:7400"),
 ]
-RECEIVERS: list[tuple[Decode, list[AnyMessage]]] = [
+RECEIVERS: list[tuple[Decode, Sequence[Written]]] = [
     (codec.decode_to_manager, TO_MANAGER),
     (codec.decode_to_owner, TO_OWNER),
     (codec.decode_to_lookup, TO_LOOKUP),

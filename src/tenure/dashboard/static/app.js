@@ -6,6 +6,7 @@ import { Crash } from "./crash.js";
 import { Events } from "./events.js";
 import { showHottest } from "./hottest.js";
 import { Hour } from "./hour.js";
+import { Keys } from "./keys.js";
 import { sayStandby, showManagers } from "./managers.js";
 import { OwnersTable } from "./owners.js";
 import { Ranges } from "./ranges.js";
@@ -33,6 +34,7 @@ const owners = new OwnersTable(async (command, body, what) => {
 });
 
 const store = new Store(read);
+const keys = new Keys();
 
 // --- coming in ---
 
@@ -163,6 +165,7 @@ function choosePools(names) {
 
 function choosePool(pool) {
   page.pool = pool;
+  keys.choose(pool);
   page.ranges?.end();
   page.ranges = pool === null ? null : new Ranges(pool);
   byId("story").replaceChildren();

@@ -58,6 +58,8 @@ class EntityReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     longest: Shown = ""
     """The turn that has run for longest, in words."""
     longest_seconds: float = 0.0
+    inspects: bool = False
+    """Whether managers may ask what its entities are: see `inspecting`."""
 
 
 class TierReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.client_events import ManagerLost, ManagerSaid
+from tenure.protocol.lease.inspecting import Inspect
 from tenure.protocol.lease.lookup import events as lookup_events
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import (
@@ -134,6 +135,7 @@ def owner_event(lies: Lies, owner: OwnerMachine) -> owner_events.OwnerEvent:
             return owner_events.CloseRequested()
         case _:
             message = decode_to_owner(encode(lie_to_owner(lies, owner), NEWEST), NEWEST)
+            assert not isinstance(message, Inspect)
             return ManagerSaid(lies.data.draw(st.sampled_from("aaab")), message)
 
 

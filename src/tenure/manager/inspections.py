@@ -1,0 +1,52 @@
+"""Inspections: questions about entities on their way to an owner, and its answers.
+
+They go over the connection on which the owner asks for its leases. The machine hears nothing of
+them, so they need neither the journal nor a proof of leadership.
+"""
+
+import asyncio
+import secrets
+from typing import TypeAlias
+
+from tenure.protocol.entity.inspection import InspectionAnswer, InspectionQuestion
+from tenure.protocol.lease.answers import Connection
+from tenure.protocol.lease.inspecting import Inspect, Inspected
+from tenure.transport.peers import Peers
+from tenure.wire.lease import encode
+
+AT_ONCE = 16
+"""How many answers may be on their way: each may have two mebibytes."""
+ANSWER_SECONDS = 8.0
+"""Longer than an owner waits for a store that hangs, and shorter than a command waits for us."""
+Ticket: TypeAlias = tuple[Connection, str, int]
+"""Only the connection that was asked answers, and only for the pool that it was asked about."""
+
+
+class Inspections:
+    """The questions of one manager."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._waiting: dict[Ticket, asyncio.Future[InspectionAnswer]] = {}
+
+    async def ask(
+        self, connection: Connection, pool: str, question: InspectionQuestion
+    ) -> InspectionAnswer:
+        """The owner's answer. Raises TimeoutError if none comes."""
+        asked = Inspect(pool=pool, ticket=secrets.randbits(63), question=question)
+        ticket = connection, pool, asked.ticket
+        async with asyncio.timeout(ANSWER_SECONDS), self._slots:
+            answer: asyncio.Future[InspectionAnswer] = asyncio.get_running_loop().create_future()
+            self._waiting[ticket] = answer
+            try:
+                self._peers.send((connection,), lambda version: encode(asked, version))
+                return await answer
+            finally:
+                del self._waiting[ticket]
+
+    def answered(self, connection: Connection, said: Inspected) -> None:
+        """An owner has answered. What nobody asked, or waits for any longer, is dropped."""
+        waiting = self._waiting.get((connection, said.pool, said.ticket))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(said.answer)
