@@ -126,8 +126,8 @@ class Leader:
         self._lower_at = FAR_FUTURE
         if inherited_ns > self.promise_ns:
             self._lower_at = context.inherited_until
-        self._asked: dict[Planning, QuestionAsked] = {}
-        """Questions that wait for the answer of a policy."""
+        self._asked: dict[Planning, list[QuestionAsked]] = {}
+        """Questions that wait for the answer of a policy: several, if they only read one plan."""
         self.pools = {
             name: self._pool(table)
             for name, table in history.tables.items()
@@ -334,6 +334,11 @@ class Leader:
             return
         work: Planning | Steered | Impossible | QuestionFailed
         if isinstance(question, ReadPlan):
+            # There is one thread for policies, and whoever may read a pool may ask without end.
+            for under_way, those in self._asked.items():
+                if isinstance(those[0].question, ReadPlan) and under_way.pool == question.pool:
+                    those.append(asked)
+                    return
             work = self._read(asked, lambda: pool.planner.planning(now))
         else:
             make = self.make_policy
@@ -343,7 +348,7 @@ class Leader:
         elif pool.planner.is_done_at_once:
             self._answer_with(now, asked, work, work.carry_out())
         elif self.context.calls.can_ask:
-            self._asked[work] = asked
+            self._asked[work] = [asked]
             self.context.ask_policy(now, work)
         else:
             why_not = self.context.calls.why_not(work.pool)
@@ -354,9 +359,9 @@ class Leader:
         failed = event.work if isinstance(event, PlanMade) else None
         if isinstance(event, QuestionAsked):
             yield AnswerQuestion(event.ticket, CommandFailed(why))
-        for work, asked in self._asked.items():
+        for work, those in self._asked.items():
             answer = CommandFailed(why) if work is failed else NotLeading(None)
-            yield AnswerQuestion(asked.ticket, answer)
+            yield from (AnswerQuestion(each.ticket, answer) for each in those)
 
     def on_plan_made(self, now: Instant, event: PlanMade) -> None:
         """Take the plan that a policy has made, for a pool or for an operator's question."""
@@ -374,10 +379,9 @@ class Leader:
         pool = self.pools.get(work.pool)
         if pool is None or pool.planner.on_made(now, work, made):
             return
-        asked = self._asked.get(work)
-        if asked is not None:  # otherwise this manager asked for it when it led before
-            self._answer_with(now, asked, work, made)
-            del self._asked[work]
+        for each in self._asked.get(work, ()):  # or this manager asked for it when it led before
+            self._answer_with(now, each, work, made)
+        self._asked.pop(work, None)
 
     def _answer_with(
         self, now: Instant, asked: QuestionAsked, work: Planning, made: Planned | PlanningFailed
@@ -411,9 +415,8 @@ class Leader:
             self._lay_anew(name, deleted=True)
             del self.pools[name]
             for work in [work for work in self._asked if work.pool == name]:
-                self.context.reply(
-                    self._asked.pop(work).ticket, questions.no_pool(self.pools, name)
-                )
+                for each in self._asked.pop(work):
+                    self.context.reply(each.ticket, questions.no_pool(self.pools, name))
             self.context.note(LeaderKind.POOL_DELETED, name)
         return PoolDeleted(name, question.dry_run)
 

@@ -128,6 +128,21 @@ def test_who_asked_while_it_hung_is_answered_when_it_is_given_up() -> None:
     assert isinstance(driven.replies[-1], Impossible)
 
 
+def test_however_many_read_a_plan_at_once_the_policy_is_asked_once() -> None:
+    """Whoever may read a pool may ask without end, and the plans of all pools wait in one line."""
+    driven = beside()
+    driven.ask(CreatePool("q", "hashed"))
+    for ticket in range(100):
+        driven.take(QuestionAsked(1_000 + ticket, ReadPlan("p")))
+    driven.take(QuestionAsked(2_000, ReadPlan("q")))
+    assert [work.pool for work in driven.asked] == ["p", "q"]
+    driven.replies.clear()
+    driven.plan()
+    assert len([each for each in driven.replies if isinstance(each, PlanRead)]) == 101
+    driven.take(QuestionAsked(3_000, ReadPlan("p")))
+    assert len(driven.asked) == 1, "the next one is answered as of then"
+
+
 def test_a_command_is_carried_out_all_the_same() -> None:
     driven = beside()
     hanging(driven)
@@ -166,8 +181,9 @@ def test_when_it_returns_after_all_it_is_asked_again(asked_late: bool) -> None:
 
 def test_one_that_waits_behind_a_slow_one_has_its_own_time() -> None:
     driven = beside()
-    for ticket in (2, 3):
-        driven.take(QuestionAsked(ticket, ReadPlan("p")))
+    driven.ask(CreatePool("q", "hashed"))
+    for pool in ("p", "q"):
+        driven.take(QuestionAsked(2, ReadPlan(pool)))
     first, second = driven.asked
     later(driven, LONGEST_NS - 1)
     driven.take(PlanMade(first, first.carry_out()))
