@@ -280,6 +280,7 @@ class Edge:
         try:
             said = packed(SocketResume(socket.id, received))
             answer = await self._caller.call(socket.key, RESUME, said)
+            found = None if answer == UNKNOWN else read_resumed(answer)
         except Exception as error:  # noqa: BLE001  # whatever it is, nobody knows what follows
             logger.warning("a socket of %.100r is closed: %s", socket.key, error)
             socket.close(SERVICE_RESTART)
@@ -287,11 +288,10 @@ class Edge:
         finally:
             socket.is_asking = False
             self._ask_if_lost(socket)
-        if answer == UNKNOWN:
+        if found is None:
             if socket.end.received == received:
                 socket.close(SERVICE_RESTART)
             return  # otherwise the question was old, and more has come meanwhile
-        found = read_resumed(answer)
         lease = found.journal, found.number
         self._deliver(socket, lease, received + 1, found.frames, found.closing)
 

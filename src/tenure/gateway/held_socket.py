@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Iterable
 
 from aiohttp import WSCloseCode
+from websockets.exceptions import ProtocolError
 from websockets.frames import Frame, Opcode
 from websockets.protocol import SERVER, Protocol, State
 from websockets.utils import accept_key
 
+from tenure.entities.edge import FAILED
 from tenure.gateway.client_request import ClientRequest
 from tenure.member.asgi import MESSAGE_BYTES, Message, header
 from tenure.protocol.entity.socket_entry import Frame as Content
@@ -161,7 +163,10 @@ class HeldSocket:
     async def close(self, *, code: int) -> None:
         """Say the code, and end."""
         if self._protocol.state is State.OPEN:
-            self._protocol.send_close(code)
+            try:
+                self._protocol.send_close(code)
+            except ProtocolError:  # the owner has named one that nobody may say
+                self._protocol.send_close(FAILED)
             await self._write()
 
     async def _write(self) -> None:

@@ -17,6 +17,7 @@ MOST_UNREAD_BYTES = 262_144
 CONTENT_LENGTH, TRANSFER_ENCODING = b"content-length", b"transfer-encoding"
 CONNECTION = b"connection"
 WITHOUT_BODY = (204, 304)
+LEAST_STATUS = 100
 INFORMATIONAL = 200
 """The status below which another answer follows."""
 SWITCHING = 101
@@ -188,7 +189,9 @@ class ForwardedAnswer:
     def on_headers_complete(self) -> None:
         parser = self._parser
         assert parser is not None, "it is calling"
-        status = parser.get_status_code()
+        status, version = parser.get_status_code(), parser.get_http_version()
+        if status < LEAST_STATUS or version not in ("1.1", "1.0"):
+            raise ValueError(f"HTTP/{version} with status {status}")
         if self._has_ended or (status < INFORMATIONAL and status != SWITCHING):
             return
         self.status = status

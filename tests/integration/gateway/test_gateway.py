@@ -14,6 +14,12 @@ from tests.integration.member.servers import WebServer, serving
 from tests.patience import DEADLINE_SECONDS
 
 KEYS = [f"user-{i}" for i in range(12)]
+HANDSHAKE = {
+    "Upgrade": "websocket",
+    "Connection": "upgrade",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version": "13",
+}
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +147,15 @@ def test_without_a_manager_a_request_is_answered_in_time_and_it_is_not_ready() -
         assert (got.status_code, got.headers["Tenure-Outcome"]) == (503, "not-begun")
         assert got.elapsed.total_seconds() < 10
         assert before_it_is_ready(it) == "no owners are known yet of carts\n"
+
+
+@pytest.mark.parametrize("headers", [{}, HANDSHAKE])
+def test_a_key_that_nobody_can_own_is_refused_at_once(
+    client: httpx.Client, headers: dict[str, str]
+) -> None:
+    """One that is no text, of a request and of a WebSocket."""
+    got = client.get("/carts/%FF/pid", headers=headers)
+    assert (got.status_code, got.headers["Tenure-Outcome"]) == (400, "not-begun")
 
 
 def before_it_is_ready(it: GatewayProcess) -> str:

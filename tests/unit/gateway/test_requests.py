@@ -337,6 +337,16 @@ async def test_an_owner_that_does_not_answer_is_given_up() -> None:
         b"SSH-2.0-OpenSSH\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\ncontent-length: -2\r\n\r\nab",
+        b"HTTP/1.1 9999 OK\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/2.0 200 OK\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx y: 0\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx: a\nset-cookie: b\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 300_000,
+        b"HTTP/1.1 000 OK\r\ncontent-length: 0\r\n\r\n",
     ],
 )
 async def test_an_owner_that_answers_nonsense_is_not_passed_on(said: bytes) -> None:
