@@ -21,6 +21,9 @@ class RelayConnection(Protocol):
 
     is_proven: bool
 
+    def came_in(self) -> None:
+        """It may be here: it gives way to no other."""
+
 
 def guarded(app: App, guard: PortGuard) -> App:
     """The application as processes of the pool reach it. On each connection one proof is enough.
@@ -55,8 +58,9 @@ def let_in(guard: PortGuard, scope: Scope, connection: Any) -> bool:  # noqa: AN
     text = None if shown is None else shown.decode("latin-1")
     if guard.refuses(text, scope.get("server"), scope.get("client")):
         return False
-    if connection is not None and guard.secret.is_wanted:
-        connection.is_proven = True
+    if connection is not None:
+        connection.came_in()
+        connection.is_proven = guard.secret.is_wanted
     return True
 
 

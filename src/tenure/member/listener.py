@@ -9,7 +9,10 @@ import asyncio
 import socket
 from collections.abc import Awaitable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec.structs import replace
 
 from tenure.base.hosts import is_every_address, is_loopback
 from tenure.base.names import shown
@@ -135,6 +138,7 @@ class OwnListener:
         self._credentials = credentials
         self.url = url_of(self._listening, credentials.scheme)
         self._server = _server(app if guard is None else guarded(app, guard))
+        limits = replace(limits, knows_peers=guard is not None)
         self._port = BoundedPort[Any](
             self._connection, _unfinished, log_refused, log_refused, limits
         )
@@ -177,7 +181,7 @@ class OwnListener:
         # `access_log=False` would take the handlers from uvicorn's logger, which that server uses.
         made.access_log = False
         made.heard = made.head = 0
-        made.is_proven = False
+        made.is_proven, made.came_in = False, partial(port.proven, made)
         receive, serve, socket = made.data_received, made.app, made.ws_protocol_class
 
         def data_received(data: bytes) -> None:
@@ -192,9 +196,15 @@ class OwnListener:
             scope[CONNECTION] = made
             return serve(scope, receive, send)  # type: ignore[no-any-return]
 
+        def app_of_socket(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            scope[CONNECTION] = made
+            return serve(scope, receive, send)  # type: ignore[no-any-return]
+
         def upgraded(**given: Any) -> Any:  # noqa: ANN401
             port.spoke(made, is_socket=True)
-            return told_when_lost(socket(**given))
+            upgrade = told_when_lost(socket(**given))
+            upgrade.app = app_of_socket
+            return upgrade
 
         def told_when_lost(protocol: Any) -> Any:  # noqa: ANN401
             lose = protocol.connection_lost

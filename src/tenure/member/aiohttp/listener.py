@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from aiohttp import hdrs, web
 from aiohttp.http import RawRequestMessage
+from msgspec.structs import replace
 
 from tenure.client.refusals import refusal
 from tenure.errors import NotOwner
@@ -77,6 +78,8 @@ class AiohttpDoor:
         near, far = (request.get_extra_info(each) for each in ("sockname", "peername"))
         if guard.refuses(request.headers.get(HEADER), near, far):
             raise web.HTTPMisdirectedRequest(headers=REFUSED.headers, text=REFUSED.text)
+        if self.listener is not None:
+            self.listener.proven(request)
         if connection is not None and guard.secret.is_wanted:
             self._proven.add(connection)
 
@@ -119,7 +122,7 @@ class AiohttpListener:
         door.guard = guard
         self._listening = bound(listen)
         self._credentials = credentials
-        self._limits = limits
+        self._limits = replace(limits, knows_peers=guard is not None)
         self.url = url_of(self._listening, credentials.scheme)
 
     async def start(self) -> None:
