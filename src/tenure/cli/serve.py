@@ -128,7 +128,14 @@ def serve(
     def begin() -> Coroutine[Any, Any, None]:
         service, shared = kind(settings), options.reuse_port
         serving = served(
-            service, host, int(port), service_port, reuse_port=shared, tls=tls, check=check
+            service,
+            host,
+            int(port),
+            service_port,
+            reuse_port=shared,
+            tls=tls,
+            check=check,
+            knows_peers=check.knows_peers,
         )
         return _run(service, serving, report)
 

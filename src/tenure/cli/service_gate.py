@@ -3,6 +3,7 @@ the service demands tokens, and refuses requests that a page of another site mak
 """
 
 from aiohttp import hdrs, web
+from msgspec.structs import replace
 
 from tenure.errors import ServiceRefusal
 from tenure.manager.access.pages import OwnNames
@@ -16,10 +17,13 @@ ENDS_SECONDS = 1.0
 """The time that open connections get after every request is answered."""
 
 
-def service_port(app: web.Application, limits: ConnectionLimits = LIMITS) -> HttpListener:
+def service_port(
+    app: web.Application, limits: ConnectionLimits = LIMITS, *, knows_peers: bool = False
+) -> HttpListener:
     """Return a listener for a service, with the same bounds as the manager's, whatever clients
     send.
     """
+    limits = replace(limits, knows_peers=knows_peers)
     return HttpListener(app, log_refused, log_refused, limits, ENDS_SECONDS, cancels=True)
 
 
@@ -28,6 +32,11 @@ class ServiceGate:
         self._pool = pool
         self._names = names
         self._tokens = tokens
+
+    @property
+    def knows_peers(self) -> bool:
+        """Whether it lets in only those that prove who they are."""
+        return self._tokens is not None
 
     def __call__(self, request: web.Request, *, is_read: bool) -> None:
         """Raise ServiceRefusal for who may not ask this."""

@@ -55,6 +55,10 @@ class ServicePort(Protocol):
         """A whole request was read; with `is_socket`, messages follow on its connection."""
         ...
 
+    def proven(self, request: web.Request) -> None:
+        """The peer of a request has shown that it may be here."""
+        ...
+
     def take_no_more(self) -> None:
         """Refuse new connections; present ones go on until `close`."""
         ...
@@ -64,8 +68,12 @@ class ServicePort(Protocol):
         ...
 
 
-MakePort = Callable[[web.Application], ServicePort]
-"""Makes the handler that serves an application."""
+class MakePort(Protocol):
+    """Makes the handler that serves an application."""
+
+    def __call__(self, app: web.Application, *, knows_peers: bool = False) -> ServicePort:
+        """With `knows_peers`, who has not proven who it is gives way to others."""
+        ...
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):

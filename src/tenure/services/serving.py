@@ -55,9 +55,16 @@ class ServiceDoor:
     """The HTTP side of a service."""
 
     def __init__(
-        self, service: Service[Any], make_port: MakePort, check: RequestCheck | None = None
+        self,
+        service: Service[Any],
+        make_port: MakePort,
+        check: RequestCheck | None = None,
+        *,
+        knows_peers: bool = False,
     ) -> None:
         self._check = check
+        self._knows_peers = knows_peers
+        """Whether whoever passes the check has proven who it is."""
         self._sockets: dict[asyncio.Future[int], web.Request] = {}
         """The open sockets, by the future that closes each."""
         self._reads: set[web.AbstractRoute] = set()
@@ -75,7 +82,7 @@ class ServiceDoor:
         for path, socket in service.sockets().items():
             self.app.router.add_route("GET", _any(path), self._socket_route(socket))
         self.app.cleanup_ctx.append(self._watched)
-        self.port = make_port(self.app)
+        self.port = make_port(self.app, knows_peers=knows_peers)
 
     def _route(
         self, service: Service[Any], of: Operation, handler: BoundHandler
@@ -133,6 +140,8 @@ class ServiceDoor:
         try:
             REQUESTS.check(self._open)
             self._check_request(request)
+            if self._knows_peers:
+                self.port.proven(request)
             await self._hear(request)
             response = await handler(request)
             if self._is_closing:
@@ -244,11 +253,13 @@ async def served(
     reuse_port: bool = False,
     tls: ssl.SSLContext | None = None,
     check: RequestCheck | None = None,
+    knows_peers: bool = False,
 ) -> AsyncIterator[str]:
-    """Serve until the block ends; yields the URL. Raises ConfigurationError if the port is
+    """Serve until the block ends; yields the URL. With `knows_peers`, whoever passes the check has
+    proven who it is, and others give way to it. Raises ConfigurationError if the port is
     taken.
     """
-    door = ServiceDoor(service, make_port, check)
+    door = ServiceDoor(service, make_port, check, knows_peers=knows_peers)
     listener = door.port
     async with service.running(make_port):
         try:

@@ -157,8 +157,8 @@ async def test_a_port_is_told_which_connections_are_sockets() -> None:
     """The port ends other connections if they read nothing for long."""
     told: list[bool] = []
 
-    def port(app: web.Application) -> Any:  # noqa: ANN401  # a ServicePort, with one method more
-        listener = service_port(app)
+    def port(app: web.Application, *, knows_peers: bool = False) -> Any:  # noqa: ANN401  # a ServicePort, with one method more
+        listener = service_port(app, knows_peers=knows_peers)
         spoke = listener.spoke
 
         def heard(request: web.BaseRequest, *, is_socket: bool = False) -> None:

@@ -19,7 +19,7 @@ from tenure.services.documents.service import Documents
 from tenure.services.feeds.service import Feeds
 from tenure.services.service import ServiceSettings
 from tenure.services.serving import served
-from tenure.transport.connection_limits import ConnectionLimits
+from tenure.transport.connection_limits import LEAST_STRANGERS, ConnectionLimits
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import serving
 
@@ -28,7 +28,9 @@ LIMITS = ConnectionLimits(connections=8, of_a_peer=6, silent_of_a_peer=3, silent
 
 
 @asynccontextmanager
-async def documents(place: Path) -> AsyncIterator[tuple[str, str]]:
+async def documents(
+    place: Path, limits: ConnectionLimits = LIMITS
+) -> AsyncIterator[tuple[str, str]]:
     """Yield where a service with these limits listens, and a token that is valid there."""
     tokens, token = TokenFile(place / "tokens"), new_token(AccessRole.ADMIN)
     tokens.add(token.entry)
@@ -37,8 +39,9 @@ async def documents(place: Path) -> AsyncIterator[tuple[str, str]]:
     async with serving() as manager, asyncio.timeout(DEADLINE_SECONDS):
         settings = ServiceSettings(pool="documents", managers=manager.service.url)
         service = Documents(settings, watchdog=None)
-        port = partial(service_port, limits=LIMITS)
-        async with served(service, "127.0.0.1", 0, port, check=gate) as url:
+        port = partial(service_port, limits=limits)
+        knows = gate.knows_peers
+        async with served(service, "127.0.0.1", 0, port, check=gate, knows_peers=knows) as url:
             yield url, token.text
 
 
@@ -73,6 +76,21 @@ async def test_who_says_nothing_gives_way_and_is_let_go(tmp_path: Path) -> None:
         assert await is_well(url, token)
         for reader, _ in silent:
             assert await reader.read() == b""
+
+
+async def test_who_shows_no_token_gives_way_and_who_has_shown_one_stays(tmp_path: Path) -> None:
+    limits = ConnectionLimits(connections=LEAST_STRANGERS + 8, of_a_peer=LEAST_STRANGERS + 8)
+    async with documents(tmp_path, limits) as (url, token), AsyncExitStack() as stack:
+        asks = "GET /limits HTTP/1.1\r\nHost: localhost\r\n"
+        shown = f"{asks}Authorization: Bearer {token}\r\n\r\n".encode()
+        reader, writer = await stack.enter_async_context(connected(url, shown))
+        assert b" 200 " in await reader.readuntil(b"\r\n")
+        for _ in range(limits.most):
+            stranger, _ = await stack.enter_async_context(connected(url, f"{asks}\r\n".encode()))
+            assert b" 401 " in await stranger.readuntil(b"\r\n")
+        assert await is_well(url, token)
+        writer.write(shown)
+        assert b" 200 " in await reader.readuntil(b" 200 ")
 
 
 async def test_half_a_header_and_half_a_body_are_let_go(tmp_path: Path) -> None:
