@@ -187,12 +187,12 @@ class Api:
         engine, view = self.engine, self.engine.view
         pools: list[Answer] = []
         clusters: list[ReadCluster] = []
-        async with self._turn(request) as spend:
+        async with self.turn(request) as spend:
             with suppress(TimeoutError):  # a standby knows none of either
                 pools = [await engine.ask(ListOwners(pool)) for pool in view.pools]
                 clusters = [each async for each in self._clusters()]
             owners = tuple(pool for pool in pools if isinstance(pool, Owners))
-            spend(sum(map(_ranges_of, owners)))
+            spend(sum(map(ranges_of, owners)))
         families = engine.metrics.families(
             view, engine.observer, self.peers, owners, tuple(clusters)
         )
@@ -246,16 +246,16 @@ class Api:
         way_out = "give a number from 0 on, or leave it out"
         since = whole_number(request, "since", "an LSN", way_out)
         question = ReadTable(request.match_info["pool"], since, _journal(request))
-        async with self._turn(request) as spend:
+        async with self.turn(request) as spend:
             found = await self.ask(question, TableAnswer)
             spend(len(found.entries))
             return as_json(found)
 
     async def owners(self, request: web.Request) -> web.Response:
         """The owners of a pool."""
-        async with self._turn(request) as spend:
+        async with self.turn(request) as spend:
             found = await self.ask(ListOwners(request.match_info["pool"]), Owners)
-            spend(_ranges_of(found))
+            spend(ranges_of(found))
         owners = (
             replace(owner, protocol=self.peers.version(connection))
             for owner, connection in zip(found.owners, found.connections, strict=True)
@@ -270,7 +270,7 @@ class Api:
 
     # --- asking ---
 
-    def _turn(self, request: web.Request) -> AbstractAsyncContextManager[Spend]:
+    def turn(self, request: web.Request) -> AbstractAsyncContextManager[Spend]:
         """The turn of whoever asks for what may be large."""
         permit = self._permit_of(request)
         return self._large.turn((request.remote or "") if permit is ANYBODY else permit.who)
@@ -312,7 +312,7 @@ class Api:
         return answer
 
 
-def _ranges_of(found: Owners) -> int:
+def ranges_of(found: Owners) -> int:
     """How many ranges the owners have, and how many they are themselves."""
     return len(found.owners) + sum(each.ranges for each in found.owners)
 

@@ -16,6 +16,10 @@ from tenure.manager.steering_api import with_any_name
 from tenure.protocol.lease.answers import HottestKeys
 from tenure.protocol.lease.leader.events import ListHottest
 
+AS_RANGES = 1 << 12
+"""As how many ranges an answer counts: of a large pool the hottest of 100,000 keys are looked for.
+"""
+
 
 class HotKeysApi:
     """The handler."""
@@ -33,7 +37,9 @@ class HotKeysApi:
 
     async def show(self, request: web.Request) -> web.Response:
         """The hottest keys; viewers may be told only who has them, and how hot they are."""
-        found = await self._api.ask(ListHottest(request.match_info["pool"]), HottestKeys)
+        async with self._api.turn(request) as spend:
+            found = await self._api.ask(ListHottest(request.match_info["pool"]), HottestKeys)
+            spend(AS_RANGES)
         if self._hides and self._permit_of(request).role is AccessRole.VIEWER:
             hidden = tuple(replace(each, key=None, name=None) for each in found.keys)
             found = replace(found, keys=hidden)

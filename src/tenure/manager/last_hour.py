@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from tenure.base.noted import Noted
-from tenure.manager.api import HOUR_PATH, Api
+from tenure.manager.api import HOUR_PATH, Api, ranges_of
 from tenure.manager.http_errors import as_json
 from tenure.manager.steering_api import with_any_name
 from tenure.protocol.lease.answers import Owners
@@ -84,7 +84,9 @@ class LastHour:
     async def show(self, request: web.Request) -> web.Response:
         """The last hour of a pool."""
         pool = request.match_info["pool"]
-        await self._api.ask(ListOwners(pool), Owners)  # refused where there is no such pool
+        async with self._api.turn(request) as spend:
+            # Refused where there is no such pool.
+            spend(ranges_of(await self._api.ask(ListOwners(pool), Owners)))
         columns = tuple(zip(*self._moments.get(pool, ()), strict=True))
         return as_json(
             PoolHour(
@@ -124,6 +126,7 @@ class LastHour:
         for gone in self._moments.keys() - view.pools.keys():
             del self._moments[gone]
         for pool in sorted(view.pools)[:MOST_POOLS]:
+            await asyncio.sleep(0)  # a large pool takes a quarter of a second
             with suppress(TimeoutError):  # it is deposed, or its journal hangs
                 found = await self._engine.ask(ListOwners(pool))
                 if isinstance(found, Owners):

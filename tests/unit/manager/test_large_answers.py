@@ -11,7 +11,8 @@ from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
-LARGE = ("/v1/pools/rooms/table", "/v1/pools/rooms/owners", "/metrics")
+ROOMS = "/v1/pools/rooms"
+LARGE = (f"{ROOMS}/table", f"{ROOMS}/owners", f"{ROOMS}/hour", f"{ROOMS}/hottest", "/metrics")
 
 
 @pytest.fixture(autouse=True)

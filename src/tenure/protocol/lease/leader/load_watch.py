@@ -95,8 +95,9 @@ class LoadWatch:
             if name and hashed_key(name) == each.key:
                 self._names[each.key] = name
         if len(self._names) > MOST_NAMES:
-            hot = {key for key, _ in self.picture.hottest()}
-            self._names = {key: name for key, name in self._names.items() if key in hot}
+            # Half of them, so that not each report has to look at all keys again.
+            kept = (each.key for each in self.hottest(MOST_NAMES // 2))
+            self._names = {key: self._names[key] for key in kept if key in self._names}
 
     def hottest(self, most: int) -> list[HotKey]:
         """The hottest keys of the pool, the hottest first."""

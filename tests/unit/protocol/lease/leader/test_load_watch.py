@@ -241,4 +241,23 @@ def test_names_of_keys_that_are_no_longer_hot_are_forgotten(
         stage.say(at(3 * (i + 1)), A, told)
     watch = stage.desk.pool.planner.load_watch
     assert watch.hottest(most=99)[0].name == here[39]
-    assert len(watch._names) <= len(watch.picture.hottest())
+    assert len(watch._names) <= 2
+
+
+def test_only_so_many_names_are_known_however_many_keys_are_hot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise each report of a large pool would look at all of its hot keys."""
+    monkeypatch.setattr(load_watch, "MOST_NAMES", 8)
+    stage = Stage()
+    [its] = stage.held[A]
+    here = [name for name in map(str, range(1000)) if hashed_key(name) in its.range][:40]
+    ranges = (RangeLoad(start=its.start, end=its.end, rate=90.0),)
+    watch = stage.desk.pool.planner.load_watch
+    for i, name in enumerate(here):
+        hot = (KeyLoad(key=hashed_key(name), rate=30.0 + i),)
+        told = LoadReport(span_ns=seconds(0.1), ranges=ranges, hottest=hot, names=(name,))
+        stage.say(at(3 + i / 10), A, told)
+        assert len(watch._names) <= 8
+    assert len(watch.picture.hottest()) > 20
+    assert watch.hottest(1)[0].name == here[-1]
