@@ -129,8 +129,8 @@ class Load:
         worker.process.send_signal(signal.SIGSTOP)
         await self.check()
         worker.process.send_signal(signal.SIGCONT)
+        self.workers.append(worker)  # it may soon own some of the keys again
         await self.check()
-        self.workers.append(worker)
 
     async def kill_a_node(self) -> None:
         if self._down:
