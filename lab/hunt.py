@@ -44,7 +44,7 @@ from tests.simulation import (
     test_services_seeds,
     test_volume_rules_left_out,
 )
-from tests.unit.entities import release_stories
+from tests.unit.entities import reading_stories, release_stories
 
 FIRST_SEEDS = (0, 1000, 5000)
 HOURS = 300
@@ -92,7 +92,7 @@ TIERS = {
         run_entities,
         lambda _, seed: EntityTrial(seed=seed),
         test_entity_seeds.trial,
-        stories=release_stories.STORIES,
+        stories={**release_stories.STORIES, **reading_stories.STORIES},
     ),
     "rivals": Tier(
         run_rivals,

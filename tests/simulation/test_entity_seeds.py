@@ -37,6 +37,13 @@ def test_users_see_what_users_of_entities_see_and_every_fault_of_a_store_strikes
     assert Counter(each for each in FAULTS.aliases["store"] if struck[each.name])
 
 
+def test_users_read_copies_and_readings_are_waited_for_nowhere_when_all_is_well() -> None:
+    outcome = run_entities(EntityTrial(seed=2, hours=0.3, reads="everywhere"))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+    assert outcome.workload["hits"]
+    assert outcome.workload["glance"]
+
+
 MIXES = {
     "unfenced-store": ("pause past the term", "store slow", "store late"),
     "late-store": ("store late",),
@@ -44,9 +51,27 @@ MIXES = {
 """The faults of mutants that all faults together hardly ever show."""
 
 
+OF_COPIES: dict[str, tuple[str, ...]] = {
+    "changes-wait-for-no-copy": (),
+    "copies-given-unnoted": (),
+    "copied-in-the-middle": ("store slow",),
+}
+"""The same for mutants that show only where entities are read everywhere."""
+
+
 def trial(name: str, seed: int) -> EntityTrial:
     """A seed of the mix by which the mutant is found soon."""
     plan = EntityTrial(seed=seed, hours=0.5)
+    if (faults := OF_COPIES.get(name)) is not None:
+        is_stored = "store slow" in faults
+        return EntityTrial(
+            seed=seed,
+            hours=0.3,
+            reads="everywhere",
+            faults=faults,
+            stored=is_stored,
+            calls_apart=0.1,
+        )
     if name not in MIXES:
         return plan
     return msgspec.structs.replace(plan, faults=MIXES[name], stored=True, calls_apart=0.02)
@@ -63,6 +88,7 @@ SOON = (
     "own-items-unseen",
     "unknown-fields-dropped",
     "unknown-in-lists-dropped",
+    *OF_COPIES,
 )
 
 
@@ -76,7 +102,7 @@ def test_a_rule_of_entities_left_out_is_noticed(name: str) -> None:
 
 
 def test_every_mix_is_that_of_a_mutant() -> None:
-    assert MIXES.keys() < mutants("entity").keys()
+    assert (MIXES | OF_COPIES).keys() < mutants("entity").keys()
 
 
 def test_the_same_seed_of_entities_is_the_same_run() -> None:

@@ -151,6 +151,21 @@ class OpsLedger(Entity[B], Generic[B]):
         alarms = {name: due.timestamp() for name, due in self.alarms.items()}
         return Shown(PlacedOp(book.epoch, book.place, op), book.shown, book.waiting, alarms)
 
+    @reading
+    async def glance(self) -> PlacedOp:
+        """Show the last operation: of a copy, in any process."""
+        book = self.state
+        self._check()
+        return PlacedOp(book.epoch, book.place, book.shown[-1] if book.shown else "")
+
+    @reading
+    async def later(self, than: int) -> PlacedOp:
+        """The same, once there is a later one."""
+        while self.state.place <= than:
+            await self.changed()
+        book = self.state
+        return PlacedOp(book.epoch, book.place, book.shown[-1])
+
     async def on_connect(self, socket: Socket[str]) -> None:
         """Tell the client where the ledger is."""
         book = self.state

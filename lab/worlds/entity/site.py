@@ -27,6 +27,8 @@ class EntitySite(AppSite):
     """The pause of each user between two calls, in terms."""
     is_quiet = False
     """Whether users wait."""
+    reads: str
+    """Where entities are read."""
     judge: EntityCheckers
 
     @abstractmethod
@@ -51,6 +53,10 @@ class UsersHere(Protocol):
 
     async def look(self, key: str) -> Shown | None:
         """Read a ledger."""
+        ...
+
+    async def glance(self, key: str, *, waits: bool) -> PlacedOp | None:
+        """Read its last operation only, or wait for a later one."""
         ...
 
 

@@ -15,12 +15,17 @@ from tenure.sim.kernel.checkers import Violation
 
 CALLERS = 2
 TALKERS = 2
+READERS = 3
 REMEMBERED = 10
 """Calls that may be made again."""
 AGAIN_SECONDS = 120.0
 ID_BYTES = 12
 _entry = msgspec.msgpack.Decoder(PlacedOp).decode
 KINDS = ("add",) * 6 + ("alarm",) * 3 + ("fail", "twice", "forward", "look", "look", "repeat")
+GLANCES = (1, 1, 2, 5)
+"""How often somebody looks at the last operation, one time after the other."""
+LATER = 0.1
+"""How often somebody waits for a later one."""
 
 
 class LedgerUsers:
@@ -37,6 +42,8 @@ class LedgerUsers:
     async def run(self) -> None:
         """Use the entities until this is cancelled."""
         users = [self._call_often() for _ in range(CALLERS)]
+        if self._site.reads != "owner":
+            users += [self._glance_often() for _ in range(READERS)]
         await asyncio.gather(*users, *(self._talk_often() for _ in range(TALKERS)))
 
     def _new_name(self) -> str:
@@ -112,6 +119,27 @@ class LedgerUsers:
             return None
         self._site.judge.see(key, shown.last, after, asked_at)
         return shown
+
+    async def _glance_often(self) -> None:
+        while True:
+            await self._pause(self._site.calls_apart / 2)
+            key = self._random.choice(self._site.keys)
+            for _ in range(self._random.choice(GLANCES)):
+                await self.glance(key, waits=self._random.random() < LATER)
+                await asyncio.sleep(self._random.random() * self._site.term / 20)
+
+    async def glance(self, key: str, *, waits: bool) -> PlacedOp | None:
+        """Read the last operation only, which any process may have a copy of."""
+        ledger = self._process.entities[key]
+        after, asked_at = self._site.judge.newest(key), self._site.now
+        try:
+            entry: PlacedOp = await (ledger.later(after.place) if waits else ledger.glance())
+        except (TenureError, TimeoutError) as error:
+            self._site.count(f"glance: {type(error).__name__}")
+            return None
+        self._site.judge.see(key, entry, after, asked_at)
+        self._site.count("glance")
+        return entry
 
     # --- sockets ---
 

@@ -1,6 +1,7 @@
 """The world of entities: programs with `Entities` in them, and their users."""
 
 import asyncio
+from random import Random
 from typing import Any, ClassVar
 
 from lab.worlds.entity.checkers import EntityCheckers
@@ -15,6 +16,7 @@ from lab.worlds.entity.users import LedgerUsers
 from tenure.base.instants import SECOND_NS
 from tenure.base.ranges import KeyRange
 from tenure.entities.entities import Entities
+from tenure.entities.settings import Reads
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.faults import FaultTable
 
@@ -40,12 +42,14 @@ async def program(process: Any) -> None:
         wait=WAIT,
         idle=site.timing.term_ns / SECOND_NS,
         drain=site.timing.term_ns / SECOND_NS,
+        reads=site.reads_of(process),
         on_loss=on_loss,
         enter_timeout=10 * site.term,
         watchdog=site.term,
     )
     # Terms last a minute here. Asking for what is the same for so long shows nothing.
     entities._settings.longest_pause = site.term / 20  # noqa: SLF001
+    entities._settings.read_term = site.term / 4  # noqa: SLF001
     entities._settings.tell = site.term / 4  # noqa: SLF001
     if site.database is not None:
         entities._settings.make_store = site.opener(process)  # noqa: SLF001  # for a URL
@@ -66,8 +70,17 @@ class EntityWorld(UsedWorld, EntitySite):
         self.keys = [f"key-{i}" for i in range(trial.keys)]
         is_durable = self.random.random() < 0.5 if trial.stored is None else trial.stored
         self.database = SimDatabase() if is_durable else None
+        # Drawn apart, so that worlds of before there were readers are what they were.
+        drawn = Random(trial.seed).choice(("owner", "everywhere", "everywhere", "mixed"))
+        self.reads = trial.reads or drawn
         self.calls_apart = trial.calls_apart or self.random.choice((0.1, 0.5, 2.0))
         self.judge = EntityCheckers(self.keys, is_durable=is_durable, now=lambda: self.now)
+
+    def reads_of(self, process: LedgerProcess) -> Reads:
+        """Where a process reads entities."""
+        if self.reads == "mixed":
+            return "everywhere" if process.uid // 2 % 2 else "owner"
+        return "everywhere" if self.reads == "everywhere" else "owner"
 
     def when_well(self, left_ns: int) -> None:
         """Let users ask no longer: everything comes to an end, and every reader sees all."""
@@ -76,12 +89,22 @@ class EntityWorld(UsedWorld, EntitySite):
         seconds = max(each.entities.station.caller.seconds for each in self.there())
         self.run_until(self.now + round((seconds + 30.0) * SECOND_NS))
         there = self.there()
+        for process in there:
+            copies = process.entities.station.copies
+            self.counts["hits"] += 0 if copies is None else copies.hits
         found: dict[tuple[str, str], Any] = {}
         for process in there:
             assert process.users is not None
             for key in self.keys:
                 found[process.slot, key] = process.loop.create_task(process.users.look(key))
+        glances = [
+            process.loop.create_task(process.users.glance(key, waits=False))
+            for process in there
+            for key in self.keys
+        ]
         self.run_until(self.now + round(30.0 * SECOND_NS))
+        if any(not each.done() or each.result() is None for each in glances):
+            raise Violation("C7", "a reading has no answer when all is well")
         for (slot, key), look in found.items():
             shown: Shown | None = look.result() if look.done() else None
             if shown is None:

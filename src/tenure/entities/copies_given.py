@@ -10,11 +10,11 @@ can have one, and changes wait for nothing.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from tenure.base.instants import in_seconds
 from tenure.cache.object_keys import KeysOf
-from tenure.cache.volume import Volume
+from tenure.cache.volume import Volume, VolumeOptions
 from tenure.cache.volume_write import RunsWrites, VolumeWrite
 from tenure.entities.copy_keys import EntityKeys
 from tenure.entities.entity_turn import EntityTurn
@@ -22,11 +22,6 @@ from tenure.entities.method_runs import Body
 from tenure.errors import ClosedError, LeaseLost, NotOwner
 from tenure.protocol.entity.key_line import EntityCall
 
-READ_TERM_SECONDS = 1.0
-"""How long a process reads copies without hearing from their owner, and so how long a change waits
-for one that is silent. It is shorter than the term of any preset, and long enough for a pause of a
-busy process.
-"""
 COPY = ".copy"
 """The method in whose name a state is copied."""
 
@@ -35,11 +30,9 @@ class CopiesVolume(Volume[bytes]):
     """The states of the entities that one process owns, as other processes read them."""
 
     def __init__(
-        self, load: Callable[[str | int], object], *, durable: bool, insecure: bool
+        self, load: Callable[[str | int], object], **options: Unpack[VolumeOptions]
     ) -> None:
-        super().__init__(
-            load, value_type=bytes, term=READ_TERM_SECONDS, durable=durable, insecure=insecure
-        )
+        super().__init__(load, value_type=bytes, **options)
 
     def serve(self, runs: RunsWrites, of: KeysOf) -> None:
         super().serve(runs, of)
@@ -68,8 +61,8 @@ class CopiesGiven:
 
     host: HasEntities
 
-    def __init__(self, *, durable: bool, insecure: bool) -> None:
-        self.volume = CopiesVolume(self._load, durable=durable, insecure=insecure)
+    def __init__(self, **options: Unpack[VolumeOptions]) -> None:
+        self.volume = CopiesVolume(self._load, **options)
 
     async def _load(self, key: str | int) -> bytes:
         """The state of a key, to be read elsewhere."""

@@ -20,7 +20,6 @@ from tenure.client.hand_off.likeness import ValueCodec
 from tenure.client.lookup import Lookup
 from tenure.client.lookup_engine import CachesByRange
 from tenure.entities.copied_entity import CopiedEntity, CopyReading
-from tenure.entities.copies_given import READ_TERM_SECONDS
 from tenure.entities.copy_keys import EntityKeys
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.method_runs import MethodRuns
@@ -87,6 +86,8 @@ class CopiesHere:
         self._kind = kind
         self._pool = settings.pool
         self._stale_after = settings.stale_after
+        self._look_seconds = settings.read_term / 3
+        """How often who waits for a change looks at the copy."""
         self._lookup = lookup
         self._runs = runs
         self._loop = asyncio.get_running_loop()
@@ -122,6 +123,11 @@ class CopiesHere:
 
     async def __aexit__(self, *_: object) -> None:
         await self.client.__aexit__()
+
+    @property
+    def hits(self) -> int:
+        """How many readings have found a copy here."""
+        return self.client.board.hits
 
     def _on_given(self, by_range: CachesByRange) -> None:
         """Take note of where copies are given; in the library's thread."""
@@ -163,7 +169,7 @@ class CopiesHere:
                     return found
                 # A look now and then is a use, for which the lease is renewed.
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(READ_TERM_SECONDS / 3):
+                    async with asyncio.timeout(self._look_seconds):
                         await gone.wait()
 
     # --- copies ---

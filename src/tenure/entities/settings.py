@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 Reads: TypeAlias = Literal["owner", "everywhere"]
 SETTLE_SECONDS = 10.0
+READ_TERM_SECONDS = 1.0
+"""How long a process reads copies without hearing from their owner, and so how long a change waits
+for one that is silent. It is shorter than the term of any preset, and long enough for a pause of a
+busy process.
+"""
 TELL_SECONDS = 1.0
 """Seconds between two updates of the report that the owner sends to the managers; it renews less
 often.
@@ -59,6 +64,7 @@ class EntitySettings:
     settle: float = SETTLE_SECONDS
     reads: Reads = "owner"
     """Where readings run: at the owner, or in any process, on copies of the state."""
+    read_term: float = READ_TERM_SECONDS
     stale_after: float | None = None
     """How old, in seconds, a copy may be that a reading takes while the owner does not answer."""
     drain: float = DRAIN_SECONDS
@@ -109,6 +115,12 @@ class EntitySettings:
         made = self.environment_given or environment_here()
         made.secret = self.secret
         return made
+
+    def call_seconds(self, hold: float) -> float:
+        """The time for all attempts of a call, where a crashed owner's keys are back after `hold`
+        seconds.
+        """
+        return 2 * hold + self.turn + self.wait if self.deadline is None else self.deadline
 
     async def open_store(self) -> EntityStore | None:
         """Open the store, if one is configured. Raises StoreFailed, and ConfigurationError."""

@@ -130,7 +130,7 @@ class Station:
         settings = self._settings
         if settings.reads == "owner":
             return None
-        return CopiesGiven(durable=is_durable, insecure=settings.insecure)
+        return CopiesGiven(term=settings.read_term, durable=is_durable, insecure=settings.insecure)
 
     @property
     def pool(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from tenure import ConfigurationError, Entities, Entity, StoreFailed, Unreachable, reading
 from tenure.client.refusals import refusal
-from tenure.entities.copies_given import READ_TERM_SECONDS
+from tenure.entities.settings import READ_TERM_SECONDS
 from tenure.protocol.lease.answers import Owners
 from tenure.protocol.lease.leader.events import ListOwners
 from tenure.protocol.lease.steering_events import Evict

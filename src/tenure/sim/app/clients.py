@@ -22,6 +22,7 @@ from tenure.protocol.lease.owner.events import CloseRequested, Holdings
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.runtime.clock import Clock, Timers
 from tenure.runtime.loops import Runner, SharedLoop
+from tenure.sim.app.doors import LinkDoor, LinkTransport
 from tenure.sim.app.site import ClientHost
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
@@ -158,7 +159,8 @@ class AppEnvironment:
         self.secret = PoolSecret()
 
     def begins(self, engine: object) -> None:
-        assert isinstance(engine, OwnerEngine | LookupEngine), engine
+        if not isinstance(engine, OwnerEngine | LookupEngine):
+            return  # a cache: managers do not know it
         make = LibraryOwner if isinstance(engine, OwnerEngine) else LibraryLookup
         self._party = make(self._process, engine)  # type: ignore[arg-type]
         self._process.begin_client(self._party)
@@ -170,6 +172,8 @@ class AppEnvironment:
         return self._random
 
     def transport(self, role: Role[M]) -> Transport[M]:
+        if role.proves:  # to other processes of the pool, not to managers
+            return LinkTransport(self._process, role)
         assert self._party is not None
         return self._party.contact
 
@@ -192,8 +196,8 @@ class AppEnvironment:
         return self._process.site.links.channels(self._process)
 
     def door(self, path: str) -> Door:
-        """See `Environment`. Raises NotSimulated: caches have a simulator of their own."""
-        self._process.loop.refuse(f"a door at {path}", "give the test a fake")
+        """See `Environment`. Each is found at an address of its own."""
+        return LinkDoor(self._process)
 
 
 def _first_machine(engine: OwnerEngine) -> OwnerMachine:
