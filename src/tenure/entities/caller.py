@@ -6,7 +6,7 @@ there was one.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from itertools import count
 from random import Random
@@ -30,13 +30,15 @@ from tenure.errors import (
 )
 from tenure.observe.tracing import Attribute, span
 from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, cycle
+from tenure.routing.finder import Finder
 from tenure.routing.router import pursued
-from tenure.routing.trying import Attempted, InDoubt, Refused, Trying, Unsent, Wanted
+from tenure.routing.trying import Attempted, InDoubt, Refused, Step, Trying, Unsent, Wanted
 from tenure.transport.channels import ChannelLost
 from tenure.transport.link import Unconnected
 from tenure.transport.links import Links
 
 Answering: TypeAlias = Coroutine[Any, Any, bytes]
+Attempt: TypeAlias = Callable[[str, float], Awaitable[bytes | Attempted]]
 METHOD = "CALL"
 ID_BYTES = 8
 
@@ -146,23 +148,12 @@ class Caller:
         step = trying.begin(find(call.key) if came is None else self._owner.address)
         if came is not None:
             step = trying.after(came, now, find(call.key))
-        attempt = partial(self._attempt, call)
-        try:
-            return await pursued(self._lookup, call.key, trying, step, attempt)
-        except (Busy, NewerState, StoreAway) as error:
-            if not trying.is_in_doubt:
-                raise
-            raise OutcomeUnknown(  # the last attempt was not begun; an earlier one may have been
-                f"{wanted} may have been carried out, or not, and could not be repeated: {error}"
-            ) from error
+        return await tried(self._lookup, wanted, trying, step, partial(self._attempt, call))
 
     @property
     def seconds(self) -> float:
         """The time for all attempts of a call."""
-        given = self._settings.deadline
-        if given is not None:
-            return given
-        return 2 * self._lookup.hold + self._settings.turn + self._settings.wait
+        return self._settings.call_seconds(self._lookup.hold)
 
     async def _attempt(self, call: EntityCall, address: str, deadline: float) -> bytes | Attempted:
         is_in_table = address == self._lookup.find(call.key)
@@ -179,6 +170,20 @@ class Caller:
         if isinstance(came, Refused) and not is_in_table:
             self._links.let_go(address)
         return came
+
+
+async def tried(
+    finder: Finder, wanted: Wanted, trying: Trying, step: Step, attempt: Attempt
+) -> bytes:
+    """The answer of the key's owner, after as many attempts as it takes."""
+    try:
+        return await pursued(finder, wanted.key, trying, step, attempt)
+    except (Busy, NewerState, StoreAway) as error:
+        if not trying.is_in_doubt:
+            raise
+        raise OutcomeUnknown(  # the last attempt was not begun; an earlier one may have been
+            f"{wanted} may have been carried out, or not, and could not be repeated: {error}"
+        ) from error
 
 
 async def ask_at(

@@ -17,12 +17,13 @@ from tenure.client.environment import Environment
 from tenure.client.options import BeingAnOwner, MemberPlace, check_known
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
+from tenure.entities.entity_readers import EntityReaders
 from tenure.entities.giving_over import give
-from tenure.entities.methods import CallHere
+from tenure.entities.methods import CallHere, checked_key
 from tenure.entities.settings import EntitySettings, Reads
 from tenure.entities.socket_offer import TakenSocket
 from tenure.entities.station import Station
-from tenure.errors import ClosedError, KeyTypeError, UsageError
+from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.protocol.lease.reports import TierReport
 from tenure.runtime.loops import LoopThread
 
@@ -103,7 +104,7 @@ class Entities(Generic[E]):
 
     def __getitem__(self, key: str | int) -> E:
         """The entity of `key`, to be called. Nothing is asked before that."""
-        return self._stub(self, _checked_key(key))  # type: ignore[return-value]  # it stands for one
+        return self._stub(self, checked_key(key))  # type: ignore[return-value]  # it stands for one
 
     def once(self, id: str) -> "RepeatableCalls[E]":  # noqa: A002  # what it is
         """Calls under your own id, as in `await rooms.once(id)["attic"].say(...)`: if any process
@@ -116,6 +117,17 @@ class Entities(Generic[E]):
                 f"the id of a call is a text, such as that of an order, not {shown(id)}"
             )
         return RepeatableCalls(self, xxh3_128_digest(id.encode(errors="surrogatepass")))
+
+    def readers(self) -> EntityReaders[E]:
+        """The same entities, for a process that owns none of them: `async with rooms.readers() as
+        readers: await readers["attic"].last()`. It runs readings on copies, and calls owners for
+        everything else. Raises ConfigurationError unless these have reads="everywhere".
+        """
+        if self._settings.reads != "everywhere":
+            raise ConfigurationError(
+                'readers() is for Entities(..., reads="everywhere"), whose owners give copies'
+            )
+        return EntityReaders(self._kind, self._settings, self._stub)
 
     async def _call(
         self,
@@ -158,7 +170,7 @@ class Entities(Generic[E]):
 
     def stub(self, key: str | int, id_: bytes) -> "EntityStub":
         """The entity of `key`, to be called under that id."""
-        return self._stub(self, _checked_key(key), id_)
+        return self._stub(self, checked_key(key), id_)
 
     @property
     def station(self) -> Station:
@@ -279,19 +291,6 @@ class Entities(Generic[E]):
             self._thread.end()
 
 
-def _checked_key(key: str | int) -> str | int:
-    """The key, as a plain str or int: others cannot be sent to another process."""
-    if type(key) is str or type(key) is int:
-        return key
-    if isinstance(key, str):
-        return str.__str__(key)
-    if isinstance(key, int) and not isinstance(key, bool):
-        return int.__int__(key)
-    raise KeyTypeError(
-        f"the key of an entity is a str or an int, not {shown(key)} ({type(key).__name__})"
-    )
-
-
 class RepeatableCalls(Generic[E]):
     """See `Entities.once`."""
 
@@ -313,7 +312,9 @@ class EntityStub:
 
     __slots__ = ("_entities", "_id", "_key")
 
-    def __init__(self, entities: Entities[Any], key: str | int, id_: bytes = b"") -> None:
+    def __init__(
+        self, entities: Entities[Any] | EntityReaders[Any], key: str | int, id_: bytes = b""
+    ) -> None:
         self._entities = entities
         self._key = key
         self._id = id_

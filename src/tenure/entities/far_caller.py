@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from tenure.entities.caller import METHOD, Answering, CallIds, ask_at
+from tenure.entities.caller import METHOD, Answering, CallIds, ask_at, tried
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.routing.finder import Finder
-from tenure.routing.router import pursued
 from tenure.routing.trying import Trying, Wanted
 from tenure.transport.links import Links
 
@@ -45,4 +44,4 @@ class FarCaller:
         wanted = Wanted(call.key, METHOD, what, has_idempotency_key=True)
         trying = Trying(wanted, now + self._seconds, self._random)
         step = trying.begin(finder.find(call.key))
-        return await pursued(finder, call.key, trying, step, partial(ask_at, self._links, call))
+        return await tried(finder, wanted, trying, step, partial(ask_at, self._links, call))

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_type_hints
 import msgspec
 
 from tenure.base.names import shown
-from tenure.errors import ConfigurationError, UsageError, ValueTypeError
+from tenure.errors import ConfigurationError, KeyTypeError, UsageError, ValueTypeError
 from tenure.protocol.entity.key_line import ARGUMENT_BYTES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -231,3 +231,16 @@ def methods_of(kind: type, base: type) -> dict[str, EntityMethod]:
             continue
         found[name] = EntityMethod(kind.__name__, name, function)
     return found
+
+
+def checked_key(key: str | int) -> str | int:
+    """The key, as a plain str or int: others cannot be sent to another process."""
+    if type(key) is str or type(key) is int:
+        return key
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return int.__int__(key)
+    raise KeyTypeError(
+        f"the key of an entity is a str or an int, not {shown(key)} ({type(key).__name__})"
+    )

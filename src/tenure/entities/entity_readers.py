@@ -1,0 +1,138 @@
+"""`rooms.readers()`: entities in a process that owns none of them.
+
+Readings run here, on copies; every other call goes to the owner of its key.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Generic, NoReturn, Self, TypeVar, cast
+
+from tenure.entities.copies_here import CopiesHere
+from tenure.entities.entity import Entity
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.far_caller import FarCaller
+from tenure.entities.method_runs import MethodRuns
+from tenure.entities.methods import CallHere, checked_key
+from tenure.entities.settings import EntitySettings
+from tenure.errors import ClosedError, NotOwner, UsageError
+from tenure.protocol.entity.key_line import EntityCall
+from tenure.transport.link import GatedAnswer
+from tenure.transport.links import Links
+
+E = TypeVar("E", bound=Entity[Any])
+
+
+class EntityReaders(Generic[E]):
+    """The entities of a pool, for a process that only calls them: see `Entities.readers`."""
+
+    def __init__(
+        self, kind: EntityKind, settings: EntitySettings, stub: Callable[..., Any]
+    ) -> None:
+        self._kind = kind
+        self._settings = settings
+        self._stub = stub
+        self._place: ReadersPlace | None = None
+        self._stack: AsyncExitStack | None = None
+
+    def __getitem__(self, key: str | int) -> E:
+        """The entity of `key`, to be called."""
+        return cast("E", self._stub(self, checked_key(key)))
+
+    async def _call(
+        self, key: str | int, name: str, id_: bytes, taken: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:  # noqa: ANN401  # whatever the method returns
+        if self._place is None:
+            raise ClosedError("these readers are not entered: use `async with rooms.readers()`")
+        method = self._kind.method(name)
+        here = CallHere(method, taken, named)
+        if method.is_reading and method.is_coroutine:
+            answer = await self._place.copies.read(EntityCall(key, id_, name, b""), here)
+            if answer is not None:
+                return here.value
+        return method.arrived(await self._place.caller.call(key, name, here.encoded(), id_))
+
+    def called(
+        self, key: str | int, name: str, id_: bytes, taken: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:  # noqa: ANN401
+        """Make the call. For stubs."""
+        call: Any = self._call(key, name, id_, taken, named)
+        call.__qualname__ = f"{self._kind.name}.{name}"  # Python says it of a forgotten await
+        return call
+
+    def no_method(self, name: str) -> UsageError:
+        """The error of a call to what the class does not have."""
+        return self._kind.no_method(name)
+
+    @property
+    def station_here(self) -> NoReturn:
+        """Raise UsageError: no socket can end here."""
+        raise UsageError(
+            "readers take no sockets: attach them in a process that has entered the Entities, or "
+            "let a gateway hold them"
+        )
+
+    @asynccontextmanager
+    async def lifespan(self, _app: object) -> AsyncIterator[None]:
+        """The lifespan of an ASGI application."""
+        async with self:
+            yield
+
+    async def __aenter__(self) -> Self:
+        if self._stack is not None:
+            raise UsageError("these readers are entered already")
+        stack = self._stack = AsyncExitStack()
+        try:
+            place = ReadersPlace(self._kind, self._settings)
+            await stack.enter_async_context(place.running())
+        except BaseException:
+            self._stack = None
+            raise
+        self._place = place
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._stack is not None
+        stack, self._stack, self._place = self._stack, None, None
+        await stack.aclose()
+
+    def __repr__(self) -> str:
+        state = "not entered" if self._place is None else "entered"
+        return f"<readers of {self._kind.name} in pool {self._settings.pool!r}: {state}>"
+
+
+class ReadersPlace:
+    """What runs in one process of readers."""
+
+    def __init__(self, kind: EntityKind, settings: EntitySettings) -> None:
+        self._settings = settings
+        self._links = Links(settings.environment.channels(), _serve, _on_link_lost)
+        self.lookup = settings.lookup()
+        runs = MethodRuns(settings.pool, settings.turn)
+        self.copies = CopiesHere(kind, settings, self.lookup, runs)
+        self.caller: FarCaller
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Read and call until the block ends."""
+        settings = self._settings
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._links.close)
+            await stack.enter_async_context(self.lookup)
+            await stack.enter_async_context(self.copies)
+            self.caller = FarCaller(
+                lambda: self.lookup,
+                self._links,
+                settings.call_seconds(self.lookup.hold),
+                settings.environment.random(),
+            )
+            yield
+
+
+async def _serve(call: EntityCall) -> GatedAnswer:
+    await asyncio.sleep(0)
+    raise NotOwner(f"{call.key!r:.100} is not held here: this process only reads")
+
+
+def _on_link_lost(_: str) -> None:
+    """Do nothing: whoever waits for an answer is told by the link."""
