@@ -58,6 +58,8 @@ def log_to_standard_error(level: LogLevel, form: LogFormat) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
     logging.basicConfig(handlers=[handler], level=level.upper())
+    # It warns of every WebSocket with other protocols than ours, and shows all that it offers.
+    logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 
 
 def told_to_end() -> asyncio.Event:

@@ -406,8 +406,11 @@ def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport
     Raises NoHandshake if the request does not begin a WebSocket, and ConnectionError if the client
     has gone.
     """
+    said = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
+    offered = [each.strip() for each in said.split(",")]
     try:
-        begins = web.WebSocketResponse(protocols=protocols).can_prepare(request)
+        # As if all were ours: aiohttp logs those that are not, as many and as long as they are.
+        begins = web.WebSocketResponse(protocols=offered).can_prepare(request)
     except ValueError as error:  # a key that is not in ASCII
         raise NoHandshake(str(error)) from error
     # aiohttp gives a HEAD to the handler of a GET, and no answer to one has anything after its head
@@ -418,7 +421,8 @@ def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport
         raise ConnectionError("the client has gone")
     key = request.headers[hdrs.SEC_WEBSOCKET_KEY].encode()
     accepted = base64.b64encode(hashlib.sha1(key + _KEY_SUFFIX, usedforsecurity=False).digest())
-    chosen = f"Sec-WebSocket-Protocol: {begins.protocol}\r\n" if begins.protocol else ""
+    found = next((each for each in offered if each in protocols), "")
+    chosen = f"Sec-WebSocket-Protocol: {found}\r\n" if found else ""
     head = (
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
         f"Sec-WebSocket-Accept: {accepted.decode()}\r\n{chosen}\r\n"

@@ -1,8 +1,11 @@
 """Commands that go on until a signal ends them."""
 
+import logging
 import signal
 
-from tenure.cli.long_run import ENDING, run_long, told_to_end
+import pytest
+
+from tenure.cli.long_run import ENDING, log_to_standard_error, run_long, told_to_end
 
 
 def test_signals_go_where_they_went_before() -> None:
@@ -15,3 +18,10 @@ def test_signals_go_where_they_went_before() -> None:
 
     run_long(until_told)
     assert [signal.getsignal(number) for number in ENDING] == before
+
+
+def test_what_strangers_offer_as_protocols_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("aiohttp.websocket")
+    monkeypatch.setattr(logger, "level", logger.level)
+    log_to_standard_error("info", "text")
+    assert not logger.isEnabledFor(logging.WARNING)

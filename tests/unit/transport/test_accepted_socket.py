@@ -124,6 +124,17 @@ async def test_messages_go_both_ways_whatever_their_size() -> None:
             assert await socket.receive_bytes() == said
 
 
+async def test_protocols_that_are_not_ours_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Strangers offer as many as they like, as often as they like."""
+    async with place() as made, client_session() as session:
+        for offered, agreed in ((["x" * 1000, "b"], None), (["b", "a"], "a")):
+            async with session.ws_connect(made.url, protocols=offered) as socket:
+                assert socket.protocol == agreed
+    assert "xxx" not in caplog.text
+
+
 async def test_nothing_of_aiohttp_is_kept() -> None:
     def handlers() -> list[web.RequestHandler]:
         return [each for each in gc.get_objects() if isinstance(each, web.RequestHandler)]
