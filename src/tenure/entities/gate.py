@@ -79,7 +79,7 @@ class EntityGate:
         """Keep what the turn has changed, with its answer if it has ended; let out what waits for
         that. Raises LeaseLost if the lease was not held throughout.
         """
-        if self.store is None and self.copies is None:
+        if self.store is None and (self.copies is None or not turn.live.is_copied):
             return self._keep(turn, answer)
         return self._keep_in_order(turn, answer)
 
@@ -98,7 +98,8 @@ class EntityGate:
             says_version = not state and bool(changes) and self._codec.has_version
             if turn.is_touched or says_version:
                 state = self._codec.encode(live.key, live.read(), live.unknown)
-        if self.copies is None or state == before:
+        if self.copies is None or state == before or (self.store is None and not live.is_copied):
+            # Without a store it is kept in this very step, so nobody asks for a copy meanwhile.
             await self._hold(turn, answer, state)
             return
         async with self.copies.changing(turn):
