@@ -77,8 +77,8 @@ async def test_top_and_status_say_of_each_tier_what_the_api_says(capsys: Capture
             async def is_reported() -> bool:
                 _, rows = await manager.get("/v1/pools/rows/owners")
                 _, counting = await manager.get("/v1/pools/counters/owners")
-                entities = counting["owners"][0].get("entities", {"instances": 0})
-                return "volume" in rows["owners"][0] and entities["instances"] == 1
+                told = rows["owners"][0]["volume"], counting["owners"][0]["entities"]
+                return all(told) and told[1]["instances"] == 1
 
             await until(is_reported)
             of_rows = await said(capsys, "top", "rows", "--once", "-m", url)
