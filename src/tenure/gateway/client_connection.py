@@ -205,8 +205,10 @@ class ClientConnection(asyncio.Protocol):
             self._begin()
         else:
             self.idle_since = self._now()
-            self.read_on(goes_on=not self._door.is_leaving)
-            self._door.rests()
+            is_leaving = self._door.is_leaving
+            self.read_on(goes_on=not is_leaving)
+            if is_leaving:
+                self._door.rests()
 
     def break_off(self) -> None:
         self._take_no_more()

@@ -9,7 +9,7 @@ from typing import Protocol
 from urllib.parse import unquote
 
 from tenure.gateway.passed_connection import PassedConnection
-from tenure.gateway.passed_headers import for_client
+from tenure.gateway.passed_headers import for_client, without_inside
 from tenure.gateway.request_reader import RequestHead
 from tenure.member.asgi import Message, RawHeaders, Scope, header
 from tenure.member.forwarded_answer import SWITCHING
@@ -237,7 +237,7 @@ class ClientRequest:
         status = start["status"]
         lines = [HEADS.get(status) or b"HTTP/1.1 %d \r\n" % status]
         has_length = False
-        for name, value in for_client(start["headers"]):
+        for name, value in without_inside(start["headers"]):
             has_length = has_length or name == LENGTH
             lines.append(b"%b: %b\r\n" % (name, value))
         self._has_body = self.head.method != "HEAD" and status not in WITHOUT_BODY

@@ -79,4 +79,9 @@ def for_owner(headers: PairsOfHeaders, client: ClientSeen) -> PairsOfHeaders:
 
 def for_client(headers: PairsOfHeaders) -> PairsOfHeaders:
     """The headers that the client gets of an answer: nothing about the inside of the pool."""
-    return [each for each in end_to_end(headers) if not each[0].startswith(OURS) or each[0] == TOLD]
+    return without_inside(end_to_end(headers))
+
+
+def without_inside(headers: PairsOfHeaders) -> PairsOfHeaders:
+    """As `for_client`, where what concerns one connection was left out before."""
+    return [each for each in headers if not each[0].startswith(OURS) or each[0] == TOLD]

@@ -28,6 +28,7 @@ from tenure.member.member import Member
 from tenure.routing.router import Router
 from tenure.routing.trying import (
     IDEMPOTENCY_KEY,
+    REPEATABLE_METHODS,
     Attempted,
     InDoubt,
     Refused,
@@ -40,6 +41,7 @@ MOST_REPEATED_BYTES = 65_536
 """A body up to this size is kept until it is answered. Larger ones are rare, and many at once would
 fill the memory."""
 
+ITS_KEY = IDEMPOTENCY_KEY.lower().encode()
 ServeHere: TypeAlias = Callable[[Receive], Awaitable[None]]
 """Serves the request in this process after all."""
 
@@ -175,8 +177,9 @@ async def obtained(
     """The owner's answer; None if this process owns the key by now. It is tried for `seconds`, or
     as long as the router says.
     """
-    has_idempotency_key = header(scope["headers"], IDEMPOTENCY_KEY.lower().encode()) is not None
-    wanted = Wanted(key, scope["method"], scope["path"], has_idempotency_key)
+    method = scope["method"]
+    has_key = method not in REPEATABLE_METHODS and header(scope["headers"], ITS_KEY) is not None
+    wanted = Wanted(key, method, scope["path"], has_key)
 
     async def attempt(address: str, _: float) -> Forwarded | Attempted | None:
         if passer.check(key) is not None and body.is_there:
@@ -209,7 +212,9 @@ async def sent(
     seconds = passer.answer_seconds
     by = None if seconds is None else asyncio.get_running_loop().time() + seconds
     limit = router.limit_of(wanted, address, by)
-    passed = with_one_length(passer.passed_headers(scope), scope)
+    passed = passer.passed_headers(scope)
+    if body.whole is None:
+        passed = with_one_length(passed, scope)
     try:
         with limit:
             answer = await passer.forwarding.ask(
