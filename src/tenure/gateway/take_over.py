@@ -23,6 +23,7 @@ import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError, TenureError
 from tenure.gateway.passing import NOT_TAKEN, GoesOn, NotPassed, Passing, TakingOver
+from tenure.transport.bounded_port import ACCEPT_AGAIN_SECONDS
 
 SERVES, TAKES = b"serving\n", b"takes\n"
 """The successor serves; and it takes open connections, which older ones do not."""
@@ -206,16 +207,28 @@ class GatewaySuccession:
         self._task = asyncio.get_running_loop().create_task(self._wait(waiting))
 
     async def _wait(self, waiting: sockets.socket) -> None:
-        loop = asyncio.get_running_loop()
         with waiting:
             while not self.is_over.is_set():
-                connection, _ = await loop.sock_accept(waiting)
-                with connection, suppress(OSError):
+                with await self._accepted(waiting) as connection, suppress(OSError):
                     user = user_at(connection)
                     if is_trusted(user):
                         await self._pass_to(connection)
                     else:
                         logger.warning("a process of user %s may not take over from this", user)
+
+    async def _accepted(self, waiting: sockets.socket) -> sockets.socket:
+        """The next connection. Without a file for it, this gateway is busy, and not done waiting:
+        it says so, and tries again.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(waiting)
+            except OSError as error:
+                logger.warning("a successor cannot be heard yet: %s", error.strerror or error)
+                await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+            else:
+                return connection
 
     async def _pass_to(self, connection: sockets.socket) -> None:
         numbers = [each.fileno() for each in self._listening.values()]

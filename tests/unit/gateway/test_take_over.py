@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,7 +14,7 @@ from tenure.errors import ConfigurationError, TenureError
 from tenure.gateway import take_over
 from tenure.gateway.passing import Passing
 from tenure.gateway.take_over import MOST_SOCKETS, FormerGateway, GatewaySuccession, user_at
-from tests.patience import DEADLINE_SECONDS
+from tests.patience import DEADLINE_SECONDS, until
 
 STRANGER = 54_321
 
@@ -105,6 +106,38 @@ async def test_nothing_is_passed_to_another_user(
     assert not said
     assert f"a process of user {STRANGER} may not take over" in caplog.text
     await succession.close()
+
+
+@pytest.mark.asyncio
+async def test_without_a_file_for_it_a_successor_is_heard_later(
+    tmp_path: Path,
+    clients: socket.socket,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(take_over, "ACCEPT_AGAIN_SECONDS", 0.01)
+    succession = GatewaySuccession({"clients": clients})
+    succession.open(tmp_path / "socket")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket(socket.AF_UNIX) as successor:
+        successor.setblocking(False)
+        loop = asyncio.get_running_loop()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (first_free(), hard))
+        try:
+            await loop.sock_connect(successor, str(tmp_path / "socket"))
+            await until(lambda: "a successor cannot be heard yet: Too many" in caplog.text)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            assert await loop.sock_recv(successor, 100) == b'["clients"]'
+    await succession.close()
+
+
+def first_free() -> int:
+    """The number that the next file would have."""
+    found = os.dup(0)
+    os.close(found)
+    return found
 
 
 def opened() -> int:
