@@ -262,6 +262,11 @@ def test_the_file_of_one_host_can_be_run() -> None:
     assert plan.gateway is not None
 
 
+def test_what_waits_for_an_operator_wakes_one() -> None:
+    rules = [rule for group in documents("alerts.yml")[0]["groups"] for rule in group["rules"]]
+    assert "max(tenure_rivals) > 0" in [rule["expr"] for rule in rules]
+
+
 def test_every_file_is_explained() -> None:
     page = (ROOT / "docs/operating/deploying.md").read_text("utf-8")
     assert [name for name in FILES if f"`deploy/{name}`" not in page] == []
