@@ -116,7 +116,7 @@ async def test_without_a_file_for_it_a_successor_is_heard_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(take_over, "ACCEPT_AGAIN_SECONDS", 0.01)
-    succession = GatewaySuccession({"clients": clients})
+    succession = GatewaySuccession({"clients": clients}, nobody)
     succession.open(tmp_path / "socket")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with socket.socket(socket.AF_UNIX) as successor:

@@ -267,6 +267,9 @@ class Conversation:
         self._forget()
         self._wait_no_more()
         self._wake(FAR_FUTURE)
+        # The alarm of its deadline keeps it for seconds. What has come, which is as large as a
+        # page from each replica, must go now: there may be dozens of reads a second.
+        self._until = _NEVER
 
     # --- inside ---
 
@@ -350,6 +353,9 @@ class Conversation:
 
 def _always() -> bool:
     return True
+
+
+_NEVER = Until(lambda: False)
 
 
 def _size_of(answer: PartsRead | StateRead) -> int:

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tenure.protocol.replication.conversation import Conversation
 from tenure.protocol.replication.messages import (
     Failed,
     ReadRow,
@@ -82,6 +83,20 @@ def test_of_many_large_reads_a_node_has_a_few_in_memory_and_answers_all() -> Non
     room = stage.nodes[1].machine.context.room
     assert room.places.taken == 0
     assert not room.has_waiting("one")
+
+
+def test_what_a_read_has_brought_goes_when_it_is_answered() -> None:
+    """And not with the alarm of its deadline: a node has dozens of large reads in that time."""
+    stage = stage_with(large=LARGE, small=b"y")
+    stage.ask(1, read(1_000, b"small"))
+    stage.lose(2, 3)  # it waits, and its alarm is before those of all that come later
+    for number in range(20):
+        stage.ask(1, read(number, b"large"))
+        stage.deliver()
+    alarms = [each for _, _, each in stage.nodes[1].machine.context._alarms]
+    over = [each for each in alarms if isinstance(each, Conversation) and each.is_over]
+    assert over, "their alarms are left"
+    assert [each for each in over if each._until.is_there.__closure__] == []
 
 
 def test_while_one_name_waits_another_is_served_at_once() -> None:
