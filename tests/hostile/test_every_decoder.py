@@ -34,6 +34,7 @@ NOT_HOSTILE = {
     "stores/alarm_index.py": "names of an index in its own store",
     "protocol/entity/envelope_columns.py": "columns of a row in its own store",
     "fencing/fenced_rows.py": "keys, from its own store",
+    "services/documents/document.py": "an event that it has just encoded",
     "services/documents/client.py": "answers of a service that this program named",
     "services/feeds/client.py": "as services/documents/client.py",
     "services/pubsub/client.py": "as services/documents/client.py",

@@ -60,6 +60,10 @@ class ServeOptions:
     "A URL of the queues into which messages go; for pubsub, and may be given several times."
     queues_token: Path | None = None
     "A file with the token to present to these queues, if TENURE_TOKEN is not valid there."
+    publish_to: Repeated = ()
+    "A URL of the pubsub to which documents publish their changes; may be given several times."
+    publish_token: Path | None = None
+    "A file with the token to present to it, if TENURE_TOKEN is not valid there."
     rules: str | None = None
     "The rules of feeds, as module:name."
     inward: Flag = False
@@ -118,6 +122,8 @@ def serve(
         watch=tuple(options.watch),
         queues=tuple(options.queues),
         queues_token=options.queues_token,
+        publish_to=tuple(options.publish_to),
+        publish_token=options.publish_token,
         rules=options.rules,
         inward=options.inward,
         members=options.members,

@@ -90,6 +90,10 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """URLs of the queues into which messages go, for pubsub."""
     queues_token: Path | None = None
     """A file with the token for these queues, if it is not this process's own."""
+    publish_to: tuple[str, ...] = ()
+    """URLs of the pubsub to which documents publish their changes."""
+    publish_token: Path | None = None
+    """A file with the token for that, if it is not this process's own."""
     rules: str | None = None
     """The rules of feeds, as module:name."""
     inward: bool = False
@@ -102,7 +106,12 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which a request is tried."""
 
 
-NOT_OF_ALL = frozenset({"store", "watch", "queues", "queues_token", "rules", "inward"})
+NOT_OF_ALL = frozenset(
+    {
+        *("store", "watch", "queues", "queues_token", "rules", "inward"),
+        *("publish_to", "publish_token"),
+    }
+)
 """Settings that only some services have."""
 
 

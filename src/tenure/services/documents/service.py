@@ -1,12 +1,13 @@
 """Documents over HTTP: the version is the ETag, and updates may depend on it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from tenure.errors import ServiceRefusal
+from tenure.errors import ConfigurationError, ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.documents.document import (
     ANY,
@@ -16,10 +17,11 @@ from tenure.services.documents.document import (
     DocumentWritten,
     no_section,
 )
+from tenure.services.documents.publisher import ChangePublisher, change_topics
 from tenure.services.expiring import of_this_process
 from tenure.services.limits import OF_ENTITIES, OF_PARTS, ServiceLimit, ShortText
-from tenure.services.operations import ServiceAnswer, ServiceRequest, operation
-from tenure.services.service import Service, TimeToLive, Ttl
+from tenure.services.operations import BoundHandler, ServiceAnswer, ServiceRequest, operation
+from tenure.services.service import MakePort, Service, ServiceSettings, TimeToLive, Ttl
 
 DOCUMENT = "/documents/{key}"
 SECTION = "/documents/{key}/sections/{section}"
@@ -30,6 +32,9 @@ CONDITIONS: Mapping[str, str | tuple[str, str]] = {
     "If-None-Match": ("* to do it only if there is no document", r"^\*$"),
     ID_HEADER: "Names this request, so that a repeat changes nothing and gets the first answer",
 }
+CHANGES = ("PUT", "DELETE")
+"""The methods that change a document; a refresh changes only how long it is kept."""
+SETTLE_SECONDS = 2.0
 UNLESS = {"If-None-Match": "Answer 304 if this version is still there"}
 
 
@@ -59,10 +64,50 @@ class Documents(Service[Document]):
     port: ClassVar[int] = 8101
     entity = Document
     limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, *OF_ENTITIES)
+    takes: ClassVar[frozenset[str]] = frozenset({"store", "publish_to", "publish_token"})
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        **of_entities: Any,  # noqa: ANN401  # see Entities
+    ) -> None:
+        self.publisher = ChangePublisher() if settings.publish_to else None
+        if settings.publish_token is not None and self.publisher is None:
+            raise ConfigurationError(
+                "--publish-token is shown to pubsub: say with --publish-to where that is"
+            )
+        super().__init__(settings, **of_entities)
+        if self.publisher is not None:
+            self.publisher.documents = self.entities
 
     def entity_type(self) -> type[Document]:
         """The class of its entities, which knows how long documents are kept here."""
-        return of_this_process(Document, usual_ttl=self.settings.ttl)
+        return of_this_process(Document, usual_ttl=self.settings.ttl, publisher=self.publisher)
+
+    @asynccontextmanager
+    async def running(self, make_port: MakePort) -> AsyncIterator[None]:
+        """See `Service`. What is not published when it ends goes with the documents."""
+        settings, publisher = self.settings, self.publisher
+        async with AsyncExitStack() as stack:
+            if publisher is not None:
+                topics = change_topics(settings.publish_to, settings.publish_token)
+                publisher.topics = await stack.enter_async_context(topics)
+            await stack.enter_async_context(super().running(make_port))
+            if publisher is not None:
+                stack.push_async_callback(publisher.close)
+            yield
+
+    async def carried_out(self, handler: BoundHandler, asked: ServiceRequest) -> ServiceAnswer:
+        """Publish what was changed. Without a store a killed process takes it along, so the answer
+        waits for that, for a moment.
+        """
+        answer = await super().carried_out(handler, asked)
+        if self.publisher is not None and asked.request.method in CHANGES and asked.key:
+            if self.settings.store is None:
+                await self.publisher.settle(asked.key, SETTLE_SECONDS)
+            else:
+                self.publisher.kick(asked.key)
+        return answer
 
     @operation(
         "GET",
