@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
+from tenure.runtime.clock import boot_clock
 from tenure.transport.accepted_socket import (
     CLOSE_SECONDS,
     FairTurns,
@@ -50,6 +51,10 @@ message counts once for each 8 KiB, so this is 80 MB a second, too.
 """
 MESSAGES_AT_ONCE = 20_000
 """Twice as many as a cache may have fetches on their way."""
+
+LINES_A_SECOND = 1.0
+LINES_AT_ONCE = 100
+"""The lines that are logged of what clients do: they may be cut off as often as they like."""
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -92,6 +97,7 @@ class WebSocketDoor:
         self._turns = FairTurns(free=FRAMES_A_TURN)
         self._unfinished = UnfinishedMessages()
         self._unread = UnreadAnswers()
+        self._lines = RateBound(LINES_A_SECOND, LINES_AT_ONCE)
         self._listener: Listener
         self._page: ShowsPage | None = None
         self._door: HttpListener | None = None
@@ -185,6 +191,7 @@ class WebSocketDoor:
         )
         socket.bound_lists(self._large, self._is_list, self._weigh)
         socket.bound_unread(self._unread)
+        socket.bound_lines(self._lines)
         if why is None:
             socket.begin(self._listener, self._open)
         answer = self._door.hand_over(request, socket)
@@ -204,7 +211,17 @@ class WebSocketDoor:
 class _DoorSocket(PatientSocket):
     """The WebSocket of a door; see `Connection`."""
 
-    __slots__ = ("_is_list", "_listener", "_open", "_unread", "_weigh", "peer", "shown", "whose")
+    __slots__ = (
+        "_is_list",
+        "_lines",
+        "_listener",
+        "_open",
+        "_unread",
+        "_weigh",
+        "peer",
+        "shown",
+        "whose",
+    )
 
     def __init__(
         self,
@@ -231,6 +248,7 @@ class _DoorSocket(PatientSocket):
         # A token is for nobody's eyes, and names are shown.
         self.whose = f"token {sha256(shown.encode()).hexdigest()}" if shown else str(address[0])
         self._unread: UnreadAnswers | None = None
+        self._lines: RateBound | None = None
         self._listener: Listener | None = None
         self._open: set[_DoorSocket] = set()
 
@@ -248,6 +266,14 @@ class _DoorSocket(PatientSocket):
         """Bound what waits to be read, together with what waits at other connections."""
         self._unread = unread
 
+    def bound_lines(self, lines: RateBound) -> None:
+        """Bound what is logged of it, together with what is logged of other connections."""
+        self._lines = lines
+
+    def _warn(self, text: str, what: object) -> None:
+        if self._lines is None or self._lines.allows(boot_clock()):
+            _log.warning(text, what)
+
     def begin(self, listener: Listener, among: "set[_DoorSocket]") -> None:
         """Pass on to `listener` what the client sends."""
         self._listener, self._open = listener, among
@@ -259,7 +285,7 @@ class _DoorSocket(PatientSocket):
         if self.is_ending:
             return
         if not self.send_frame(frame(data)):
-            _log.warning("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
+            self._warn("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
         elif self._unread is not None:
             self._unread.sent(self, self._whose)
 
@@ -283,7 +309,7 @@ class _DoorSocket(PatientSocket):
         return self._is_list is not None and self._is_list(data) and self.must_wait(data)
 
     def on_refused(self, error: FrameError) -> None:
-        _log.warning("closed the connection of a client: %s", error)
+        self._warn("closed the connection of a client: %s", error)
 
     def on_lost(self) -> None:
         self._open.discard(self)

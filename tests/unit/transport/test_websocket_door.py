@@ -15,7 +15,7 @@ from tenure.transport import accepted_socket, websocket_door
 from tenure.transport.accepted_socket import TURN_NS
 from tenure.transport.doors import Connection
 from tenure.transport.unread_answers import UNREAD_BYTES
-from tenure.transport.websocket_door import FRAMES_A_TURN, WebSocketDoor
+from tenure.transport.websocket_door import FRAMES_A_TURN, LINES_AT_ONCE, WebSocketDoor
 from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.transport.test_accepted_socket import ASKED, heard, raw
@@ -82,6 +82,17 @@ async def test_a_large_piece_and_then_nothing_for_ever_ends_the_connection() -> 
         assert code == CLOSE
         assert said[:2] == WSCloseCode.POLICY_VIOLATION.to_bytes(2, "big")
         assert said[2:].decode() == f"a message in more than {MOST_PIECES} pieces"
+
+
+async def test_clients_that_are_cut_off_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    unmasked = b"\x82\x00"
+    async with opened(Counting(), LINES_AT_ONCE + 20) as (clients, _):
+        for _, writer in clients:
+            writer.write(unmasked)
+        for reader, _ in clients:
+            assert (await reader.read())[:1] == b"\x88", "each is told"
+    said = [each for each in caplog.records if "closed the connection" in each.message]
+    assert LINES_AT_ONCE <= len(said) < LINES_AT_ONCE + 20
 
 
 async def test_a_flood_has_a_few_messages_of_each_pass_of_the_loop() -> None:
