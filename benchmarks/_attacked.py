@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import aiohttp
@@ -16,6 +17,7 @@ import msgspec
 
 from benchmarks._attacks.members import Fares, Places
 from benchmarks._attacks.other_owners import LIARS, POOL
+from benchmarks._attacks.store_clients import LARGE_BYTES, LARGE_COLUMNS, LARGE_ROWS, large_key
 from benchmarks._attacks.viewers import QUEUE
 from benchmarks._manager import ManagerProcess
 from benchmarks._quick import sized
@@ -34,6 +36,7 @@ MESSAGES = 10
 NODES = sized(3, 1)
 END_SECONDS = 60.0
 ARRIVES_SECONDS = 10.0
+READ_AGAIN_SECONDS = 0.05
 POOLS = ("bench", POOL, LIARS, "counters", "rooms", "besieged", "queues")
 RESET_PEAK = b"5"
 """What resets the peak of a process's memory, see proc(5)."""
@@ -120,6 +123,10 @@ class Attacked:
         self._socket: aiohttp.ClientWebSocketResponse
         self._received: asyncio.Queue[object] = asyncio.Queue()
         self._messages = 0
+        self._page: dict[str, str] = {}
+        """What the page of an admin shows."""
+        self.reads: list[float] = []
+        self.failed_reads = 0
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Start all of it."""
@@ -141,7 +148,13 @@ class Attacked:
         async with open_store(self.ring.url, ROWS) as store:
             for number in range(ROW_COUNT):
                 await store.insert(ROWS, f"row-{number}", {"said": {"it": b"%d" % number}})
+            for at in range(LARGE_ROWS * LARGE_COLUMNS):  # one mutation has less than such a row
+                row, column = divmod(at, LARGE_COLUMNS)
+                said = {f"part-{column}": os.urandom(LARGE_BYTES)}
+                await store.insert(ROWS, large_key(row), {"said": said})
         await self._open_queue(stack)
+        stack.callback(asyncio.ensure_future(self._read_on()).cancel)
+        await self._sign_in()
 
     async def _open_queue(self, stack: AsyncExitStack) -> None:
         headers = {"Authorization": f"Bearer {self.tokens['owner queues']}"}
@@ -157,6 +170,34 @@ class Attacked:
             entry = said.json()
             self._received.put_nowait(entry.get("message"))
             await self._socket.send_json({"acknowledge": entry["number"]})
+
+    async def _read_on(self) -> None:
+        """Read small rows of the store, one after the other, and measure how long it takes."""
+        loop = asyncio.get_running_loop()
+        async with open_store(self.ring.url, ROWS) as store:
+            for number in count():
+                began = loop.time()
+                try:
+                    await store.get(ROWS, f"row-{number % ROW_COUNT}", "said", "it")
+                except TenureError:
+                    self.failed_reads += 1
+                self.reads.append(loop.time() - began)
+                await asyncio.sleep(READ_AGAIN_SECONDS)
+
+    async def _sign_in(self) -> None:
+        """Sign in at the manager's pages, as an admin."""
+        url = f"{self.manager.url}/v1/sign-in"
+        shows = {"token": self.tokens["admin"]}
+        async with aiohttp.ClientSession() as browser, browser.post(url, json=shows) as answer:
+            key = (await answer.json())["key"]
+            (cookie,) = answer.cookies.values()
+        self._page = {"Cookie": f"{cookie.key}={cookie.value}", "Tenure-Sign-In": key}
+
+    async def lost_sign_ins(self) -> int:
+        """Whether the admin's page is signed out: 1 if it is."""
+        url = f"{self.manager.url}/v1/sign-in"
+        async with aiohttp.ClientSession() as page, page.get(url, headers=self._page) as answer:
+            return int(answer.status != 200)
 
     def targets(self) -> dict[str, list[str]]:
         """What attackers are told."""

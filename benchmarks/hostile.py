@@ -11,7 +11,8 @@ address clients list, and a lying member that has its pool's secret. If this pro
 they are another user's. Each attacks alone for a while, which says what it costs, and then all do
 at once; the quick form has only that.
 
-No lease may be lost, no number change, no row or message be gone, no socket be closed. 99 of 100
+No lease may be lost, no number change, no row or message be gone, no socket be closed, nobody be
+signed out, and no small read of the store fail beside reads of rows of 30 MiB. 99 of 100
 renewals are answered within a third of the time between two. Memory and disk grow by less than the
 bounds. How late a process that only sleeps comes back is printed beside it: that is the machine's
 slack, and where it is near the bound of renewals, these figures say more about the machine.
@@ -67,7 +68,11 @@ class Measured(NamedTuple):
     leases: int
     expired: int
     rows: int
+    reads: Sequence[float]
+    """How long small reads of the store took, which go on beside."""
+    failed_reads: int
     messages: int
+    sign_ins: int
     fares: Fares
     grown: Mapping[str, int]
     disk: int
@@ -83,10 +88,12 @@ class Measured(NamedTuple):
             "owners expired": (self.expired, 0),
             "ranges of members lost": (self.fares.lost_ranges, 0),
             "rows of a store lost": (self.rows, 0),
+            "small reads of a store failed": (self.failed_reads, 0),
             "state of owners lost": (self.fares.lost_rows, 0),
             "wrong answers of entities": (self.fares.wrong_answers, 0),
             "calls of entities failed": (self.fares.failed_calls, 0),
             "messages or sockets lost": (self.messages, 0),
+            "sign-ins of an admin lost": (self.sign_ins, 0),
             OPENED: (files, 0),
             "p99 of renewals, s": (percentile(self.renewals, 0.99), BOUND_SECONDS),
             "most memory, MiB": (max(self.grown.values()) / MIB, MEMORY_BYTES / MIB),
@@ -159,7 +166,9 @@ class Stage:
         await asyncio.gather(*(each.begin(orders) for each in attackers.values()))
         waited: list[float] = []
         self._renewals.took = waited
+        beside.reads, failed_reads = [], beside.failed_reads
         late = await lateness(seconds)
+        reads, failed_reads = beside.reads, beside.failed_reads - failed_reads
         self._renewals.took = []
         peaks, grown_disk = beside.peaks(), beside.disk() - disk
         done = {
@@ -174,7 +183,10 @@ class Stage:
             leases=sum(was != each.held for was, each in zip(before, self._owners, strict=True)),
             expired=await self._expired() - expired,
             rows=rows,
+            reads=reads,
+            failed_reads=failed_reads,
             messages=messages,
+            sign_ins=await beside.lost_sign_ins(),
             fares=difference(await beside.fares(), fared),
             grown={name: peaks[name] - had[name] for name in peaks},
             disk=grown_disk,
@@ -261,6 +273,9 @@ def report(what: str, found: Measured) -> None:
     slack = percentile(found.lateness, 0.99)
     print("  renewals {} ms (median, p99, longest)".format(", ".join(f"{s * 1e3:.0f}" for s in of)))
     print(f"  the machine is late by {slack * 1e3:.0f} ms (p99); manager {found.cpu:.2f} of a core")
+    if found.reads:
+        of = percentile(found.reads, 0.5), percentile(found.reads, 0.99), max(found.reads)
+        print("  small reads {} ms".format(", ".join(f"{s * 1e3:.0f}" for s in of)))
     grown = ", ".join(f"{name} {size / MIB:.0f}" for name, size in found.grown.items())
     print(f"  memory, MiB: {grown}; disk {found.disk / MIB:.1f}")
     print(f"  {found.fares.calls} calls of entities; above a bound: {found.broken or 'nothing'}")

@@ -12,6 +12,7 @@ from tenure.protocol.replication.messages import (
     NodeBody,
     NodeMessage,
     Outdated,
+    ReadPage,
     ReadRows,
     TopologySaid,
 )
@@ -29,6 +30,14 @@ TABLE = "rows"
 """The table whose rows others have written."""
 EDITS = 20_000
 READS = 500
+LARGE_READS = 1_800
+LARGE_ROWS = 2
+LARGE_COLUMNS, LARGE_BYTES = 6, 5 << 20
+"""The columns of a large row, of 30 MiB."""
+
+
+def large_key(number: int) -> str:
+    return f"large-{number}"
 
 
 async def _topology(it: Attempt) -> Topology:
@@ -93,6 +102,18 @@ async def unread(it: Attempt) -> None:
     await asyncio.sleep(STAYS_SECONDS)
 
 
+async def large_reads(it: Attempt) -> None:
+    """Read rows of 30 MiB, many at once, and take all that comes."""
+    await it.upgrade(STORE_PATH)
+    for number in range(LARGE_READS):
+        key = large_key(number % LARGE_ROWS).encode()
+        asked = ReadPage(
+            request=number + 1, table=TABLE, key=key, family="said", part=Slice(LARGE_COLUMNS)
+        )
+        await it.send(masked(encode_store(asked, NEWEST)))
+    await it.read_on()
+
+
 async def many_edits(it: Attempt) -> None:
     """Mutations with as many columns as there may be, of a table that does not exist."""
     await it.upgrade(STORE_PATH)
@@ -120,6 +141,7 @@ FAMILIES = (
     Family(forgeries, "node", 5),
     Family(changed_bytes, "node", 10),
     Family(unread, "node", 10),
+    Family(large_reads, "node", 1),
     Family(many_edits, "node", 3),
     Family(many_tables, "node", 2),
     Family(unfinished, "node", 20),

@@ -1,6 +1,7 @@
 """A viewer: it may read what a manager shows, and what a service keeps."""
 
 import asyncio
+import json
 
 from benchmarks._attacks.attempt import Attempt, Family
 from benchmarks._attacks.strangers import STAYS_SECONDS
@@ -38,6 +39,19 @@ async def read_nothing(it: Attempt) -> None:
     await asyncio.sleep(STAYS_SECONDS)
 
 
+async def sign_ins(it: Attempt) -> None:
+    """S17: sign in at the dashboard's pages, until nobody else is."""
+    await it.open()
+    body = json.dumps({"token": it.token}).encode()
+    head = it.head(
+        "POST",
+        "/v1/sign-in",
+        "Content-Type: application/json\r\n",
+        f"Content-Length: {len(body)}\r\n",
+    )
+    await it.send_on((head + body) * 20)
+
+
 async def queue_sockets(it: Attempt) -> None:
     """S6: a socket of a queue, which would evict its reader and acknowledge what it has."""
     await it.upgrade(f"/queues/{QUEUE}/socket")
@@ -54,6 +68,7 @@ FAMILIES = (
     Family(follow, "manager", 30, "viewer"),
     Family(read_much, "manager", 20, "viewer"),
     Family(read_nothing, "manager", 20, "viewer"),
+    Family(sign_ins, "manager", 5, "viewer"),
     Family(queue_sockets, "service", 20, "viewer"),
     Family(read_service, "service", 10, "viewer"),
 )
