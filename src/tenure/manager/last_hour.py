@@ -18,14 +18,16 @@ from tenure.base.noted import Noted
 from tenure.manager.api import HOUR_PATH, Api, ranges_of
 from tenure.manager.http_errors import as_json
 from tenure.manager.steering_api import with_any_name
-from tenure.protocol.lease.answers import Owners
-from tenure.protocol.lease.leader.events import ListOwners
+from tenure.protocol.lease.answers import Owners, Pools
+from tenure.protocol.lease.leader.events import ListOwners, ListPools
 from tenure.protocol.lease.leader.noted import LeaderKind
 
 EVERY_SECONDS = 10.0
 SAMPLES = 360
 MOST_POOLS = 64
 """Pools beyond these are not remembered: an hour of one takes some 40 KB."""
+MOST_RANGES = 1 << 15
+"""Nor are pools with more ranges: reading their owners holds everything up for 0.1 s or more."""
 MOVED = (LeaderKind.HANDED_OVER,)
 DIED = (LeaderKind.EXPIRED, LeaderKind.ATTESTED)
 PARTS_OF_A_LOAD = 10
@@ -123,16 +125,22 @@ class LastHour:
         if not view.leads:
             self._moments.clear()
             return
-        for gone in self._moments.keys() - view.pools.keys():
-            del self._moments[gone]
-        for pool in sorted(view.pools)[:MOST_POOLS]:
-            await asyncio.sleep(0)  # a large pool takes a quarter of a second
-            with suppress(TimeoutError):  # it is deposed, or its journal hangs
+        with suppress(TimeoutError):  # it is deposed, or its journal hangs
+            watched = await self._watched()
+            for gone in self._moments.keys() - set(watched):
+                del self._moments[gone]
+            for pool in watched:
+                await asyncio.sleep(0)  # others have their turns in between
                 found = await self._engine.ask(ListOwners(pool))
                 if isinstance(found, Owners):
                     moments = self._moments.setdefault(pool, deque(maxlen=SAMPLES))
                     moments.append(_moment(found, since, slowest))
         self._until = round(self._wall(), 3)
+
+    async def _watched(self) -> list[str]:
+        listed = await self._engine.ask(ListPools())
+        pools = listed.pools if isinstance(listed, Pools) else ()
+        return [each.name for each in pools if each.ranges <= MOST_RANGES][:MOST_POOLS]
 
 
 def _moment(found: Owners, since: Counter[tuple[str, bool]], slowest: float) -> Moment:

@@ -77,6 +77,26 @@ async def test_so_many_pools_are_remembered_and_the_others_are_empty(
         assert answer["owners"] == answer["load"] == []
 
 
+async def hour_of_many_is_empty(manager: Serving) -> bool:
+    _, answer = await manager.get("/v1/pools/many/hour")
+    return not answer["owners"]
+
+
+async def test_a_pool_of_too_many_ranges_is_not_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(last_hour, "MOST_RANGES", 1)
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        url = manager.service.url
+        async with (
+            Owner(url, pool="many", address="http://127.0.0.1/a"),
+            Owner(url, pool="many", address="http://127.0.0.1/b"),
+        ):
+            await has(manager, "owners", 0)
+            await until(lambda: hour_of_many_is_empty(manager))
+
+
 async def test_a_pool_that_is_deleted_is_forgotten() -> None:
     async with serving() as manager:
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
