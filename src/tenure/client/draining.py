@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tenure.base.instants import SECOND_NS, Instant, in_seconds, seconds
+from tenure.base.instants import FAR_FUTURE, SECOND_NS, Instant, in_seconds, seconds
 from tenure.base.ranges import WHOLE
 from tenure.client.guard import Guards
 from tenure.client.hand_off.transfers import Transfers
@@ -16,6 +16,10 @@ RECONNECT_NS = SECOND_NS
 """How long an owner that holds nothing tries to leave in order: a lost connection is made again
 sooner than this, and a manager that is up should hear of the departure.
 """
+ALONE_SECONDS = 2.0
+"""How long an owner that leaves waits for a manager, where none answers: a failover takes less."""
+LOOKS_NS = SECOND_NS // 10
+"""How often an owner that leaves looks whether a manager answers."""
 SETTLING_PART = 0.75
 """The share of a leaving owner's time in which it waits for bodies that are to finish, or for an
 owner that joins. The rest is for the state, which would otherwise be lost.
@@ -42,6 +46,8 @@ class OwnerDrain:
         self._closed = closed
         self._log = log
         self._has_successor = has_successor
+        self.found_nobody = False
+        """Whether it has given up because no manager has answered for so long."""
 
     async def run(self, patience: float) -> None:
         """Serve until all bodies that are to finish are done, and then until everything is handed
@@ -76,9 +82,9 @@ class OwnerDrain:
         handed_before = counts["ranges handed over"]
         waits = self._has_successor()
         self._shell.post(DrainRequested(waits))
-        if waits and not await self._shell.happens(self._closed, min(by, settle_by)):
+        if waits and not await self._closes(min(by, settle_by)):
             self._shell.post(DrainRequested(waits=False))
-        if await self._shell.happens(self._closed, by):
+        if await self._closes(by):
             handed = counts["ranges handed over"] - handed_before
             if waits and view.leases and not handed:
                 self._log.warning(
@@ -94,6 +100,8 @@ class OwnerDrain:
         if not held:
             return  # its term ran out meanwhile
         counts["drains cut short"] += 1
+        if self.found_nobody:
+            return  # the engine says what becomes of its ranges
         self._log.warning(
             "%s could not hand over everything within %.3g s: it returns %d ranges without "
             "their state, and their loss is signalled",
@@ -101,3 +109,21 @@ class OwnerDrain:
             in_seconds(ends_at - now),
             held,
         )
+
+    async def _closes(self, by: Instant) -> bool:
+        """Wait until it is closed, at most until `by`. Without a manager nobody can take anything:
+        so it gives up where none has answered for a while, and does not wait again.
+        """
+        alone_until = FAR_FUTURE
+        while not self.found_nobody:
+            now = self._shell.clock()
+            if not self._view().is_searching:
+                alone_until = FAR_FUTURE
+            elif alone_until == FAR_FUTURE:
+                alone_until = Instant(now + seconds(ALONE_SECONDS))
+            self.found_nobody = now >= alone_until
+            if await self._shell.happens(self._closed, min(by, Instant(now + LOOKS_NS))):
+                return True
+            if self._shell.clock() >= by:
+                return False
+        return False

@@ -20,8 +20,8 @@ from tenure.base.keys import UserKey
 from tenure.base.noted import Noted
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
+from tenure.client import draining
 from tenure.client.callbacks import Callback, Job, shown_ranges
-from tenure.client.draining import OwnerDrain
 from tenure.client.environment import Environment
 from tenure.client.guard import Guards
 from tenure.client.hand_off.application import Application
@@ -87,9 +87,6 @@ Answers: TypeAlias = Callable[[Inspected], None]
 Takes: TypeAlias = tuple[HandOffHandler, str, str | None, int]
 """The handler of the state that moves, where more is taken, the URL of that, and how much."""
 
-ALONE_SECONDS = 2.0
-"""How long an owner that leaves waits for a manager, where none answers: a failover takes less."""
-
 
 class OwnerEngine:
     """Runs an owner machine in a shell."""
@@ -140,6 +137,8 @@ class OwnerEngine:
         """Answers what an operator asks about the entities; it returns at once."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
+        self._found_nobody = False
+        """Whether it has already waited for a manager, and none has answered."""
         board.on_lapsed = self.on_reader_lapsed
         board.open()
         self._meter = Meter(self._random, self._clock())
@@ -427,8 +426,11 @@ class OwnerEngine:
         """Let everything finish, and then hand everything over, as far as `seconds` suffice."""
         view, closed = self.machine.view, self._closed
         succeeded = self._environment.has_successor
-        drain = OwnerDrain(self.shell, self.guards, self.transfers, view, closed, logger, succeeded)
+        drain = draining.OwnerDrain(
+            self.shell, self.guards, self.transfers, view, closed, logger, succeeded
+        )
         await drain.run(seconds)
+        self._found_nobody = drain.found_nobody
 
     async def give_back(self) -> None:
         """See `Engine.give_back`. An owner that leaves is not hung."""
@@ -453,14 +455,14 @@ class OwnerEngine:
         free when the hold has run out, whether this process waits or not.
         """
         try:
-            async with asyncio.timeout(ALONE_SECONDS):
+            async with asyncio.timeout(0 if self._found_nobody else draining.ALONE_SECONDS):
                 await self._closed.wait()
         except TimeoutError:
             logger.warning(
                 "%s leaves without telling a manager, because none has answered for %g s; its "
                 "ranges come free when its hold has run out",
                 self.shell.name,
-                ALONE_SECONDS,
+                draining.ALONE_SECONDS,
             )
             self.shell.driver.stop()
 

@@ -131,7 +131,7 @@ async def test_who_holds_something_and_has_no_manager_leaves_soon(
     cluster: InProcessCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Two seconds, not all that an owner waits for a manager that is there."""
-    monkeypatch.setattr("tenure.client.owner_engine.ALONE_SECONDS", 0.05)
+    monkeypatch.setattr("tenure.client.draining.ALONE_SECONDS", 0.05)
     monkeypatch.setattr("tenure.client.shell.LEAVE_SECONDS", 600.0)
     async with asyncio.timeout(60):
         async with cluster.owner() as owner:

@@ -9,6 +9,8 @@ import pytest
 import pytest_asyncio
 
 from tenure import KeyedState
+from tenure.base.instants import in_seconds
+from tenure.client import draining as of_draining
 from tenure.client.owner import Owner
 from tenure.errors import ClosedError
 from tenure.protocol.lease.timing import DEFAULT
@@ -103,6 +105,23 @@ async def test_with_nothing_held_and_nobody_there_it_waits_no_drain_and_speaks_o
     await stage.until(leaving.done)
     assert "loss" not in caplog.text
     assert "drains cut short" not in source.owner.stats()
+
+
+@pytest.mark.asyncio
+async def test_who_holds_state_and_has_no_manager_leaves_soon_and_says_why(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a manager nobody can take the state, for however long its owner waits."""
+    monkeypatch.setattr(of_draining, "ALONE_SECONDS", 0.2)
+    source = await stage.first()
+    stage.cluster.kill_manager()
+    began = stage.cluster.clock()
+    leaving = asyncio.ensure_future(source.owner.close(drain=LONG))
+    await stage.until(leaving.done)
+    assert in_seconds(stage.cluster.clock() - began) < LONG / 10
+    assert "leaves without telling a manager, because none has answered for 0.2 s" in caplog.text
+    assert source.owner.stats()["drains cut short"] == 1
+    stage.members.remove(source)
 
 
 @pytest.mark.asyncio
