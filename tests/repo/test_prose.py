@@ -238,3 +238,28 @@ def test_a_broken_program_is_found() -> None:
     assert list(broken_programs("a.md", good)) == []
     bad = "Look:\n\n```python\nx = 1\nasync with:\n```\n"
     assert [line.split()[0] for line in broken_programs("a.md", bad)] == ["a.md:5"]
+
+
+GUIDE_WORDS = 1200
+"""What somebody reads before they begin; beside it are the programs."""
+
+
+def too_long(path: str, text: str) -> list[str]:
+    """A complaint about a guide that takes too long to read."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    words = len(prose.split())
+    return [f"{path}: {words} words, {GUIDE_WORDS} at most"] if words > GUIDE_WORDS else []
+
+
+def test_a_guide_is_read_in_five_minutes() -> None:
+    """If this fails, part the guide, or put what is looked up into the reference."""
+    guides = [each for each in documents() if each[0].startswith("docs/guides/")]
+    assert guides
+    found = [line for path, text in guides for line in too_long(path, text)]
+    assert found == [], report(found)
+
+
+def test_a_guide_that_is_too_long_is_found() -> None:
+    program = "```python\n" + "word " * GUIDE_WORDS + "\n```\n"
+    assert too_long("a.md", program) == []
+    assert too_long("a.md", program + "word " * (GUIDE_WORDS + 1)) != []
