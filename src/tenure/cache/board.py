@@ -278,7 +278,7 @@ class CacheBoard(Entries):
 
     def server_of(self, lease: ReadersLease) -> str:
         """The server that gave the lease; empty if another lease has taken its place."""
-        of = (server for (server, _), each in list(self.leases.items()) if each is lease)
+        of = (server for (server, _), each in self.leases.copy().items() if each is lease)
         return next(of, "")
 
     @property

@@ -91,7 +91,7 @@ class Guards:
 
     def _within(self, ranges: Iterable[KeyRange]) -> "list[GuardedBody]":
         wanted = tuple(ranges)
-        there = list(self._entered.items())
+        there = self._entered.copy().items()  # in one step: others enter and leave
         if wanted == (WHOLE,):
             return [guard for guard, _ in there]
         return [guard for guard, key in there if any(key in each for each in wanted)]

@@ -256,7 +256,9 @@ class Board:
     def names(self, keys: Sequence[Key]) -> tuple[str, ...]:
         """What the application calls these keys, as far as it checked them lately as text."""
         names = dict.fromkeys(keys, "")
-        for name, each in list(self.current.checked.items()):  # in one step: readers add to them
+        # In one step, since readers add to them: a list of pairs takes many, and garbage may be
+        # collected between two of these.
+        for name, each in self.current.checked.copy().items():
             if each.lease.key in names and len(name) <= HOT_NAME_CHARACTERS:
                 names[each.lease.key] = name
         return tuple(names.values())
