@@ -163,7 +163,7 @@ class KeptValues:
             if self.store.is_away:
                 await self.store.look(key)
 
-        return self.submit(look())
+        return self.submit(self._in_order(key, look))
 
     @property
     def is_away(self) -> bool:
