@@ -7,18 +7,24 @@ each value that it loads or keeps.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
+from typing import Any
 
 from tenure.base.keys import UserKey
 from tenure.base.ranges import KeyRange
 from tenure.client.guard import Guards
 from tenure.errors import Busy, StoreAway, StoreFailed, TenureError
 from tenure.owned_state.kept_values import KeptValues
+from tenure.owned_state.stored_turn import StoredTurn
 from tenure.runtime.agenda import Agenda
 from tenure.runtime.clock import LoopTimers, boot_clock
 
 LOOK_SECONDS = 10.0
 """Seconds between two looks at what has been gained, and at what may be forgotten."""
+AT_ONCE = 32
+"""How many values are removed at a time. Millions may have ended while nobody was here, and turns
+of the application share the store with this.
+"""
 
 
 class EndedValues:
@@ -28,7 +34,7 @@ class EndedValues:
         self,
         values: KeptValues,
         guards: Guards,
-        sweep: Callable[[UserKey], AbstractAsyncContextManager[object]],
+        sweep: Callable[[UserKey], StoredTurn[Any]],
     ) -> None:
         """`sweep` makes a turn that removes a value that has ended."""
         self._values = values
@@ -36,7 +42,7 @@ class EndedValues:
         self._sweep = sweep
         self._known: frozenset[tuple[KeyRange, int]] = frozenset()
         self._agenda: Agenda[UserKey] = Agenda(
-            boot_clock, values.wall, LoopTimers(boot_clock), self._remove
+            boot_clock, values.wall, LoopTimers(boot_clock), self._remove, AT_ONCE
         )
         values.on_kept = self._agenda.arm
 
@@ -62,8 +68,9 @@ class EndedValues:
 
     async def _remove(self, key: UserKey) -> None:
         try:
-            async with self._sweep(key):
-                pass
+            async with self._sweep(key) as turn:
+                if turn.ends_at is not None:  # the store, or an index, has told of an earlier end
+                    self._agenda.arm(key, turn.ends_at)
         except (Busy, StoreAway, StoreFailed):
             self._agenda.later(key)
         except TenureError:  # another owner has the key, and removes it

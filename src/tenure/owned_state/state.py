@@ -184,7 +184,7 @@ class OwnedState(OwnersState, Generic[V]):
             return
 
         async def sweep() -> None:
-            def turn(key: UserKey) -> Turn[V]:
+            def turn(key: UserKey) -> StoredTurn[V]:
                 return StoredTurn(self, values, key, 0.0, sweeps=True)
 
             await EndedValues(values, self.guards, turn).run()

@@ -88,6 +88,11 @@ class StoredTurn(Turn[V]):
     ) -> None:
         _in_thread(self._leaving(error))
 
+    @property
+    def ends_at(self) -> float | None:
+        """When the value ends, by the wall clock; None if it does not, or has ended."""
+        return None if self._stored is None else self._kept.ends_at
+
     # --- (1) and (2) ---
 
     def _entering(self, place: InLine, task: "asyncio.Task[Any] | None") -> Steps[None]:

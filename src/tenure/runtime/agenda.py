@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from math import inf
 from typing import Generic, TypeVar
 
 from tenure.base.instants import MICROSECOND_NS, Instant, seconds
@@ -30,11 +31,14 @@ class Agenda(Generic[K]):
         wall: Callable[[], float],
         timers: Timers,
         ring: Callable[[K], Awaitable[None]],
+        at_once: float = inf,
     ) -> None:
+        """`at_once` is for how many keys it rings at a time: the others wait until one is done."""
         self._clock = clock
         self._wall = wall
         self._timers = timers
         self._ring = ring
+        self._at_once = at_once
         self._loop = asyncio.get_running_loop()
         self._order = count()
         self._heap: list[tuple[float, int, K]] = []
@@ -64,7 +68,7 @@ class Agenda(Generic[K]):
             self._timer = None
         while self._heap and self._armed.get(self._heap[0][2]) != self._heap[0][0]:
             heappop(self._heap)
-        if self._heap:
+        if self._heap and len(self._ringing) < self._at_once:
             wait = min(max(self._heap[0][0] - self._wall(), 0.0), LONGEST_SLEEP)
             at = Instant(self._clock() + seconds(wait) + MICROSECOND_NS)  # the wall is a float
             self._timer = self._timers(at, self._wake_soon)
@@ -74,7 +78,7 @@ class Agenda(Generic[K]):
 
     def _wake(self) -> None:
         now = self._wall()
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now and len(self._ringing) < self._at_once:
             at, _, key = heappop(self._heap)
             if self._armed.get(key) == at:
                 del self._armed[key]
@@ -86,7 +90,13 @@ class Agenda(Generic[K]):
             self.arm(key, self._wall() + LATER)
             return
         task = self._ringing[key] = self._loop.create_task(self._run(key))
-        task.add_done_callback(lambda _: self._ringing.pop(key, None))
+        task.add_done_callback(lambda _: self._end(key))
+
+    def _end(self, key: K) -> None:
+        was_full = len(self._ringing) == self._at_once
+        self._ringing.pop(key, None)
+        if was_full:
+            self._wake()
 
     async def _run(self, key: K) -> None:
         await self._ring(key)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lab.contracts.stored_state import StateHolder, StoredStateContract
+from lab.contracts.stored_state import StateHolder, StoredStateContract, until
 from tenure import (
     ConfigurationError,
     Fenced,
@@ -195,6 +195,46 @@ async def test_closing_waits_for_nobody_and_tells_whoever_waits(store_url: str) 
             await one.state.close_store()
             with pytest.raises(StoreFailed, match="may have kept"):
                 await putting
+
+
+@pytest.mark.asyncio
+async def test_closing_tells_whoever_waits_until_the_store_answers(store_url: str) -> None:
+    async with holding(store_url, 3) as one:
+        await one.put("ann", "tea")
+        store, looks = failing(one), threading.Event()
+        store.is_away = True
+
+        async def hang(_: Key, /) -> None:
+            looks.set()
+            await store.go_on.wait()
+
+        store.look = hang  # type: ignore[method-assign]
+        putting = asyncio.create_task(one.put("ann", "cake"))
+        await asyncio.to_thread(looks.wait)
+        await one.state.close_store()
+        with pytest.raises(StoreFailed):  # and it is not cancelled: nobody has done that
+            await putting
+
+
+@pytest.mark.asyncio
+async def test_a_value_whose_end_was_told_too_early_goes_when_it_ends(store_url: str) -> None:
+    """As where its end was moved while the ends of its range were read."""
+    async with holding(store_url, 3) as one:
+        async with one.state.at("ann") as it:
+            it.value, it.ttl = "tea", 1.0
+        sweeps = one.values.on_kept
+
+        async def too_early() -> None:
+            sweeps("ann", one.values.wall())
+
+        await asyncio.wrap_future(one.values.submit(too_early()))
+        assert await one.get("ann") == "tea"
+
+        async def is_gone() -> bool:
+            found = await asyncio.wrap_future(one.values.submit(one.store.due_within([WHOLE])))
+            return not found
+
+        await until(is_gone)
 
 
 @pytest.mark.asyncio
