@@ -13,17 +13,23 @@ from tenure.entities.entity import seen_by
 from tenure.entities.entity_turn import CURRENT, EntityTurn
 from tenure.entities.methods import CallHere, EntityMethod
 from tenure.errors import (
+    Busy,
     EntityError,
     NewerState,
+    NoOwner,
     NotOwner,
     OutcomeUnknown,
+    Overloaded,
     StoreAway,
     TurnTooLong,
+    Unreachable,
 )
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.runtime.task_limits import EqualLimit, EqualLimits
 
 Body: TypeAlias = Callable[[EntityTurn], Awaitable[bytes]]
+NOT_BEGUN = Busy | NewerState | NoOwner | Overloaded | StoreAway
+"""The errors of which a caller is told that nothing was begun."""
 
 
 class MethodRuns:
@@ -60,7 +66,8 @@ class MethodRuns:
         except BaseException as error:
             if turn.phase == "alone":
                 turn.roll_back()
-            told = self._told(turn.call, limit, error)
+            is_reading = limits is self._readings
+            told = self._told(turn.call, limit, error, is_reading=is_reading)
             if told is None:
                 raise
             raise told from error
@@ -71,7 +78,12 @@ class MethodRuns:
         return answer
 
     def _told(
-        self, call: EntityCall, limit: EqualLimit[EntityCall], error: BaseException
+        self,
+        call: EntityCall,
+        limit: EqualLimit[EntityCall],
+        error: BaseException,
+        *,
+        is_reading: bool,
     ) -> Exception | None:
         """The error to raise instead, where a caller would take the method's own for another."""
         what = f"{call.method} of {self._pool} {call.key!r:.100}"
@@ -82,7 +94,8 @@ class MethodRuns:
             )
         if isinstance(error, asyncio.CancelledError) and not limit.was_cancelled:
             return EntityError(f"{what} has awaited something that was cancelled")
-        if isinstance(error, NewerState | StoreAway):  # of another entity: this one was begun
+        is_cut_off = isinstance(error, Unreachable) and not is_reading  # readings wait for changes
+        if is_cut_off or isinstance(error, NOT_BEGUN):  # of another entity: this one was begun
             name = type(error).__name__
             return OutcomeUnknown(f"{what} was begun, and has raised {name}: {error}")
         if isinstance(error, NotOwner):  # of another pool: the call itself was begun

@@ -12,8 +12,11 @@ from tenure import (
     EntityError,
     KeyTypeError,
     NotOwner,
+    OutcomeUnknown,
     Socket,
+    errors,
     reading,
+    refusal,
 )
 from tenure.protocol.entity.messages import EntityFailure
 from tenure.testing.clock import come_to_rest
@@ -42,6 +45,10 @@ class Thrower(Entity[Count]):
 
     async def too_late(self) -> None:
         raise TimeoutError("of its own")
+
+    async def asks(self, name: str) -> None:
+        RAN.append(self.key)
+        raise getattr(errors, name)("of another entity")
 
     async def asks_another_pool(self) -> None:
         RAN.append(self.key)
@@ -134,6 +141,23 @@ async def test_what_a_method_raises_is_not_taken_for_what_became_of_its_call(
             assert text in str(found)
         assert await stage.done(one[key].add()) == 1
         assert len(RAN) in (0, 2), "each call ran once"
+
+
+@pytest.mark.parametrize("name", ["Busy", "NoOwner", "Overloaded", "StoreAway", "Unreachable"])
+async def test_a_call_that_was_begun_is_not_called_not_begun(name: str) -> None:
+    """It may have committed before it asked another: a client that repeats it does that twice."""
+    RAN.clear()
+    async with on_stage(2, kind=Thrower, deadline=2.0) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        for member in (one, two):
+            found = await raised(stage, member[key].asks(name))
+            assert type(found) is OutcomeUnknown
+            assert f"was begun, and has raised {name}: of another entity" in str(found)
+            answer = refusal(found)
+            assert answer is not None
+            assert answer.headers["Tenure-Outcome"] == "unknown"
+        assert len(RAN) == 2, "each call ran once"
 
 
 async def test_a_call_that_its_caller_cancels_is_cancelled() -> None:
