@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tenure.client.lookup import Lookup
 from tenure.client.owner import Owner
@@ -29,7 +29,7 @@ from tenure.errors import (
     UsageError,
 )
 from tenure.observe.tracing import Attribute, span
-from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, cycle
+from tenure.protocol.entity.key_line import MOST_CHAIN, EntityCall, Place, cycle
 from tenure.routing.finder import Finder
 from tenure.routing.router import pursued
 from tenure.routing.trying import Attempted, InDoubt, Refused, Step, Trying, Unsent, Wanted
@@ -37,6 +37,7 @@ from tenure.transport.channels import ChannelLost
 from tenure.transport.link import Unconnected
 from tenure.transport.links import Links
 
+T = TypeVar("T")
 Answering: TypeAlias = Coroutine[Any, Any, bytes]
 Attempt: TypeAlias = Callable[[str, float], Awaitable[bytes | Attempted]]
 METHOD = "CALL"
@@ -88,34 +89,10 @@ class Caller:
         """Return the answer of the entity. The arguments are `data`, or those of `here`. Raises
         NoOwner, Busy, OutcomeUnknown, and what the entity raised.
         """
-        turn = CURRENT.get()
         if here is not None:
             here.is_first = not id
         call = EntityCall(key, id or self._ids.draw(), method, data)
-        if turn is None or turn.phase == "over":
-            return self._anywhere(call, here)
-        call.chain = (*turn.call.chain, turn.place)
-        closed = cycle(call.chain, (self._owner.pool, key))
-        if closed is not None or len(call.chain) > MOST_CHAIN:
-            raise UsageError(
-                f"{method} is called in a circle, and would wait for itself: "
-                f"{closed or call.chain[-3:]}. Let one of them return first, or leave the other a "
-                "message, such as an alarm"
-            )
-        return self._on_behalf_of(turn, call, here)
-
-    async def _on_behalf_of(
-        self, turn: EntityTurn, call: EntityCall, here: CallHere | None
-    ) -> bytes:
-        """Keep what the turn has changed before others can learn of it."""
-        if turn.phase == "reading":
-            return await self._anywhere(call, here)
-        await turn.commit()
-        turn.live.line.waits_for = self._owner.pool, call.key
-        try:
-            return await self._anywhere(call, here)
-        finally:
-            turn.live.line.waits_for = None
+        return in_turn(self._owner.pool, call, partial(self._anywhere, call, here))
 
     async def _anywhere(self, call: EntityCall, here: CallHere | None) -> bytes:
         with span("tenure.call", partial(_attributes, self._owner.pool, call)):
@@ -170,6 +147,40 @@ class Caller:
         if isinstance(came, Refused) and not is_in_table:
             self._links.let_go(address)
         return came
+
+
+def in_turn(
+    pool: str, call: EntityCall, ask: Callable[[], Coroutine[Any, Any, T]]
+) -> Coroutine[Any, Any, T]:
+    """Have a call to an entity of that pool asked, by the turn on whose behalf code runs, if there
+    is one. Raises UsageError for a circle.
+    """
+    turn = CURRENT.get()
+    if turn is None or turn.phase == "over":
+        return ask()
+    call.chain = (*turn.call.chain, turn.place)
+    closed = cycle(call.chain, (pool, call.key))
+    if closed is not None or len(call.chain) > MOST_CHAIN:
+        raise UsageError(
+            f"{call.method} is called in a circle, and would wait for itself: "
+            f"{closed or call.chain[-3:]}. Let one of them return first, or leave the other a "
+            "message, such as an alarm"
+        )
+    return _on_behalf_of(turn, (pool, call.key), ask)
+
+
+async def _on_behalf_of(
+    turn: EntityTurn, whom: Place, ask: Callable[[], Coroutine[Any, Any, T]]
+) -> T:
+    """Keep what the turn has changed before others can learn of it."""
+    if turn.phase == "reading":
+        return await ask()
+    await turn.commit()
+    turn.live.line.waits_for = whom
+    try:
+        return await ask()
+    finally:
+        turn.live.line.waits_for = None
 
 
 async def tried(

@@ -6,8 +6,10 @@ Readings run here, on copies; every other call goes to the owner of its key.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Generic, NoReturn, Self, TypeVar, cast
 
+from tenure.entities.caller import in_turn
 from tenure.entities.copies_here import CopiesHere
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
@@ -44,13 +46,10 @@ class EntityReaders(Generic[E]):
     ) -> Any:  # noqa: ANN401  # whatever the method returns
         if self._place is None:
             raise ClosedError("these readers are not entered: use `async with rooms.readers()`")
-        method = self._kind.method(name)
-        here = CallHere(method, taken, named)
-        if method.is_reading and method.is_coroutine:
-            answer = await self._place.copies.read(EntityCall(key, id_, name, b""), here)
-            if answer is not None:
-                return here.value
-        return method.arrived(await self._place.caller.call(key, name, here.encoded(), id_))
+        here = CallHere(self._kind.method(name), taken, named)
+        call = EntityCall(key, id_, name, b"")
+        # The same process may have entered entities of this pool or another, whose methods use it.
+        return await in_turn(self._settings.pool, call, partial(self._place.answer, call, here))
 
     def called(
         self, key: str | int, name: str, id_: bytes, taken: tuple[Any, ...], named: dict[str, Any]
@@ -127,6 +126,15 @@ class ReadersPlace:
                 settings.environment.random(),
             )
             yield
+
+    async def answer(self, call: EntityCall, here: CallHere) -> Any:  # noqa: ANN401  # as above
+        """What the method returns, here or at the owner."""
+        method = here.method
+        may_read = method.is_reading and method.is_coroutine
+        if may_read and await self.copies.read(call, here) is not None:
+            return here.value
+        call.data = here.encoded()
+        return method.arrived(await self.caller.ask(call))
 
 
 async def _serve(call: EntityCall) -> GatedAnswer:

@@ -1,6 +1,6 @@
 """Calls entities from a process that has none: a gateway, where sockets of entities end.
 
-As `Caller`, but each call goes over a link, and none is made on behalf of a turn.
+As `Caller`, but each call goes over a link. A gateway has no turns on whose behalf it calls.
 """
 
 import asyncio
@@ -36,9 +36,11 @@ class FarCaller:
         id: bytes = b"",  # noqa: A002
     ) -> Answering:
         """Return the answer of the entity. Raises what `Caller.call` does."""
-        return self._ask(EntityCall(key, id or self._ids.draw(), method, data))
+        return self.ask(EntityCall(key, id, method, data))
 
-    async def _ask(self, call: EntityCall) -> bytes:
+    async def ask(self, call: EntityCall) -> bytes:
+        """The answer to this call, which gets an id if it has none."""
+        call.id = call.id or self._ids.draw()
         finder, now = self._finder(), asyncio.get_running_loop().time()
         what = f"{call.method} of {call.key!r:.100}"
         wanted = Wanted(call.key, METHOD, what, has_idempotency_key=True)

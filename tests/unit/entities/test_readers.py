@@ -11,7 +11,7 @@ from tenure.entities.entity_readers import EntityReaders
 from tenure.protocol.lease.answers import Owners
 from tenure.protocol.lease.leader.events import ListOwners
 from tests.unit.entities.reading import Room, everywhere
-from tests.unit.entities.stage import Stage
+from tests.unit.entities.stage import Stage, on_stage
 
 pytestmark = pytest.mark.asyncio
 
@@ -96,3 +96,25 @@ async def test_readers_say_what_they_cannot_do() -> None:
 async def test_owners_that_give_no_copies_have_no_readers() -> None:
     with pytest.raises(ConfigurationError, match=r'readers.. is for Entities.*reads="everywhere"'):
         Entities(Room, "counters").readers()
+
+
+class Passing(Room, name="Room"):
+    async def pass_on(self, text: str, to: str) -> None:
+        self.state.said.append(text)
+        await FRONTEND[0][to].fail(text)
+
+
+FRONTEND: list[EntityReaders[Room]] = []
+
+
+async def test_a_call_by_a_turn_commits_first_and_makes_no_circle() -> None:
+    """As where a process has entities of one pool, and readers of another."""
+    async with on_stage(2, kind=Passing, reads="everywhere") as stage, a_frontend(stage) as readers:
+        FRONTEND[:] = [readers]
+        one, two = stage.members
+        ann, bob = stage.key_of(one), stage.key_of(two)
+        with pytest.raises(ValueError, match="hello"):
+            await stage.done(one[ann].pass_on("hello", bob))
+        assert await stage.done(one[ann].last()) == "hello"
+        with pytest.raises(UsageError, match="fail is called in a circle"):
+            await stage.done(one[ann].pass_on("again", ann))
