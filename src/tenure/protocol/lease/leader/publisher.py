@@ -7,6 +7,7 @@ next question brings what is missing.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.protocol.lease.answers import Connection
@@ -18,6 +19,28 @@ from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.table_columns import TableColumns
 
 UNLIMITED = 1 << 62
+MOST_CHANGES = 1 << 14
+"""A lookup that has missed more changes than this is given the whole table: that is made once for
+all who ask, and each lookup's changes are made for it alone.
+"""
+FRESH_PART = 64
+"""A whole table is given to lookups, followed by the changes since, until this part of it has
+changed. So a table of any size is made anew once in so many changes, however often it is asked for.
+"""
+
+
+class WholeTable(NamedTuple):
+    """A table as it was at an LSN, with its owners: the same objects for all who are given it, so
+    that it is encoded once.
+    """
+
+    lsn: int
+    entries: tuple[Entry, ...]
+    columns: TableColumns | None
+    owners: tuple[OwnerInfo, ...]
+
+
+NEVER_MADE = WholeTable(-1, (), None, ())
 
 
 class Publisher:
@@ -37,9 +60,9 @@ class Publisher:
         self._pushed = self.log.begins_after
         self.push_at = FAR_FUTURE
         """When the next changes are to be pushed."""
-        self._whole: tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]] = ((), ())
-        """The whole table with its owners, as it was last sent."""
-        self._columns: tuple[TableColumns | None, tuple[OwnerInfo, ...]] = (None, ())
+        self._rows = NEVER_MADE
+        """The whole table as it was last made, in entries."""
+        self._columns = NEVER_MADE
         """The same in columns, for lookups that read them."""
 
     def add(self, now: Instant, lsn: int, entries: tuple[Entry, ...]) -> None:
@@ -51,38 +74,54 @@ class Publisher:
 
     def on_sync(self, now: Instant, connection: Connection, message: Sync) -> None:
         """Answer with the changes since the lookup's LSN, and push to it from here on."""
-        seal, timing = self.context.seal, self.context.timing
-        self.followers[connection] = Instant(now + timing.contact_ns)
+        self.followers[connection] = Instant(now + self.context.timing.contact_ns)
         entries = None
-        if message.journal == seal.journal:
-            entries = self.log.since(message.lsn, at_most=len(self.table.rights))
-        snapshot, columns = entries is None, None
-        if entries is not None:
-            owners = self._owners(entries)
-        elif message.reads_columns:
-            columns, owners = self._whole_columns()
-        else:
-            entries, owners = self._whole_table()
-        response = SyncResponse(
+        if message.journal == self.context.seal.journal:
+            entries = self.log.since(message.lsn, min(len(self.table.rights), MOST_CHANGES))
+        if entries is None:
+            self._tell_whole(now, connection, message)
+            return
+        told = WholeTable(self._lsn, entries, None, self._owners(entries))
+        cause = self.log.causes(message.lsn)
+        self.context.send(connection, self._response(now, connection, message, told, cause))
+
+    def _tell_whole(self, now: Instant, connection: Connection, message: Sync) -> None:
+        """Answer with the whole table, as it is or lately was; in that case the changes follow."""
+        whole = self._whole_columns() if message.reads_columns else self._whole_rows()
+        response = self._response(now, connection, message, whole, None)
+        self.context.send(connection, response)
+        if self.log.last > whole.lsn:
+            self.context.push((connection,), self._changes(whole.lsn))
+
+    def _response(
+        self,
+        now: Instant,
+        connection: Connection,
+        message: Sync,
+        told: WholeTable,
+        cause: str | None,
+    ) -> SyncResponse:
+        """The answer to a lookup; `cause` is None where all of the table is told."""
+        seal, timing = self.context.seal, self.context.timing
+        return SyncResponse(
             sequence=message.sequence,
             nonce=message.nonce,
             journal=seal.journal,
             leadership=seal.leadership,
-            lsn=self.context.history.lsn,
+            lsn=told.lsn,
             kind=self.table.kind,
-            snapshot=snapshot,
-            entries=entries or (),
-            owners=owners,
+            snapshot=cause is None,
+            entries=told.entries,
+            owners=told.owners,
             sync_ns=self.context.again_ns(now, timing.sync_ns),
             contact_ns=timing.contact_ns,
             receipt=self.context.receipt(),
-            cause="" if snapshot else self.log.causes(message.lsn),
+            cause=cause or "",
             hold_ns=timing.hold_ns,
-            columns=columns,
+            columns=told.columns,
             proof=self.proofs.synced(connection, proves=message.proves),
             realm=self.context.history.realm,
         )
-        self.context.send(connection, response)
 
     def on_disconnected(self, connection: Connection) -> None:
         """Stop pushing to `connection`."""
@@ -97,41 +136,47 @@ class Publisher:
 
     def _push(self, now: Instant) -> None:
         self.followers = {c: until for c, until in self.followers.items() if now < until}
-        entries = self.log.since(self._pushed, UNLIMITED)
-        assert entries is not None, "a change is kept for longer than it waits to be pushed"
-        entries = said_last_of_each(entries)
-        seal = self.context.seal
-        message = Changes(
-            pool=self.table.pool,
-            journal=seal.journal,
-            leadership=seal.leadership,
-            after=self._pushed,
-            lsn=self.log.last,
-            entries=entries,
-            owners=self._owners(entries),
-            receipt=self.context.receipt(),
-            cause=self.log.causes(self._pushed),
-        )
-        self.context.push(tuple(self.followers), message)
+        self.context.push(tuple(self.followers), self._changes(self._pushed))
         self._pushed = self.log.last
         self.log.forget_before(Instant(now - self.context.timing.keep_changes_ns))
         self.log.forget_beyond(len(self.table.rights))
 
-    def _whole_table(self) -> tuple[tuple[Entry, ...], tuple[OwnerInfo, ...]]:
-        """The whole table: the same object for all who ask while the table does not change, so that
-        it is encoded once. An owner that leaves takes entries with it, so while these stay the
-        same, the owners do too.
-        """
-        entries = self.table.entries()
-        if self._whole[0] is not entries:
-            self._whole = (entries, self._owners(entries))
-        return self._whole
+    def _changes(self, after: int) -> Changes:
+        entries = self.log.since(after, UNLIMITED)
+        assert entries is not None, "a change is kept for longer than it waits to be pushed"
+        entries = said_last_of_each(entries)
+        seal = self.context.seal
+        return Changes(
+            pool=self.table.pool,
+            journal=seal.journal,
+            leadership=seal.leadership,
+            after=after,
+            lsn=self.log.last,
+            entries=entries,
+            owners=self._owners(entries),
+            receipt=self.context.receipt(),
+            cause=self.log.causes(after),
+        )
 
-    def _whole_columns(self) -> tuple[TableColumns | None, tuple[OwnerInfo, ...]]:
-        columns = self.table.columns()
-        if self._columns[0] is not columns:
-            self._columns = (columns, self._owners(self.table.rights.values()))
+    def _whole_rows(self) -> WholeTable:
+        if not self._is_fresh(self._rows):
+            entries = self.table.entries()
+            self._rows = WholeTable(self._lsn, entries, None, self._owners(entries))
+        return self._rows
+
+    def _whole_columns(self) -> WholeTable:
+        if not self._is_fresh(self._columns):
+            owners = self._owners(self.table.rights.values())
+            self._columns = WholeTable(self._lsn, (), self.table.columns(), owners)
         return self._columns
+
+    def _is_fresh(self, whole: WholeTable) -> bool:
+        """Whether few changes have been made since."""
+        return self.log.since(whole.lsn, len(self.table.rights) // FRESH_PART) is not None
+
+    @property
+    def _lsn(self) -> int:
+        return self.context.history.lsn
 
     def _owners(self, said: Sequence[Entry | Right]) -> tuple[OwnerInfo, ...]:
         """The owners among the incarnations in the table; those that have left meanwhile are left

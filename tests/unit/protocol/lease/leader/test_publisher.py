@@ -1,14 +1,19 @@
 """Lookups are told changes as they commit, encoded once for all, or the whole table."""
 
+import pytest
+from msgspec.structs import replace
+
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.base.ranges import WHOLE
+from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.lease.client_events import TellManager
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.publisher import Publisher
-from tenure.protocol.lease.messages import Changes, Entry, OwnerInfo, Sync, SyncResponse
+from tenure.protocol.lease.leader.publisher import FRESH_PART, Publisher
+from tenure.protocol.lease.messages import Changes, Entry, Held, OwnerInfo, Sync, SyncResponse
 from tenure.protocol.lease.records import State, TookOver
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.desk import SEAL, T0, ByName, Desk, Unrivalled, at
+from tests.unit.protocol.lease.lookup.test_machine import Driven
 
 LOOKUP, OTHER, A, B = 1, 2, 101, 102
 
@@ -175,3 +180,73 @@ def test_owners_that_are_gone_are_left_out_of_a_push() -> None:
         Entry(start=b"", end=None, owner=0, number=5, since=5),
         (),
     )
+
+
+# --- large tables ---------------------------------------------------------------------------------
+
+RANGES = 4 * FRESH_PART
+
+
+def desk_with_a_large_table() -> tuple[Desk, tuple[Held, ...]]:
+    """A table in which every other range is one owner's; what that owner holds."""
+    starts = tuple(i.to_bytes(2, "big") for i in range(1, RANGES))
+    ends = zip((b"", *starts), (*starts, None), strict=True)
+    pieces = [(KeyRange(*each), "ab"[i % 2]) for i, each in enumerate(ends)]
+    desk = Desk(ByName(*pieces), split_points=starts)
+    desk.owner(T0, "a", A)
+    desk.owner(T0, "b", B)
+    desk.advance(at(0.5))
+    desk.settle(at(1), 2, B)
+    held = desk.settle(at(1), 1, A)
+    assert len(desk.pool.table.rights) == RANGES
+    return desk, held
+
+
+def follow(desk: Desk, lookup: Driven, now: Instant, *, columns: bool) -> SyncResponse:
+    """A lookup that knows nothing asks, and takes all that it is told; the answer."""
+    lookup.advance(now)
+    [asked, *_] = [each.message for each in lookup.actions if isinstance(each, TellManager)]
+    assert isinstance(asked, Sync)
+    sync = replace(asked, reads_columns=columns)
+    desk.pool.publisher.on_sync(now, LOOKUP, sync)
+    desk.commit()
+    [answer] = desk.told(LOOKUP, SyncResponse)
+    lookup.hear(now, answer)
+    assert lookup.machine.in_contact, lookup.said()
+    for changes in desk.told(LOOKUP, Changes):
+        lookup.hear(now, changes)
+    return answer
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_a_large_table_is_not_made_anew_for_each_change_and_who_asks_knows_all(
+    *, columns: bool
+) -> None:
+    """Making one takes the manager's whole loop, so an owner that flaps and a lookup that asks
+    could keep it from renewing.
+    """
+    desk, held = desk_with_a_large_table()
+    first = follow(desk, Driven(), at(1), columns=columns)
+    made = [first.columns or first.entries]
+    for i in range(2, 12):
+        desk.ask(at(i), 1, A, held[1:])  # one range is granted anew
+        held = desk.pool.table.held_by(1)
+        lookup = Driven()
+        answer = follow(desk, lookup, at(i), columns=columns)
+        if (answer.columns or answer.entries) is not made[-1]:
+            made.append(answer.columns or answer.entries)
+        known = {key_range: entry.number for key_range, entry in lookup.machine.table}
+        assert known == {key_range: right.number for key_range, right in desk.pool.table.rights}
+        assert lookup.machine.lsn == desk.pool.publisher.log.last
+    assert 1 < len(made) < 10 / 2
+
+
+def test_of_very_many_changes_a_lookup_is_told_the_table_that_is_made_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk, held = desk_with_a_large_table()
+    lsn = desk.context.history.lsn
+    desk.ask(at(2), 1, A, held[10:])
+    assert not sync(desk, at(2), lsn).snapshot
+    monkeypatch.setattr("tenure.protocol.lease.leader.publisher.MOST_CHANGES", 9)
+    assert sync(desk, at(2), lsn).snapshot
