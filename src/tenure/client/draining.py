@@ -17,7 +17,11 @@ RECONNECT_NS = SECOND_NS
 sooner than this, and a manager that is up should hear of the departure.
 """
 ALONE_SECONDS = 2.0
-"""How long an owner that leaves waits for a manager, where none answers: a failover takes less."""
+"""How long an owner that leaves waits for a manager, where none answers and nothing is at stake."""
+FAILOVER_RENEWALS = 2
+"""In how many renewals' time another manager leads at the latest: half a term. An owner that has
+something to hand over waits for that, since its leases outlast it.
+"""
 LOOKS_NS = SECOND_NS // 10
 """How often an owner that leaves looks whether a manager answers."""
 SETTLING_PART = 0.75
@@ -114,14 +118,14 @@ class OwnerDrain:
         """Wait until it is closed, at most until `by`. Without a manager nobody can take anything:
         so it gives up where none has answered for a while, and does not wait again.
         """
-        alone_until = FAR_FUTURE
+        alone_since = FAR_FUTURE
         while not self.found_nobody:
-            now = self._shell.clock()
-            if not self._view().is_searching:
-                alone_until = FAR_FUTURE
-            elif alone_until == FAR_FUTURE:
-                alone_until = Instant(now + seconds(ALONE_SECONDS))
-            self.found_nobody = now >= alone_until
+            now, view = self._shell.clock(), self._view()
+            alone_since = min(alone_since, now) if view.is_searching else FAR_FUTURE
+            patience = seconds(ALONE_SECONDS)
+            if view.leases + view.copies:
+                patience = max(patience, FAILOVER_RENEWALS * view.renew_ns)
+            self.found_nobody = now - alone_since >= patience
             if await self._shell.happens(self._closed, min(by, Instant(now + LOOKS_NS))):
                 return True
             if self._shell.clock() >= by:

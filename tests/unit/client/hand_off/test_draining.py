@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -14,6 +15,7 @@ from tenure.client import draining as of_draining
 from tenure.client.owner import Owner
 from tenure.errors import ClosedError
 from tenure.protocol.lease.timing import DEFAULT
+from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
 from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 
@@ -122,6 +124,38 @@ async def test_who_holds_state_and_has_no_manager_leaves_soon_and_says_why(
     assert "leaves without telling a manager, because none has answered for 0.2 s" in caplog.text
     assert source.owner.stats()["drains cut short"] == 1
     stage.members.remove(source)
+
+
+@pytest.mark.asyncio
+async def test_a_manager_that_is_away_for_a_while_costs_who_leaves_no_state() -> None:
+    """Another one answers within three seconds, and the leases last for longer."""
+    first, second = KeyedState[int](), KeyedState[int]()
+    async with InProcessCluster(["rooms"], timing=DEFAULT, clock=TurnedClock()) as cluster:
+
+        async def turned(work: "asyncio.Future[Any]") -> None:
+            for _ in range(1000):
+                if work.done():
+                    return
+                await cluster.turn(0.1)
+            raise AssertionError("it never came to that")
+
+        source: Owner = cluster.owner(hand_off=first)
+        taker: Owner = cluster.owner(hand_off=second)
+        for each in (source, taker):
+            await turned(asyncio.ensure_future(each.__aenter__()))
+            await cluster.turn(3)
+        keys = [key for key in map(str, range(100)) if source.check(key)]
+        assert keys
+        for key in keys:
+            first[key] = 1
+        url = cluster.kill_manager()
+        leaving = asyncio.ensure_future(source.close(drain=LONG))
+        for _ in range(30):
+            await cluster.turn(0.1)
+        cluster.start_manager(url)
+        await turned(leaving)
+        assert [key for key in keys if key not in second] == []
+        await turned(asyncio.ensure_future(taker.close(drain=0)))
 
 
 @pytest.mark.asyncio
