@@ -71,6 +71,8 @@ LOOK = b"look"
 """A column there that is written to see whether anything can be."""
 SHOWN_OF_POOL = 15
 KEYS_AT_ONCE = 100
+MOST_COPIED = 256
+"""Of how many rows it is remembered what was copied; the items of others are copied once more."""
 _encode = msgspec.msgpack.Encoder().encode
 _key: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder()
 
@@ -95,7 +97,7 @@ class ColumnEntityStore:
         self.index = AlarmIndex(index, kind)
         self.items = ItemRows(items)
         self._copied: dict[bytes, Envelope] = {}
-        """What the next commit of these rows may leave out of them."""
+        """What the next commit of these rows may leave out of them. Some never have another."""
         self._health = StoreHealth(pool, url)
         self._unsettled: dict[bytes, Unsettled] = {}
         self._opening: StoreOpening | None = None
@@ -290,6 +292,8 @@ class ColumnEntityStore:
         with suppress(TenureError):
             if await self.items.copy(key, kept):
                 self._copied[_encode(key)] = kept
+                if len(self._copied) > MOST_COPIED:
+                    del self._copied[next(iter(self._copied))]
 
     def _without_copied(self, key: bytes, new: Envelope) -> Envelope:
         copied = self._copied.pop(key, None)

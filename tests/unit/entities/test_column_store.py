@@ -22,7 +22,9 @@ from tenure.protocol.entity.envelope import Envelope, SetAlarm
 from tenure.protocol.entity.envelope_columns import HEAD, STATE
 from tenure.protocol.replication.row.admission import Attempt, Refused
 from tenure.protocol.replication.row.edits import Edit
+from tenure.stores import column_store
 from tenure.stores.column_store import ColumnEntityStore
+from tenure.stores.item_rows import MOST_STAYING
 from tenure.stores.opening import store_for
 from tests.unit.entities.stage import on_stage
 
@@ -359,6 +361,27 @@ async def test_a_former_owner_that_tidies_late_hides_no_alarm_of_the_next(
     ((key, due),) = await store.due_within([WHOLE])
     assert key == "a"
     assert due <= 20.0
+
+
+# --- items ---
+
+
+async def test_items_of_keys_that_change_no_more_are_not_kept_in_memory(
+    store: ColumnEntityStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit may leave out of the row what was copied; but there may never be another."""
+    monkeypatch.setattr(column_store, "MOST_COPIED", 2)
+    many = MOST_STAYING + 1
+    kept = {}
+    for key in "abcde":
+        loaded = await store.load(key, lease(3))
+        kept[key] = await add(store, key, lease(3), loaded, numbered(range(many)))
+    assert len(store._copied) == 2
+    for key, before in kept.items():
+        now = await add(store, key, lease(3), before, numbered(range(many, many + 1)))
+        assert await found(store, key, now, page=900) == [*numbered(range(many + 1)).items()]
+        loaded = await store.load(key, lease(4))
+        assert await found(store, key, loaded, page=900) == [*numbered(range(many + 1)).items()]
 
 
 # --- by URL ---
