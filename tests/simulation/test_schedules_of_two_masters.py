@@ -181,6 +181,20 @@ def test_18_a_rival_that_granted_nothing_costs_no_lease_and_no_wait() -> None:
     stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=5)
 
 
+def test_18_what_becomes_free_beside_a_rival_is_granted_to_nobody() -> None:
+    """It has granted nothing and has stopped, so leases are renewed; but grants must wait."""
+    masters = Masters(name=True, waits=True)
+    stage = masters.stage
+    stage.run_until(lambda: stage.holders(KEY) == ["o"], at_most=20)
+    masters.b = stage.manager("b", others="a", first_start=True)
+    stage.run_until(lambda: said(masters.managers, RIVAL) == ["a", "b"], at_most=10)
+    stage.run(4)
+    assert stage.holders(KEY) == ["o"]
+    masters.owners[0].close()
+    stage.run(30)
+    assert stage.holders(KEY) == []
+
+
 def test_18_the_next_leader_knows_that_its_journal_has_a_rival() -> None:
     """The rival is unreachable by then, and the leader's successor was not told to ask it."""
     masters = Masters(name=True, grown=True)
@@ -320,6 +334,26 @@ def test_18_a_restored_journal_grants_nothing_while_its_predecessor_is_led() -> 
     begin = stage.now
     stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=80)
     assert stage.now - begin >= DEFAULT.longest_hold_ns - seconds(4)
+
+
+def test_18_what_becomes_free_is_granted_to_nobody_while_a_journal_that_is_over_is_led() -> None:
+    """Somebody starts its manager again, long after the restored journal began to grant."""
+    stage = Stage()
+    stage.manager("a").kill()
+    stage.journals["a"] = stage.journal
+    stage.restore()
+    b = stage.manager("b", others="a")
+    o = stage.owner("o", managers="b")
+    stage.owner("p", managers="b")
+    stage.run_until(lambda: stage.holders(KEY) == ["o"], at_most=80)
+    a = stage.manager("a")
+    stage.run(4)
+    assert "a journal that is over has a living leader" in b.notes
+    o.close()
+    stage.run(30)
+    assert stage.holders(KEY) == []
+    a.kill()
+    stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=10)
 
 
 # --- lies -----------------------------------------------------------------------------------------

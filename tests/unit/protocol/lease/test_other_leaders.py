@@ -8,7 +8,7 @@ from tenure.protocol.lease.messages import Hello, LeaseRequest, ShortRequest, St
 from tenure.protocol.lease.other_leaders import FORGOTTEN_NS, KEPT_OF_A_MANAGER, OtherLeaders
 from tenure.protocol.lease.owner.noted import OwnerKind
 from tenure.protocol.lease.rivalry import Rival
-from tests.unit.protocol.lease.driven_owner import Driven, introduction, response
+from tests.unit.protocol.lease.driven_owner import Driven, introduction, response, whole
 
 T0 = Instant(0)
 
@@ -55,6 +55,26 @@ def test_an_owner_logs_a_few_of_the_journals_that_a_liar_leads() -> None:
         owner.hear(response(owner))
         logged += owner.said().count(OwnerKind.TWO_LEADERS.phrase)
     assert 0 < logged <= 3 * KEPT_OF_A_MANAGER
+
+
+def test_an_owner_that_hears_another_leader_takes_nothing_new() -> None:
+    """From the suspicion on: that the other still lives is proven later, or never."""
+    for hears_another in (False, True):
+        owner = Driven()
+        owner.hear(introduction(owner))
+        owner.hear(response(owner))
+        owner.hear(response(owner))
+        while not any(isinstance(each, Hello) for each in owner.asked()):
+            owner.advance(owner.wake_at)
+            owner.hear(response(owner))
+            owner.advance(owner.wake_at)
+        if hears_another:
+            owner.hear(introduction(owner, journal=100), manager="b")
+        while owner.machine.request is None:
+            owner.advance(owner.wake_at)
+        owner.hear(response(owner, whole("granted")))
+        taken = owner.machine.belief.leases
+        assert taken == (() if hears_another else (whole(),))
 
 
 def claims(owner: Driven) -> int:
