@@ -152,6 +152,24 @@ def test_a_message_in_pieces_is_put_together_once() -> None:
     assert reader.unfinished == 0
 
 
+def test_what_arrives_of_a_frame_is_added_to_what_came_before_and_not_copied_with_it() -> None:
+    whole, packet = sent(bytes(15 << 20), mask=bytes(4)), 4 << 10
+    reader = FrameReader(16 << 20)
+    tracemalloc.start()
+    try:
+        reader.feed(whole[:-packet])
+        reader.feed(b"")  # from here on the buffer can grow
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        for each in range(len(whole) - packet, len(whole), 32):
+            reader.feed(whole[each : each + 32])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most - before < 4 << 20
+    assert taken(reader) == [(BINARY, bytes(15 << 20))]
+
+
 def test_a_message_has_only_so_many_pieces() -> None:
     reader = FrameReader(100)
     reader.feed(sent(b"", first=0) + sent(b"", PIECE, first=0) * (MOST_PIECES - 1))
