@@ -13,8 +13,9 @@ import pytest
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.manager.limits import ManagerLimits
-from tenure.transport import newcomers
+from tenure.transport import bounded_port, newcomers
 from tenure.transport.connection_limits import LEAST_STRANGERS
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Serving, serving
 
 pytestmark = pytest.mark.asyncio
@@ -89,9 +90,10 @@ async def test_who_was_refused_has_spoken(tmp_path: Path) -> None:
 
 
 async def test_who_asks_what_anybody_may_ask_gives_way_and_who_shows_a_token_stays(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Idle requests for /healthz must not keep out owners and admins."""
+    monkeypatch.setattr(bounded_port, "STRANGER_SECONDS", 10 * DEADLINE_SECONDS)
     tokens, admin = tmp_path / "tokens", new_token(AccessRole.ADMIN)
     TokenFile(tokens).add(admin.entry)
     limits = ManagerLimits(
@@ -123,7 +125,7 @@ async def test_who_does_not_finish_a_body_is_let_go(
 ) -> None:
     """Also after a request that was whole."""
     half = b"POST /v1/pools HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-    limits = ManagerLimits(silent_seconds=0.05)
+    limits = ManagerLimits(silent_seconds=0.5)
     async with serving(limits=limits) as manager, silent(manager, 1) as [stream]:
         stream.writer.write(first + half)
         if first:

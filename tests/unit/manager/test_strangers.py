@@ -10,6 +10,7 @@ from tenure.protocol.lease.messages import Hello, Introduction
 from tenure.transport import bounded_port, connection_limits
 from tenure.wire.lease import decode_to_owner, encode
 from tenure.wire.versions import NEWEST
+from tests.patience import DEADLINE_SECONDS
 from tests.unit.manager.serving import Serving, serving
 from tests.unit.manager.test_limits import PEER, stream
 
@@ -43,6 +44,17 @@ async def test_whoever_only_asked_whether_all_is_well_gives_way_to_an_owner() ->
             writer.close()
 
 
+async def test_of_one_address_strangers_give_way_to_an_owner() -> None:
+    limits = ManagerLimits(connections=8, connections_of_a_peer=2)
+    async with serving(limits=limits) as manager:
+        idle = [await asked(manager, "/healthz", "127.0.0.1") for _ in range(2)]
+        owner = await manager.connect("/v1/owner")
+        await owner.send_bytes(encode(Hello(pool="rooms", token=5), NEWEST))
+        assert isinstance(decode_to_owner(await owner.receive_bytes(), NEWEST), Introduction)
+        await until_cut_off(idle[0])
+        idle[1][1].close()
+
+
 async def test_whoever_has_shown_that_it_may_be_there_gives_way_to_nobody() -> None:
     async with serving(limits=ManagerLimits(connections=4, connections_of_a_peer=4)) as manager:
         known = [await asked(manager, "/v1/status") for _ in range(4)]
@@ -54,8 +66,20 @@ async def test_whoever_has_shown_that_it_may_be_there_gives_way_to_nobody() -> N
 
 async def test_strangers_have_a_part_of_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "LEAST_STRANGERS", 2)
-    async with serving(limits=ManagerLimits(connections=8)) as manager:
+    monkeypatch.setattr(bounded_port, "STRANGER_SECONDS", 10 * DEADLINE_SECONDS)
+    limits = ManagerLimits(connections=8)
+    async with serving(limits=limits) as manager:
         first, *others = [await asked(manager, "/healthz") for _ in range(3)]
+        await until_cut_off(first)
+        for _, writer in others:
+            writer.close()
+
+
+async def test_strangers_that_say_nothing_count_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_limits, "LEAST_STRANGERS", 2)
+    limits = ManagerLimits(connections=8, silent_seconds=10 * DEADLINE_SECONDS)
+    async with serving(limits=limits) as manager:
+        first, *others = [await stream(manager, PEER) for _ in range(3)]
         await until_cut_off(first)
         for _, writer in others:
             writer.close()
