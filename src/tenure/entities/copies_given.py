@@ -9,7 +9,12 @@ can have one, and changes wait for nothing.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from typing import Protocol, Unpack
 
 from tenure.base.instants import in_seconds
@@ -19,7 +24,7 @@ from tenure.cache.volume_write import RunsWrites, VolumeWrite
 from tenure.entities.copy_keys import EntityKeys
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.method_runs import Body
-from tenure.errors import ClosedError, LeaseLost, NotOwner
+from tenure.errors import ClosedError, KeyTypeError, LeaseLost, NotOwner
 from tenure.protocol.entity.key_line import EntityCall
 
 COPY = ".copy"
@@ -86,7 +91,7 @@ class CopiesGiven:
         """
         async with AsyncExitStack() as stack:
             try:
-                await stack.enter_async_context(self.volume.change(key))
+                await stack.enter_async_context(self._change(key))
             except ClosedError as error:
                 raise NotOwner(f"{key!r:.100} is given back: {error}") from error
             yield
@@ -106,11 +111,17 @@ class CopiesGiven:
             return
         async with AsyncExitStack() as stack:
             try:
-                await stack.enter_async_context(self.volume.change(turn.call.key))
+                await stack.enter_async_context(self._change(turn.call.key))
             except (NotOwner, ClosedError):
                 await self._until_unread(turn)
             yield
             live.is_copied = False
+
+    def _change(self, key: str | int) -> AbstractAsyncContextManager[object]:
+        try:
+            return self.volume.change(key)
+        except KeyTypeError:  # it is too long to be asked for, so nobody has a copy
+            return nullcontext()
 
     async def _until_unread(self, turn: EntityTurn) -> None:
         """The key is given back when the turn is done. Nobody is given a copy any more."""

@@ -25,7 +25,7 @@ from tenure.entities.entity_kind import EntityKind
 from tenure.entities.method_runs import MethodRuns
 from tenure.entities.methods import CallHere
 from tenure.entities.settings import EntitySettings
-from tenure.errors import LoadFailed, NewerState, Unreachable, ValueTypeError
+from tenure.errors import KeyTypeError, LoadFailed, NewerState, Unreachable, ValueTypeError
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.volume.client.events import (
     Believe,
@@ -175,7 +175,10 @@ class CopiesHere:
     # --- copies ---
 
     async def _copied(self, key: str | int) -> CopiedEntity | None:
-        found = self._hits.peek(key)
+        try:
+            found = self._hits.peek(key)
+        except KeyTypeError:  # it is too long for a copy
+            return None
         if found is MISSING:
             found = await self._fetched(key)
         if found is None:

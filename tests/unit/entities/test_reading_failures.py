@@ -174,6 +174,20 @@ async def test_a_state_in_a_store_is_read_everywhere(tmp_path: Path) -> None:
             assert await stage.done(elsewhere[key].last()) == str(number)
 
 
+@pytest.mark.parametrize("has_store", [False, True])
+async def test_a_key_that_is_too_long_for_copies_is_read_and_changed_at_its_owner(
+    tmp_path: Path, *, has_store: bool
+) -> None:
+    options = {"store": f"sqlite:{tmp_path / 'store'}"} if has_store else {}
+    async with everywhere(2, **options) as stage:
+        owner, elsewhere = stage.members
+        key = stage.key_of(owner, "é" * 1000)
+        for said in ("one", "two"):
+            await stage.done(owner[key].say(said))
+            assert await stage.done(elsewhere[key].last()) == said
+        assert stats(elsewhere)["entries"] == 0
+
+
 async def test_a_copy_that_is_asked_for_while_a_change_is_stored_has_the_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
