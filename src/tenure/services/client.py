@@ -25,6 +25,7 @@ from tenure.errors import (
     RemoteProtocolError,
     UsageError,
 )
+from tenure.services.outward import REDIRECTS
 from tenure.services.problems import ServiceProblem
 
 T = TypeVar("T")
@@ -143,8 +144,18 @@ class ServiceClient:
         shown = {**headers, **self._credentials.headers(self.url)}
         tls = self._credentials.to(self.url) or True
         async with self.session.request(
-            method, URL(self.url + path, encoded=True), data=data, headers=shown, ssl=tls
+            method,
+            URL(self.url + path, encoded=True),
+            data=data,
+            headers=shown,
+            ssl=tls,
+            allow_redirects=False,
         ) as response:
+            if response.status in REDIRECTS:
+                raise RemoteProtocolError(
+                    f"{self.url} redirects {method} {path:.200}, which no service does: give the "
+                    "URL of the service itself"
+                )
             try:
                 await response.content.readexactly(ANSWER_BYTES + 1)
             except asyncio.IncompleteReadError as whole:

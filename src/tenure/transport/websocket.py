@@ -22,6 +22,7 @@ from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.outgoing import Outgoing, OutgoingQueue
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.proving import proof_for
+from tenure.transport.redirects import follow_nothing
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 
@@ -64,6 +65,7 @@ class WebSocketTransport(Generic[M]):
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
             ws_response_class=SmallBlocksSocket,
+            middlewares=(follow_nothing,),
         )
 
     def send(self, manager: str, message: msgspec.Struct) -> None:

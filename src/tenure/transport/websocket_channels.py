@@ -30,6 +30,7 @@ from tenure.transport.http_listener import HttpListener
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.proving import proof_for
+from tenure.transport.redirects import follow_nothing
 from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.urls import url_at
 from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
@@ -117,6 +118,7 @@ class WebSocketChannels:
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
                 ws_response_class=SmallBlocksSocket,
+                middlewares=(follow_nothing,),
             )
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

@@ -277,6 +277,30 @@ async def test_what_an_owner_refuses_is_passed_on_with_when_to_come_again() -> N
         assert (answer.status, answer.headers["Retry-After"]) == (503, "7")
 
 
+async def test_where_an_owner_sends_to_another_place_nobody_is_asked() -> None:
+    asked: list[str] = []
+
+    async def inside(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret")
+        writer.close()
+
+    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        to = f"Location: http://127.0.0.1:{hidden.sockets[0].getsockname()[1]}/keys".encode()
+        writer.write(b"HTTP/1.1 302 No\r\n" + to + b"\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    hidden = await asyncio.start_server(inside, "127.0.0.1", 0)
+    liar = await asyncio.start_server(lie, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{liar.sockets[0].getsockname()[1]}"
+    async with hidden, liar, on_service_stage("feeds") as stage:
+        cast("Feeds", stage.service).owners.lookup = cast("Any", Late([address]))
+        answer = await stage.ask("POST", "/feeds/f/bodies", RSS)
+    assert (answer.status, asked) == (302, [])
+
+
 class Late:
     """Learns only later which process has a feed now."""
 

@@ -7,7 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from aiohttp import web
 
-from tenure.errors import ConfigurationError, OutcomeUnknown, ServiceRefusal, UsageError
+from tenure.errors import (
+    ConfigurationError,
+    OutcomeUnknown,
+    RemoteProtocolError,
+    ServiceRefusal,
+    UsageError,
+)
 from tenure.services.client import ID_HEADER, ServiceClient
 
 pytestmark = pytest.mark.asyncio
@@ -77,6 +83,22 @@ async def test_a_process_alone_is_asked_again_and_no_refusal_is_asked_twice() ->
             await client.ask("POST", "/a", id="mine")
     assert (refused.value.status, refused.value.error) == (404, "because")
     assert alone.ids == ["mine"] * 3
+
+
+async def test_a_redirect_is_told_and_not_followed() -> None:
+    other = Process(200)
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect(f"{there}/inside")
+
+    async with (
+        listening(other.take) as there,
+        listening(elsewhere) as url,
+        ServiceClient(url) as client,
+    ):
+        with pytest.raises(RemoteProtocolError, match="redirects POST /a"):
+            await client.ask("POST", "/a")
+    assert other.ids == []
 
 
 async def test_a_refusal_of_something_between_is_raised_as_one() -> None:

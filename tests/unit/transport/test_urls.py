@@ -1,6 +1,8 @@
 """URLs are put together from parts, and lead nowhere else than their origin does."""
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tenure.base.origin import parse
 from tenure.errors import ConfigurationError
@@ -44,3 +46,29 @@ async def test_no_channel_is_opened_to_an_address_with_more_than_an_origin(url: 
     with pytest.raises(ChannelLost, match="URL of an HTTP server"):
         await channels.connect(url)
     await channels.close()
+
+
+@pytest.mark.asyncio
+async def test_no_channel_leads_to_where_its_listener_sends_it() -> None:
+    asked: list[str] = []
+
+    async def anything(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        if request.path == "/inside":
+            return await _opened(request)
+        raise web.HTTPFound("/inside")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", anything)
+    channels = WebSocketChannels()
+    async with TestServer(app) as listener:
+        with pytest.raises(ChannelLost, match="HTTP 302"):
+            await channels.connect(str(listener.make_url("")).rstrip("/"))
+        await channels.close()
+    assert "/inside" not in asked
+
+
+async def _opened(request: web.Request) -> web.StreamResponse:
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    return socket

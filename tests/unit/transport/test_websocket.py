@@ -88,6 +88,22 @@ async def test_something_else_listens() -> None:
         assert await why_lost(url) == "answered HTTP 200: something else listens there"
 
 
+async def test_nobody_is_sent_on_to_another_place() -> None:
+    async def elsewhere(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPTemporaryRedirect(inside)
+
+    asked: list[str] = []
+
+    async def secret(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.Response(text="for its neighbours only")
+
+    async with server(secret, "/inside") as other, server(elsewhere) as url:
+        inside = f"{other}/inside"
+        assert await why_lost(url) == "answered HTTP 307: something else listens there"
+    assert asked == []
+
+
 async def test_who_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "CONNECT_SECONDS", 0.01)
 

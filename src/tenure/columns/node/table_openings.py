@@ -27,6 +27,7 @@ from tenure.protocol.topology.tables import TableRecord
 from tenure.runtime.read_size import SmallBlocksResponse
 from tenure.transport.answer_body import read_body
 from tenure.transport.credentials import Credentials
+from tenure.transport.redirects import REDIRECTS
 from tenure.wire.columns import ToStoreClient
 
 REASON_BYTES = 16 << 10
@@ -148,8 +149,9 @@ class TableOpenings:
                     **self._credentials.headers(manager or ""),
                 },
                 ssl=self._credentials.to(manager or "") or True,
+                allow_redirects=False,
             ) as said:
-                if said.ok:
+                if said.ok and said.status not in REDIRECTS:
                     return ""
                 why = await read_body(said, REASON_BYTES)
                 return (why or b"it says more than a reason").decode(errors="replace")[:500]

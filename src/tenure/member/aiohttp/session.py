@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from tenure.runtime.read_size import SmallBlocksResponse, SmallBlocksSocket
+from tenure.transport.redirects import follow_nothing
 
 if TYPE_CHECKING:
     from aiohttp import web  # which loads servers
@@ -28,4 +29,5 @@ def member_session(keep_alive_seconds: float) -> MemberSession:
         timeout=ClientTimeout(total=None),
         response_class=SmallBlocksResponse,
         ws_response_class=SmallBlocksSocket,
+        middlewares=(follow_nothing,),
     )

@@ -88,6 +88,7 @@ class FeedOwners:
                     headers={HOP: "1", **_of_these(asked.headers, passed_on)},
                     timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
                     ssl=self._credentials.to(address) or True,
+                    allow_redirects=False,
                 ) as response,
             ):
                 if response.status == MOVED:
