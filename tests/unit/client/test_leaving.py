@@ -131,7 +131,6 @@ async def test_who_holds_something_and_has_no_manager_leaves_soon(
     cluster: InProcessCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Two seconds, not all that an owner waits for a manager that is there."""
-    monkeypatch.setattr("tenure.client.draining.ALONE_SECONDS", 0.05)
     monkeypatch.setattr("tenure.client.shell.LEAVE_SECONDS", 600.0)
     async with asyncio.timeout(60):
         async with cluster.owner() as owner:
@@ -139,7 +138,7 @@ async def test_who_holds_something_and_has_no_manager_leaves_soon(
             assert owner.ranges
             cluster.kill_manager()
             await come_to_rest()
-        assert "leaves without telling a manager, because none has answered" in caplog.text
+        assert "leaves without telling a manager, because none has answered for 2 s" in caplog.text
         assert "callbacks still running" not in caplog.text
         assert owner.check("a") is None
 

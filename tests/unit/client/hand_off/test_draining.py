@@ -126,23 +126,38 @@ async def test_who_holds_state_and_has_no_manager_leaves_soon_and_says_why(
     stage.members.remove(source)
 
 
+async def turned(cluster: InProcessCluster, work: "asyncio.Future[Any]") -> None:
+    """Turn the clock until that is done."""
+    for _ in range(1000):
+        if work.done():
+            return
+        await cluster.turn(0.1)
+    raise AssertionError("it never came to that")
+
+
+@pytest.mark.asyncio
+async def test_who_holds_state_and_has_no_manager_waits_for_half_a_term() -> None:
+    """By then another one leads, if any will."""
+    async with InProcessCluster(["rooms"], timing=DEFAULT, clock=TurnedClock()) as cluster:
+        source: Owner = cluster.owner(hand_off=KeyedState[int]())
+        await turned(cluster, asyncio.ensure_future(source.__aenter__()))
+        await cluster.turn(3)
+        assert source.ranges
+        cluster.kill_manager()
+        began = cluster.clock()
+        await turned(cluster, asyncio.ensure_future(source.close(drain=LONG)))
+        assert in_seconds(cluster.clock() - began) < in_seconds(DEFAULT.term_ns) / 2 + 0.5
+
+
 @pytest.mark.asyncio
 async def test_a_manager_that_is_away_for_a_while_costs_who_leaves_no_state() -> None:
     """Another one answers within three seconds, and the leases last for longer."""
     first, second = KeyedState[int](), KeyedState[int]()
     async with InProcessCluster(["rooms"], timing=DEFAULT, clock=TurnedClock()) as cluster:
-
-        async def turned(work: "asyncio.Future[Any]") -> None:
-            for _ in range(1000):
-                if work.done():
-                    return
-                await cluster.turn(0.1)
-            raise AssertionError("it never came to that")
-
         source: Owner = cluster.owner(hand_off=first)
         taker: Owner = cluster.owner(hand_off=second)
         for each in (source, taker):
-            await turned(asyncio.ensure_future(each.__aenter__()))
+            await turned(cluster, asyncio.ensure_future(each.__aenter__()))
             await cluster.turn(3)
         keys = [key for key in map(str, range(100)) if source.check(key)]
         assert keys
@@ -153,9 +168,9 @@ async def test_a_manager_that_is_away_for_a_while_costs_who_leaves_no_state() ->
         for _ in range(30):
             await cluster.turn(0.1)
         cluster.start_manager(url)
-        await turned(leaving)
+        await turned(cluster, leaving)
         assert [key for key in keys if key not in second] == []
-        await turned(asyncio.ensure_future(taker.close(drain=0)))
+        await turned(cluster, asyncio.ensure_future(taker.close(drain=0)))
 
 
 @pytest.mark.asyncio
