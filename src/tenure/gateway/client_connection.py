@@ -367,8 +367,19 @@ class ClientConnection(asyncio.Protocol):
 
     def _begin(self) -> None:
         request = self._requests[0]
-        work = self._until_over(request, self._door.serve(request))
+        if self._may_write.is_set():
+            work = self._until_over(request, self._door.serve(request))
+        else:
+            work = self._begin_when_read(request)
         self._task = asyncio.get_running_loop().create_task(work)
+
+    async def _begin_when_read(self, request: ClientRequest) -> None:
+        """Begin it when the client has read the answers before: whoever asks and reads nothing
+        would otherwise have us keep all of them.
+        """
+        await self._may_write.wait()
+        if not self._transport.is_closing():
+            await self._until_over(request, self._door.serve(request))
 
     async def _until_over(self, request: ClientRequest, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -149,6 +149,35 @@ async def test_who_does_not_read_holds_up_who_sends() -> None:
         assert len(await client.all()) == len(part) * count
 
 
+async def test_who_asks_again_and_reads_nothing_is_answered_no_more() -> None:
+    """Each answer is small enough to be taken whole, and would be kept until it is read."""
+    size, asked = 50_000, 1000
+
+    class Large(Behind):
+        async def answer(
+            self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
+
+    behind = Large()
+    async with front(behind) as it:
+        client = await it.client()
+        client.say(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n" * 2)
+        for _ in range(asked // 2 - 1):
+            seen = len(behind.heads)
+            client.say(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n" * 2)
+            for _ in range(1000):
+                if len(behind.heads) >= seen + 2:
+                    break
+                await asyncio.sleep(0)
+            else:
+                break
+        assert len(behind.heads) < asked / 2, "what the kernel and one buffer take, and no more"
+        for _ in range(len(behind.heads)):
+            assert b"200 OK" in await client.head()
+            await client.part(size)
+
+
 async def test_who_goes_in_the_middle_takes_the_request_along() -> None:
     gone = asyncio.Event()
 
