@@ -25,6 +25,7 @@ from tenure.runtime.clock import boot_clock
 from tenure.runtime.read_size import read_small_blocks
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.newcomers import STRANGER_SECONDS, Newcomers
+from tenure.transport.port_unread import PortUnread
 from tenure.transport.rate_bound import RateBound, RecentFloods
 
 ACCEPT_AGAIN_SECONDS = 1.0
@@ -96,6 +97,12 @@ class TakenConnection:
         self.transport.abort()
         return True
 
+    def unread_bytes(self) -> int:
+        """How many bytes of answers wait for the peer."""
+        if self.transport is None or self.is_socket:
+            return 0
+        return self.transport.get_write_buffer_size()
+
     def stuck(self, transport: asyncio.Transport, unfinished: Unfinished) -> str:
         """The failure of the peer since the last look; empty if all is well."""
         unread, self.unread = self.unread, transport.get_write_buffer_size()
@@ -135,6 +142,7 @@ class BoundedPort(Generic[P]):
             silent, STRANGER_SECONDS, limits.most_strangers
         )
         """Those that have asked for something, and proven nothing, where others have."""
+        self._all_unread = PortUnread[TakenConnection](limits.unread_bytes)
         self._taken: dict[P, TakenConnection] = {}
         self._of_peer: Counter[str] = Counter()
         self._floods = RecentFloods()
@@ -261,6 +269,7 @@ class BoundedPort(Generic[P]):
         taken = self._taken.get(protocol)
         if taken is not None:
             taken.is_socket = is_socket
+            self._end_unread()
             self._newcomers.spoke(taken)
             if self.limits.knows_peers and not taken.is_proven:
                 self._strangers.spoke(taken)
@@ -326,10 +335,20 @@ class BoundedPort(Generic[P]):
 
     # --- peers that do not read, or do not continue ---
 
+    def _end_unread(self) -> None:
+        """End connections where too much waits to be read, before more answers are made."""
+        if not self._all_unread.is_due(boot_clock(), len(self._taken)):
+            return
+        for each in self._all_unread.too_many(self._taken.values()):
+            if each.end():
+                why = f"read too little of its answers, while {self.limits.unread_bytes} bytes wait"
+                self._refused(each.peer, why)
+
     async def _watch(self) -> None:
         seconds = self.limits.stuck_seconds
         while True:
             await asyncio.sleep(seconds)
+            self._end_unread()
             for protocol, taken in list(self._taken.items()):
                 transport = taken.transport
                 if transport is None or taken.is_socket:

@@ -15,6 +15,9 @@ LEAST_STRANGERS = 64
 STUCK_SECONDS = 30.0
 """A peer that reads nothing of an answer for so long has died, or means harm."""
 
+UNREAD_BYTES = 512 << 20
+"""A gateway has a thousand clients that read slowly, or a member sixty-four of 8 MiB each."""
+
 BUFFER_BYTES = 32 << 10
 """The bytes that the kernel keeps of a connection until they are read, and so the most of a flood
 that this side parses in one go. On a line of 50 ms it still lets a megabyte through in a second.
@@ -39,6 +42,10 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     give way to others: whoever only connects, and asks what anybody may ask, locks out nobody.
     """
     stuck_seconds: float = STUCK_SECONDS
+    unread_bytes: int = UNREAD_BYTES
+    """The most bytes of answers that wait at all connections together. Beyond that, those at which
+    most waits are ended, and those first whose peers read nothing.
+    """
     buffer_bytes: int | None = BUFFER_BYTES
     """The kernel's buffer for the unread bytes of one connection; None lets the kernel choose, for
     long messages from known peers.
