@@ -167,8 +167,7 @@ class NodeReplica(Replica):
             case ReadSums():
                 return self._read_sums(step)
             case ListPlaces():
-                rows = self.range_sums.rows(step.table, step.range, step.places)
-                return RowsListed(rows=tuple(rows))
+                return self._list_places(step)
             case FindDoomed():
                 return self._find_doomed(step)
             case PromiseHorizon():
@@ -358,6 +357,11 @@ class NodeReplica(Replica):
         rows = tuple((at, row_print(record_of(kept)).to_bytes(SUM_BYTES)) for at, kept in found)
         horizons = self.horizons.within(step.range)
         return RowsListed(rows=rows, is_all=is_all, horizons=horizons)
+
+    def _list_places(self, step: ListPlaces) -> RowsListed:
+        sums = self.range_sums
+        rows, is_all = sums.rows(step.table, step.range, step.places, step.after)
+        return RowsListed(rows=tuple(rows), is_all=is_all)
 
     def _list_keys(self, step: ListKeys) -> KeysListed:
         cursor = self.engine.cursor(rows_space(step.table))

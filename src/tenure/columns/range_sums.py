@@ -10,6 +10,7 @@ To list the rows of some sums, each row has an entry in the table's space of pla
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 
 import msgspec
@@ -18,7 +19,8 @@ from xxhash import xxh3_128_digest
 from tenure.base.ranges import KeyRange
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.protocol.replication.row.layout import bound
-from tenure.protocol.replication.row.pages import of_a_step
+from tenure.protocol.replication.row.limits import SUMMED_ROWS
+from tenure.protocol.replication.row.pages import listed, of_a_step
 from tenure.protocol.replication.row.records import record_of
 from tenure.protocol.replication.row.sums import (
     INNER_SUMS,
@@ -183,7 +185,9 @@ class RangeSums:
     # --- reading ---
 
     def read(self, table: str, key_range: KeyRange, place: int | None = None) -> bytes | None:
-        """The sums of a range, or the inner sums of one of them; None if they are not built."""
+        """The sums of a range, or the inner sums of one of them; None if they are not built, or if
+        that one has too many rows.
+        """
         piece = self._found(table, key_range)
         if piece is None or piece.built_to is not None:
             return None
@@ -191,27 +195,42 @@ class RangeSums:
             return bytes(piece.sums)
         inner = [0] * INNER_SUMS
         places = inner_places(place)
-        for at, found in self._rows(piece, places):
+        positions = [*islice(self._positions(piece, places), SUMMED_ROWS + 1)]
+        if len(positions) > SUMMED_ROWS:
+            return None
+        for at, found in self._printed(piece, positions):
             inner[inner_place(at) - places[0]] ^= int.from_bytes(found)
         return b"".join(each.to_bytes(SUM_BYTES) for each in inner)
 
     def rows(
-        self, table: str, key_range: KeyRange, places: Iterable[int]
-    ) -> list[tuple[bytes, bytes]]:
-        """The positions and prints of the rows of some inner sums."""
+        self, table: str, key_range: KeyRange, places: Sequence[int], after: bytes = b""
+    ) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """The positions and prints of some rows of inner sums, behind a position in the first of
+        these, and whether they are the last.
+        """
         piece = self._found(table, key_range)
         if piece is None:
-            return []
-        return [row for place in places for row in self._rows(piece, range(place, place + 1))]
+            return [], True
+        found, is_all = listed((at, b"") for at in self._positions(piece, places, after))
+        return self._printed(piece, [at for at, _ in found]), is_all
 
     def _found(self, table: str, key_range: KeyRange) -> _Piece | None:
         pieces = self._pieces.get(table, ())
         return next((each for each in pieces if each.range == key_range), None)
 
-    def _rows(self, piece: _Piece, places: range) -> list[tuple[bytes, bytes]]:
+    def _positions(
+        self, piece: _Piece, places: Iterable[int], after: bytes = b""
+    ) -> Iterator[bytes]:
         cursor = self._engine.cursor(places_space(piece.table))
-        walk = cursor.walk(_packed(places.start), _packed(places.stop))
-        positions = [at for key, _ in walk if piece.has(at := key[PLACE_BYTES:])]
+        lower = max(piece.lower, after + b"\0") if after else piece.lower
+        for place in places:
+            first = _packed(place)
+            upper = _packed(place + 1) if piece.upper is None else first + piece.upper
+            for key, _ in cursor.walk(first + lower, upper):
+                yield key[PLACE_BYTES:]
+            lower = piece.lower
+
+    def _printed(self, piece: _Piece, positions: list[bytes]) -> list[tuple[bytes, bytes]]:
         kept = self._engine.get(f"{piece.table}/rows", positions)
         prints = (row_print(record_of(each)).to_bytes(SUM_BYTES) for each in kept)
         return list(zip(positions, prints, strict=True))

@@ -217,11 +217,15 @@ class ReadSums(ReplicaOperation[SumsRead], frozen=True, kw_only=True, tag="AskSu
 
 
 class ListPlaces(ReplicaOperation[RowsListed], frozen=True, kw_only=True, tag="AskPlaces"):
-    """List the rows in some inner sums of a range, and their prints."""
+    """List the rows in some inner sums of a range, and their prints, in the order of the sums."""
 
     table: TableName
     range: KeyRange
     places: Annotated[tuple[Number, ...], OF_EDITS]
+    after: RowPosition = b""
+    """A position in the first of them; the rows there that are behind it.
+    A node of an earlier release lists all.
+    """
 
 
 class DoomedFound(ReplicaAnswer, frozen=True, kw_only=True, tag="DoomedTold"):

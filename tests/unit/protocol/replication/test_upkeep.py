@@ -1,5 +1,7 @@
 """Replicas become equal by their own upkeep, and deleted data goes for good."""
 
+from collections.abc import Callable
+from itertools import islice
 from random import Random
 
 import msgspec
@@ -7,6 +9,7 @@ import pytest
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.ranges import WHOLE
+from tenure.columns import range_sums
 from tenure.columns.node_replica import NodeReplica
 from tenure.protocol.replication.messages import (
     NodeBody,
@@ -24,16 +27,21 @@ from tenure.protocol.replication.operations import (
     PromiseHorizon,
     ReadState,
     ReadSums,
+    RowsListed,
     SealHorizon,
     StateRead,
 )
+from tenure.protocol.replication.row import pages
 from tenure.protocol.replication.row.admission import Attempt, Late
 from tenure.protocol.replication.row.cells import cell_of
 from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.layout import position
 from tenure.protocol.replication.row.limits import NAME_BYTES
 from tenure.protocol.replication.row.pages import Slice
 from tenure.protocol.replication.row.states import RowState, merged
+from tenure.protocol.replication.row.sums import inner_place, place_among_sums
 from tenure.protocol.replication.row.versions import Version
+from tenure.protocol.replication.upkeep.comparing import unlike
 from tenure.protocol.replication.upkeep.upkeep import Upkeep
 from tenure.protocol.topology.records import ReplicaRange
 from tests.unit.protocol.replication.stage_of_nodes import EPOCH_US, NodeStage
@@ -101,6 +109,63 @@ def test_what_one_replica_missed_it_gets() -> None:
         assert len(found) == 1, key
         assert all(found)
     assert not bodies(rounds(stage), MergeState)
+
+
+def of_one_place(stage: NodeStage, count: int, wanted: Callable[[bytes], int]) -> list[bytes]:
+    """Keys that whoever writes has chosen so that their rows are all in one place."""
+    kind = stage.nodes[1].store.tables["plain"].kind
+    keys = (b"%d" % number for number in range(10**9))
+    chosen = (each for each in keys if wanted(position(each, kind)) == 5)
+    return [*islice(chosen, count)]
+
+
+@pytest.mark.parametrize(("wanted", "count"), [(place_among_sums, 24), (inner_place, 5)])
+def test_however_many_rows_are_in_one_place_some_are_listed_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, wanted: Callable[[bytes], int], count: int
+) -> None:
+    monkeypatch.setattr(pages, "LISTED_ROWS", 2)
+    monkeypatch.setattr(range_sums, "SUMMED_ROWS", 10)
+    stage = NodeStage()
+    keys = of_one_place(stage, count, wanted)
+    for number, key in enumerate(keys):
+        at = Attempt(Version(0, EPOCH_US + number))
+        edits = (Edit("names", None, b"a", b"x"),)
+        for node in (1, 2) if number % 3 else (1 + number % 2,):
+            step = ApplyRow(table="plain", key=key, edits=edits, attempt=at)
+            stage.nodes[node].store.run(step)
+    said = rounds(stage, 8)
+    for key in keys:
+        assert all(entries(node.store, key) for node in stage.nodes.values()), key
+    lists = [each.body.rows for each in said if isinstance(each.body, RowsListed)]
+    assert lists
+    assert max(map(len, lists)) <= 2
+    assert not bodies(rounds(stage), MergeState)
+
+
+def listed_rows(*numbers: int, is_all: bool = True) -> RowsListed:
+    return RowsListed(
+        rows=tuple((at, b"d") for at in ORDERED if ORDERED[at] in numbers), is_all=is_all
+    )
+
+
+ORDERED = {
+    at: number
+    for number, at in enumerate(sorted((b"%d" % each for each in range(6)), key=inner_place))
+}
+
+
+def test_lists_are_compared_as_far_as_both_go() -> None:
+    at = [*ORDERED]
+    begin = (0, b"")
+    found, end = unlike(listed_rows(0, 1, is_all=False), listed_rows(0, 2, is_all=False), begin)
+    assert found == [at[1]]
+    assert end == (inner_place(at[1]), at[1])
+    found, end = unlike(listed_rows(3), listed_rows(0, 1, 2, 3, 5), end)
+    assert found == [at[2], at[5]], "of what an older node tells again nothing counts"
+    assert end is None
+    assert unlike(listed_rows(), listed_rows(is_all=False), begin) == ([], None)
+    passed = (inner_place(at[5]), at[5])
+    assert unlike(listed_rows(), listed_rows(1, is_all=False), passed) == ([], None), "no circle"
 
 
 def test_a_disk_that_cannot_be_read_for_a_while_does_not_end_repair_for_ever() -> None:

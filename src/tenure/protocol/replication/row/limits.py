@@ -32,6 +32,10 @@ LISTED_ROWS = 1_000
 """The most rows that one answer lists."""
 LISTED_BYTES = 1 << 20
 """It ends with the row whose key brings it above this: it may have the longest keys."""
+SUMMED_ROWS = 50_000
+"""The most rows of which inner sums are made in one step: five times what a range of ten million
+rows has in one sum. Whoever writes can choose keys that are all in the same one.
+"""
 STEP_ENTRIES = 512
 """Entries that are looked at in one step, after which everything else has its turn."""
 STEP_BYTES = 1 << 20

@@ -10,26 +10,57 @@ because requests need the same disks.
 """
 
 from functools import partial
+from typing import TypeAlias
 
 from tenure.base.ranges import KeyRange
 from tenure.protocol.replication.conversation import Conversing, Interrupted
 from tenure.protocol.replication.node_context import NodeContext
-from tenure.protocol.replication.operations import ListPlaces, MergeState, ReadState, ReadSums
+from tenure.protocol.replication.operations import (
+    ListPlaces,
+    MergeState,
+    ReadState,
+    ReadSums,
+    RowsListed,
+)
 from tenure.protocol.replication.row.layout import row_key
 from tenure.protocol.replication.row.states import lacks, merged
-from tenure.protocol.replication.row.sums import differing, digest_of_sums, inner_places
+from tenure.protocol.replication.row.sums import (
+    differing,
+    digest_of_sums,
+    inner_place,
+    inner_places,
+)
 from tenure.protocol.replication.upkeep.errand import Errand, SendingRate
 from tenure.protocol.topology.records import NodeId
 
 PARTS_AT_ONCE = 8
 PLACES_AT_ONCE = 8
-"""The most places whose rows are listed in one message: some hundreds if a range has ten million
-rows.
-"""
+"""The most places whose rows are listed together: some hundreds if a range has ten million rows."""
 
 
 class Incomplete(Interrupted):
     """A replica has no sums yet, or a row was adopted meanwhile."""
+
+
+Start: TypeAlias = tuple[int, bytes]
+"""Behind which row a list begins: its inner sum, and its position."""
+
+
+def unlike(mine: RowsListed, told: RowsListed, start: Start) -> tuple[list[bytes], Start | None]:
+    """The rows that are not the same in both lists, as far as both go, and where the next lists
+    begin; None after the last.
+    """
+    behind = [{(_start_at(at), found) for at, found in each.rows} for each in (mine, told)]
+    here, there = ({row for row in each if row[0] > start} for each in behind)
+    lists = (here, mine), (there, told)
+    ends = [max(rows)[0] for rows, each in lists if rows and not each.is_all]
+    end = min(ends, default=None)
+    found = sorted({at for at, _ in here ^ there if end is None or at <= end})
+    return [at for _, at in found], end
+
+
+def _start_at(at: bytes) -> Start:
+    return inner_place(at), at
 
 
 class Comparing:
@@ -56,7 +87,10 @@ class Comparing:
     def _compare_place(self, place: int, talk: Errand) -> Conversing[None]:
         """Compare the rows of one sum, by those of its inner sums that differ."""
         inner = inner_places(place)
-        found = [inner[each] for each in (yield from self._differing_sums(place, talk))]
+        try:
+            found = [inner[each] for each in (yield from self._differing_sums(place, talk))]
+        except Incomplete:  # it has too many rows for that
+            found = [*inner]
         for first in range(0, len(found), PLACES_AT_ONCE):
             yield from self._compare_rows(tuple(found[first : first + PLACES_AT_ONCE]), talk)
 
@@ -80,14 +114,23 @@ class Comparing:
         return list(differing(mine.sums, told.sums))
 
     def _compare_rows(self, places: tuple[int, ...], talk: Errand) -> Conversing[None]:
-        """Exchange each row whose print is not the same here and there."""
-        question = ListPlaces(table=self._table, range=self._range, places=places)
-        mine = set((yield from talk.run(question)).rows)
-        yield from talk.durable()  # as above
-        told = yield from talk.ask_one(self._other, question)
-        self.bytes += sum(len(at) + len(found) for at, found in told.rows)
-        for at in sorted({at for at, _ in mine ^ set(told.rows)}):
-            yield from self._exchange(at, talk)
+        """Exchange each row whose print is not the same here and there. Some rows are listed at a
+        time: a place may have any number, because whoever writes chooses the keys.
+        """
+        start: Start | None = (places[0], b"")
+        while start is not None:
+            yield from talk.turn(self._rate)
+            left, after = tuple(each for each in places if each >= start[0]), start[1]
+            question = ListPlaces(table=self._table, range=self._range, places=left, after=after)
+            mine = yield from talk.run(question)
+            yield from talk.durable()  # as above
+            told = yield from talk.ask_one(self._other, question)
+            size = sum(len(at) + len(found) for at, found in told.rows)
+            self.bytes += size
+            self._rate.spend(self._context.now, size)
+            rows, start = unlike(mine, told, start)
+            for at in rows:
+                yield from self._exchange(at, talk)
 
     def _exchange(self, at: bytes, talk: Errand) -> Conversing[None]:
         """Merge what both have of a row, and give it to whoever lacks something."""
