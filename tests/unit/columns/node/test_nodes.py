@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.backends.known_nodes import KnownNodes
@@ -28,14 +29,20 @@ from tenure.manager.access.tokens import TokenFile, new_token
 from tenure.protocol.replication.messages import (
     AskTopology,
     NodeMessage,
+    WriteRow,
 )
 from tenure.protocol.replication.node_events import Convicted, NodeEvent, NodeTold, TopologyLearned
+from tenure.protocol.replication.row.admission import Attempt
+from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import FamilyRecord, TableRecord
 from tenure.transport.credentials import Credentials
 from tenure.transport.websocket import WebSocketTransport
+from tenure.wire.versions import SUBPROTOCOLS
 from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
+from tests.unit.transport.test_websocket import server
 
 pytestmark = pytest.mark.asyncio
 STORE, VIEWER = AccessRole.STORE, AccessRole.VIEWER
@@ -322,3 +329,31 @@ async def test_a_topology_with_a_table_that_cannot_be_opened_ends_no_node(
             await store.insert(MAIL, "ann", {"profile": {"name": b"Ann"}})
             assert node.directory.topology() == known
         caplog.clear()
+
+
+async def test_what_a_node_says_to_another_does_not_wait_behind_all_that_is_large(
+    tmp_path: Path,
+) -> None:
+    """One client's large rows and another's small ones go to the same place."""
+    sizes: asyncio.Queue[int] = asyncio.Queue()
+
+    async def reading(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse(max_msg_size=0, protocols=SUBPROTOCOLS)
+        await answer.prepare(request)
+        async for said in answer:
+            sizes.put_nowait(len(said.data))
+        return answer
+
+    def row(size: int) -> WriteRow:
+        edits = (Edit("profile", None, b"n", bytes(size)),)
+        attempt = Attempt(Version(0, 1), "merge")
+        return WriteRow(request=1, table="mail", key=b"k", edits=edits, attempt=attempt)
+
+    nodes = settings_of(tmp_path, 1)
+    form_ring(nodes, MAIL)
+    async with running(nodes) as [service], server(reading, STORE_ROLE.path) as other:
+        for size in (1 << 20, 1 << 20, 10):
+            service.store._transport.send(other, row(size))
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            found = [await sizes.get() for _ in range(3)]
+    assert [each > 1 << 20 for each in found] == [False, True, True]
