@@ -352,8 +352,13 @@ def test_18_what_becomes_free_is_granted_to_nobody_while_a_journal_that_is_over_
     o.close()
     stage.run(30)
     assert stage.holders(KEY) == []
+    late = stage.owner("q", managers="a")
+    stage.run_until(lambda: stage.holders(KEY) == ["q"], at_most=80)
     a.kill()
-    stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=10)
+    begin = stage.now
+    stage.run_until(lambda: stage.holders(KEY) == ["p"], at_most=80)
+    assert stage.now - begin >= DEFAULT.longest_hold_ns - seconds(4)
+    assert late.holdings.leases == ()
 
 
 # --- lies -----------------------------------------------------------------------------------------

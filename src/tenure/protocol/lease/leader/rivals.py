@@ -149,7 +149,7 @@ class Rivals:
             self._end(f"as the manager {other.manager} knows, this journal is over")
         elif self._has_succeeded(other.journal):
             self._stays = True
-            self._first_start.wait_longest(now)
+            self._wait_again(now, other.journal)
             context.note(
                 LeaderKind.RIVAL_STAYS,
                 detail=f"the manager {other.manager} leads the journal {other.journal:016x}, which "
@@ -158,6 +158,16 @@ class Rivals:
         else:
             granted = other.granted or mine not in other.rivals
             self._record(Rivalry(journal=other.journal, manager=other.manager, granted=granted))
+
+    def _wait_again(self, now: Instant, over: int) -> None:
+        """Wait for what the managers of that journal promise meanwhile, also where what they had
+        promised before was waited for.
+        """
+        context = self._context
+        if context.history.waited_out:
+            promise_ns = context.history.promise_ns
+            context.write(PromiseLowered(promise_ns=promise_ns, older=over, waits=True))
+        self._first_start.wait_longest(now)
 
     def _has_succeeded(self, journal: int) -> bool:
         history = self._context.history
