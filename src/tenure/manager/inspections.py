@@ -7,6 +7,7 @@ them, so they need neither the journal nor a proof of leadership.
 import asyncio
 import secrets
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from tenure.protocol.entity.inspection import InspectionAnswer, InspectionQuestion
 from tenure.protocol.lease.answers import Connection
@@ -16,6 +17,8 @@ from tenure.wire.lease import encode
 
 AT_ONCE = 16
 """How many answers may be on their way: each may have two mebibytes."""
+AT_ONCE_OF_A_POOL = 4
+"""How many of them may be of one pool, whose owners may be silent on purpose."""
 ANSWER_SECONDS = 8.0
 """Longer than an owner waits for a store that hangs, and shorter than a command waits for us."""
 Ticket: TypeAlias = tuple[Connection, str, int]
@@ -28,6 +31,8 @@ class Inspections:
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._of_pool: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """The slots of each pool about which somebody asks."""
         self._waiting: dict[Ticket, asyncio.Future[InspectionAnswer]] = {}
 
     async def ask(
@@ -36,7 +41,8 @@ class Inspections:
         """The owner's answer. Raises TimeoutError if none comes."""
         asked = Inspect(pool=pool, ticket=secrets.randbits(63), question=question)
         ticket = connection, pool, asked.ticket
-        async with asyncio.timeout(ANSWER_SECONDS), self._slots:
+        of_pool = self._of_pool.setdefault(pool, asyncio.Semaphore(AT_ONCE_OF_A_POOL))
+        async with asyncio.timeout(ANSWER_SECONDS), of_pool, self._slots:
             answer: asyncio.Future[InspectionAnswer] = asyncio.get_running_loop().create_future()
             self._waiting[ticket] = answer
             try:

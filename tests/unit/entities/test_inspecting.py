@@ -17,7 +17,7 @@ from tenure.entities.shown_values import state_in_json
 from tenure.errors import NewerState, StoreFailed
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
-from tenure.manager.inspections import Inspections
+from tenure.manager.inspections import AT_ONCE_OF_A_POOL, Inspections
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.inspection import NotSeen, ShowEntity
 from tenure.protocol.lease.inspecting import Inspect, Inspected
@@ -386,6 +386,25 @@ async def test_only_the_owner_that_was_asked_answers() -> None:
     desk.answered(connection, said)
     assert await asking == answer
     desk.answered(connection, said)
+
+
+async def test_silent_owners_of_one_pool_hold_up_no_question_about_another() -> None:
+    peers, sent = Peers(), list[bytes]()
+    transport = SimpleNamespace(
+        is_closing=lambda: False, get_write_buffer_size=lambda: 0, write=sent.append
+    )
+    connection = peers.add(ConnectedPeer(transport, NEWEST))  # type: ignore[arg-type]  # as above
+    desk = Inspections(peers)
+    question = ShowEntity(key="a", contents=True)
+    silent = [asyncio.ensure_future(desk.ask(connection, "liars", question)) for _ in range(40)]
+    other = asyncio.ensure_future(desk.ask(connection, "rooms", question))
+    try:
+        await until(lambda: any(b"rooms" in each for each in sent))
+        assert sum(b"liars" in each for each in sent) == AT_ONCE_OF_A_POOL
+    finally:
+        for each in (*silent, other):
+            each.cancel()
+        await asyncio.gather(*silent, other, return_exceptions=True)
 
 
 async def test_an_owner_answers_the_leader_that_it_follows_and_nobody_else() -> None:
