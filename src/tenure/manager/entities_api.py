@@ -159,7 +159,7 @@ class EntitiesApi:
         owners = await self._asking.ask(ListOwners(pool), Owners)
         found = _owner(owners, await self._asking.ask(Locate(pool, place), Location))
         if found is None:
-            raise HttpRefusal(503, f"nobody owns the key {cut(str(key))} now", AGAIN)
+            raise HttpRefusal(409, f"nobody owns the key {cut(str(key))!r} now", AGAIN)
         owner, connection = found
         asked = ShowEntity(
             key=key, contents=contents, collection=collection, after=at.after or None, most=most

@@ -279,6 +279,13 @@ async def test_a_pool_without_entities_says_so() -> None:
         assert (await manager.get("/v1/pools/none/entities"))[0] == 404
 
 
+async def test_a_key_that_nobody_owns_cannot_be_shown() -> None:
+    async with serving() as manager:
+        await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
+        status, problem = await manager.get("/v1/pools/rooms/entity?key=a")
+        assert (status, problem["error"]) == (409, "nobody owns the key 'a' now")
+
+
 # --- who sees what ---
 
 
