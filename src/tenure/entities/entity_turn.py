@@ -258,6 +258,8 @@ class EntityTurn:
             )
         if self._seen is self.live.envelope:
             await self.live.next_kept()
+        # Also if nobody reads it: else a method that only waits would go round here for ever.
+        self._seen = self.live.envelope
         self._copy, self._has_read = UNREAD, False
 
     # --- alarms ---

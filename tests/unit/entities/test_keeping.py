@@ -53,6 +53,26 @@ class Notes(Entity[Note]):
             await self.changed()
         return self.state.text
 
+    @reading
+    async def after_changes(self, count: int) -> str:
+        for _ in range(count):
+            await self.changed()
+        return self.state.text
+
+
+async def test_a_reading_that_only_waits_waits_for_each_change() -> None:
+    """Else a method that looks at nothing in between would never let anybody else go on."""
+    async with on_stage(kind=Notes) as stage:
+        (notes,) = stage.members
+        await notes["a"].write("one")
+        waiting = asyncio.create_task(notes["a"].after_changes(2))
+        await come_to_rest()
+        await notes["a"].write("two")
+        await come_to_rest()
+        assert not waiting.done()
+        await notes["a"].write("three")
+        assert await waiting == "three"
+
 
 async def test_a_reading_waits_for_what_is_kept_next() -> None:
     async with on_stage(kind=Notes) as stage:
