@@ -171,9 +171,11 @@ class Stage:
         reads, failed_reads = beside.reads, beside.failed_reads - failed_reads
         self._renewals.took = []
         peaks, grown_disk = beside.peaks(), beside.disk() - disk
+        # All at once: those that were told last would go on beside the first, which could not end.
+        lines = await asyncio.gather(*(each.end() for each in attackers.values()))
         done = {
-            name: msgspec.json.decode(await each.end(), type=Done)
-            for name, each in attackers.items()
+            name: msgspec.json.decode(line, type=Done)
+            for name, line in zip(attackers, lines, strict=True)
         }
         rows, messages = await beside.lost_rows(), await beside.lost_messages()
         return Measured(
