@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from tenure.cli.host_file import HostOptions, HostPlan, PlanMaker
 from tenure.cli.host_system import HostSystem
 from tenure.cli.long_run import told_to_end
-from tenure.cli.output import remark, say, show
+from tenure.cli.output import put, remark, say, show
 from tenure.cli.waiting import WaitingLine
 from tenure.errors import ConfigurationError
 
@@ -80,7 +80,7 @@ def _tell(system: HostSystem, *, as_json: bool) -> None:
     if as_json:
         url = system.url if system.nodes else ""
         found = {"manager": system.manager, "store": url, "pids": system.pids()}
-        print(json.dumps(found), flush=True)
+        put(json.dumps(found))
         return
     say(f"the manager is at {system.manager}: open it in a browser")
     if system.nodes:

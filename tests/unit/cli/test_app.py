@@ -22,6 +22,7 @@ APPS = {
         *("move", "take-back", "moves", "balance"),
     ),
     "token": ("new", "list", "remove"),
+    "entities": ("list", "show"),
 }
 """Commands that have commands."""
 
