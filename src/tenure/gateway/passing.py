@@ -9,8 +9,8 @@ come. So each connection has one process that reads it, whichever of the two end
 import asyncio
 import os
 import socket as sockets
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from tenure.errors import MALFORMED
@@ -154,21 +154,10 @@ class TakingOver:
     async def _next(self) -> list[GivenConnection] | None:
         await self._until_readable()
         head, handles, flags, _ = sockets.recv_fds(self._connection, LENGTH_BYTES, MOST_AT_ONCE)
-        found: list[sockets.socket] = []
-        try:
+        with opened(handles, _check_client) as found:
             if not head:
                 return None
             passed = await self._told(head, 0 if flags & sockets.MSG_CTRUNC else len(handles))
-            while handles:
-                found.append(sockets.socket(fileno=handles[0]))
-                handles.pop(0)
-                _check_client(found[-1])
-        except BaseException:
-            for number in handles:
-                os.close(number)
-            for each in found:
-                each.close()
-            raise
         return [GivenConnection(*each) for each in zip(found, passed, strict=True)]
 
     async def _told(self, head: bytes, count: int) -> tuple[PassedConnection, ...]:
@@ -199,6 +188,28 @@ class TakingOver:
                 raise NotPassed("it has ended in the middle")
             body += part
         return bytes(body)
+
+
+@contextmanager
+def opened(
+    handles: Sequence[int], check: Callable[[sockets.socket], object]
+) -> Iterator[list[sockets.socket]]:
+    """The sockets of these handles. If one does not pass the check, or the body raises, all are
+    closed.
+    """
+    waiting, found = list(handles), list[sockets.socket]()
+    try:
+        while waiting:
+            found.append(sockets.socket(fileno=waiting[0]))
+            waiting.pop(0)
+            check(found[-1])
+        yield found
+    except BaseException:
+        for number in waiting:
+            os.close(number)
+        for each in found:
+            each.close()
+        raise
 
 
 def _check_client(one: sockets.socket) -> None:

@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 
 from tenure.errors import MALFORMED, ConfigurationError, TenureError
-from tenure.gateway.passing import NOT_TAKEN, GoesOn, NotPassed, Passing, TakingOver
+from tenure.gateway.passing import NOT_TAKEN, GoesOn, NotPassed, Passing, TakingOver, opened
 from tenure.transport.bounded_port import ACCEPT_AGAIN_SECONDS
 
 SERVES, TAKES = b"serving\n", b"takes\n"
@@ -135,19 +135,8 @@ def is_trusted(user: int | None) -> bool:
 def received(connection: sockets.socket) -> dict[str, sockets.socket]:
     """The sockets that are passed there, by name. Raises one of MALFORMED, or OSError."""
     said, given, flags, _ = sockets.recv_fds(connection, MOST_BYTES, MOST_SOCKETS)
-    found: list[sockets.socket] = []
-    try:
+    with opened(given, _check_listens) as found:
         names = _names_of(said, len(given), is_cut=bool(flags & sockets.MSG_CTRUNC))
-        while given:
-            found.append(sockets.socket(fileno=given[0]))
-            given.pop(0)
-            _check_listens(found[-1])
-    except BaseException:
-        for number in given:
-            os.close(number)
-        for each in found:
-            each.close()
-        raise
     return dict(zip(names, found, strict=True))
 
 

@@ -19,10 +19,10 @@ from typing import Any, Self, TypeAlias, TypeVar
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import UserKey
 from tenure.client.turns import InLine
-from tenure.errors import Fenced, LeaseLost, StoreAway, StoreFailed, UsageError, ValueTypeError
+from tenure.errors import Fenced, LeaseLost, StoreAway, StoreFailed, ValueTypeError
 from tenure.owned_state.entries import NEVER, Stored
 from tenure.owned_state.kept_values import VALUE_BYTES, KeptValue, KeptValues, envelope_of
-from tenure.owned_state.turn import StateOfTurns, Turn, is_in_loop
+from tenure.owned_state.turn import StateOfTurns, Turn
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -53,23 +53,11 @@ class StoredTurn(Turn[V]):
     # --- entering and leaving ---
 
     async def __aenter__(self) -> Self:
-        self._check_usable()
-        task = asyncio.current_task()
-        if task is None:
-            raise UsageError("a turn is taken by a task: enter it in a coroutine that runs as one")
-        turns = self._state.turns
-        place = turns.take_at_once(self.key, task) or await turns.wait(self.key, task, self._wait)
-        await _in_task(self._entering(place, task))
+        await _in_task(self._entering(*await self._place_of_task()))
         return self
 
     def __enter__(self) -> Self:
-        self._check_usable()
-        if is_in_loop():
-            raise UsageError(
-                "`with state.at(key)` would block the event loop that runs here while it waits for "
-                "its turn: use `async with`, or call this in a thread"
-            )
-        _in_thread(self._entering(self._state.turns.take_blocking(self.key, self._wait), None))
+        _in_thread(self._entering(self._place_of_thread(), None))
         return self
 
     async def __aexit__(

@@ -129,23 +129,11 @@ class Turn(GuardedBody, Generic[V]):
     # --- entering and leaving ---
 
     async def __aenter__(self) -> Self:
-        self._check_usable()
-        task = asyncio.current_task()
-        if task is None:
-            raise UsageError("a turn is taken by a task: enter it in a coroutine that runs as one")
-        turns = self._state.turns
-        place = turns.take_at_once(self.key, task) or await turns.wait(self.key, task, self._wait)
-        self._begin(place, task)
+        self._begin(*await self._place_of_task())
         return self
 
     def __enter__(self) -> Self:
-        self._check_usable()
-        if is_in_loop():
-            raise UsageError(
-                "`with state.at(key)` would block the event loop that runs here while it waits for "
-                "its turn: use `async with`, or call this in a thread"
-            )
-        self._begin(self._state.turns.take_blocking(self.key, self._wait), None)
+        self._begin(self._place_of_thread(), None)
         return self
 
     async def __aexit__(
@@ -163,6 +151,26 @@ class Turn(GuardedBody, Generic[V]):
         trace: TracebackType | None,
     ) -> None:
         self._end(error)
+
+    async def _place_of_task(self) -> "tuple[InLine, asyncio.Task[Any]]":
+        """Wait in line as the task that runs here. Raises errors of its use before."""
+        self._check_usable()
+        task = asyncio.current_task()
+        if task is None:
+            raise UsageError("a turn is taken by a task: enter it in a coroutine that runs as one")
+        turns = self._state.turns
+        place = turns.take_at_once(self.key, task) or await turns.wait(self.key, task, self._wait)
+        return place, task
+
+    def _place_of_thread(self) -> InLine:
+        """Wait in line as this thread. Raises errors of its use before."""
+        self._check_usable()
+        if is_in_loop():
+            raise UsageError(
+                "`with state.at(key)` would block the event loop that runs here while it waits for "
+                "its turn: use `async with`, or call this in a thread"
+            )
+        return self._state.turns.take_blocking(self.key, self._wait)
 
     def _check_usable(self) -> None:
         """Raise errors that are known before waiting."""
