@@ -64,6 +64,14 @@ class ServeOptions:
     "A URL of the pubsub to which documents publish their changes; may be given several times."
     publish_token: Path | None = None
     "A file with the token to present to it, if TENURE_TOKEN is not valid there."
+    reads: Literal["owner", "everywhere"] | None = None
+    """Where documents are read: everywhere, in each process that is asked, or by their owner only.
+    Documents that change more often than they are read cost less with owner.
+    """
+    stale_after: float | None = None
+    """For documents: for how many seconds a process may answer with what it knew last, if the owner
+    does not answer.
+    """
     rules: str | None = None
     "The rules of feeds, as module:name."
     inward: Flag = False
@@ -124,6 +132,8 @@ def serve(
         queues_token=options.queues_token,
         publish_to=tuple(options.publish_to),
         publish_token=options.publish_token,
+        reads=options.reads,
+        stale_after=options.stale_after,
         rules=options.rules,
         inward=options.inward,
         members=options.members,

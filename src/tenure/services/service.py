@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -98,6 +98,10 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of feeds, as module:name."""
     inward: bool = False
     """Whether URLs that users name may lead to private addresses."""
+    reads: Literal["owner", "everywhere"] | None = None
+    """Where documents are read; see `Entities`."""
+    stale_after: float | None = None
+    """How old a copy may be while the owner does not answer; see `Entities`."""
     members: str = "127.0.0.1:0"
     """The address at which the other processes of the pool reach this one."""
     address: str | None = None
@@ -109,7 +113,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
 NOT_OF_ALL = frozenset(
     {
         *("store", "watch", "queues", "queues_token", "rules", "inward"),
-        *("publish_to", "publish_token"),
+        *("publish_to", "publish_token", "reads", "stale_after"),
     }
 )
 """Settings that only some services have."""

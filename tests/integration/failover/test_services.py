@@ -3,16 +3,11 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from lab.demo.mesh.service_processes import ServiceProcess
-from tenure import Lookup
-from tenure.cli.demo.ports import free_ports
 from tenure.services.catalogue import service_type
 from tests.examples.test_service_pages import (
     DRAWN,
@@ -24,7 +19,7 @@ from tests.examples.test_service_pages import (
     session,
 )
 from tests.integration.demos import run
-from tests.patience import until
+from tests.integration.failover.four_processes import four_processes
 
 
 def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
@@ -37,58 +32,6 @@ def test_the_live_mesh_scenario_knows_no_silence(tmp_path: Path) -> None:
     troubles = summary["troubles"]
     assert len(troubles) == summary["kills"] + summary["stops"]
     assert done.stderr.count("; told: ") == len(troubles), "after each it says who was told"
-
-
-class FourProcesses(NamedTuple):
-    """Four processes of one service, by the port at which the others reach each; and which one has
-    which key.
-    """
-
-    processes: dict[int, ServiceProcess]
-    lookup: Lookup
-
-    def owner(self, key: str) -> int:
-        return int((self.lookup.find(key) or ":0").rpartition(":")[2])
-
-    async def each_has_ranges(self) -> None:
-        await until(lambda: {self.owner(f"any-{n}") for n in range(1000)} == set(self.processes))
-
-    def others(self, key: str) -> list[ServiceProcess]:
-        """Return the processes that do not have this key."""
-        return [each for members, each in self.processes.items() if members != self.owner(key)]
-
-
-@asynccontextmanager
-async def four_processes(
-    name: str,
-    *options: str,
-    preset: str = "default",
-    env: Mapping[str, str] | None = None,
-) -> AsyncIterator[FourProcesses]:
-    async with AsyncExitStack() as stack:
-        said = ("--port", "0", "--journal", "memory", "--first-start", "--preset", preset)
-        manager = ServiceProcess("manager", ("manager", *said, "--log-level", "error"))
-        stack.push_async_callback(manager.end)
-        serve = ("serve", name, "--manager", await manager.start(), *options)
-        ports = free_ports(8)
-        processes = {
-            members: ServiceProcess(
-                name,
-                (
-                    *(*serve, "--log-level", "error"),
-                    *("--listen", f"127.0.0.1:{port}", "--members", f"127.0.0.1:{members}"),
-                ),
-                env,
-            )
-            for port, members in zip(ports[:4], ports[4:], strict=True)
-        }
-        for each in processes.values():
-            stack.push_async_callback(each.end)
-        await asyncio.gather(*(each.start() for each in processes.values()))
-        lookup = await stack.enter_async_context(Lookup(manager.url, pool=name))
-        found = FourProcesses(processes, lookup)
-        await found.each_has_ranges()
-        yield found
 
 
 async def answers_as_the_page_says(

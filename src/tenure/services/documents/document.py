@@ -155,6 +155,8 @@ class Document(ExpiringEntity[DocumentState]):
     @reading
     async def untold(self) -> UntoldChange | None:
         """What is to be published, as the document is now."""
+        if not self.alarms:  # whatever is untold has one; and only the owner knows, so it is asked:
+            return None  # it would have to take a copy back at once, when all is told
         state = self.state
         if not state.untold:
             return None

@@ -64,7 +64,9 @@ class Documents(Service[Document]):
     port: ClassVar[int] = 8101
     entity = Document
     limits: ClassVar[tuple[ServiceLimit, ...]] = (*LIMITS, *OF_ENTITIES)
-    takes: ClassVar[frozenset[str]] = frozenset({"store", "publish_to", "publish_token"})
+    takes: ClassVar[frozenset[str]] = frozenset(
+        {"store", "publish_to", "publish_token", "reads", "stale_after"}
+    )
 
     def __init__(
         self,
@@ -76,7 +78,8 @@ class Documents(Service[Document]):
             raise ConfigurationError(
                 "--publish-token is shown to pubsub: say with --publish-to where that is"
             )
-        super().__init__(settings, **of_entities)
+        reads, stale_after = settings.reads or "everywhere", settings.stale_after
+        super().__init__(settings, reads=reads, stale_after=stale_after, **of_entities)
         if self.publisher is not None:
             self.publisher.documents = self.entities
 
@@ -118,7 +121,7 @@ class Documents(Service[Document]):
         refusals=(404, 410),
     )
     async def read(self, asked: ServiceRequest) -> ServiceAnswer:
-        """All sections."""
+        """All sections, as this process knows them: never older than an answer sent before."""
         found = await self.entities[asked.key].read()
         tag = {"ETag": f'"{found.version}"'}
         if found.version in versions_in(asked.headers, "If-None-Match"):
