@@ -10,8 +10,13 @@ from reprlib import Repr
 NAME_CHARACTERS = 200
 SHOWN_CHARACTERS = 40
 """The most characters of a refused value that are shown; the value may be a document."""
+SHOWN_URL_CHARACTERS = 200
+HIDDEN = "..."
+"""What stands where a password may have been."""
 
 _UNSAYABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(cassandra|columns|etcd|postgresql):")
+_QUERY_VALUE = re.compile("=[^&]*")
 _SHORT = Repr()
 _SHORT.maxother = 2 * SHOWN_CHARACTERS
 
@@ -21,6 +26,23 @@ def shown(value: object) -> str:
     if isinstance(value, str | bytes):
         return repr(value[:SHOWN_CHARACTERS])
     return _SHORT.repr(value)
+
+
+def shown_url(url: object) -> str:
+    """`url` as an error shows it: without what precedes an @, and without the values of its query,
+    as each may be a password, or a part of one that its user has not encoded.
+    """
+    if not isinstance(url, str):
+        return shown(url)
+    before, at, place = url.rpartition("@")
+    if at:
+        scheme = _SCHEME.match(before)
+        # A password may stand in a query, with an @ of its own: then no place is known.
+        place = HIDDEN if "?" in before else place
+        place = f"{scheme.group() if scheme else ''}{HIDDEN}@{place}"
+    path, mark, query = place.partition("?")
+    text = path + mark + _QUERY_VALUE.sub(f"={HIDDEN}", query)
+    return repr(text[:SHOWN_URL_CHARACTERS])
 
 
 def error_said(error: BaseException) -> str:

@@ -8,7 +8,7 @@ and another host could stand in it than the one that was meant: `http://10.0.0.7
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tenure.base.names import shown
+from tenure.base.names import shown_url
 from tenure.errors import ConfigurationError
 
 
@@ -44,7 +44,7 @@ def parse(url: str, what: str) -> Origin:
     is_plain = not (parts.query or parts.fragment or "@" in parts.netloc)
     if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
         raise ConfigurationError(
-            f"{what} is {shown(url)}, and not the URL of an HTTP server; "
+            f"{what} is {shown_url(url)}, and not the URL of an HTTP server; "
             f'write it like {what}="http://10.0.0.7:8000"'
         )
     host, port = parts.hostname, port or (443 if parts.scheme == "https" else 80)

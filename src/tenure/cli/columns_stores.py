@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from cyclopts import Parameter
 
+from tenure.base.names import shown_url
 from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.embedded import EmbeddedBackend
 from tenure.columns.engines.directory import MARK, read_mark
@@ -44,14 +45,14 @@ def path_of_url(url: str) -> Path:
     scheme, _, rest = url.partition(":")
     if scheme == "columns":
         raise ConfigurationError(
-            f"{url!r} is a cluster, and this command needs a store in a directory: rocksdb:PATH. "
-            "Nodes compact and compare their rows on their own. To keep a copy of the rows: "
-            f"tenure columns copy {url} rocksdb:PATH"
+            f"{shown_url(url)} is a cluster, and this command needs a store in a directory: "
+            "rocksdb:PATH. Nodes compact and compare their rows on their own. To keep a copy of "
+            f"the rows: tenure columns copy {shown_url(url)[1:-1]} rocksdb:PATH"
         )
     if scheme != "rocksdb" or not rest:
         raise ConfigurationError(
-            f"{url!r} is not a store in a directory: name rocksdb:PATH. Cassandra is looked after "
-            "with its own tools, such as nodetool"
+            f"{shown_url(url)} is not a store in a directory: name rocksdb:PATH. Cassandra is "
+            "looked after with its own tools, such as nodetool"
         )
     return Path(rest).expanduser()
 

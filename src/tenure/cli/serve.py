@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import ssl
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -32,6 +33,7 @@ from tenure.services.serving import served
 from tenure.transport.credentials import Credentials
 from tenure.transport.tls import ServerTls
 
+_PASSWORD = re.compile(r"//[^/@]*:[^@]*@|[?&]password=")
 Flag = Annotated[bool, Parameter(negative="")]
 Repeated = Annotated[tuple[str, ...], Parameter(negative="")]
 
@@ -111,6 +113,7 @@ def serve(
     report.log()
     options = options or ServeOptions()
     kind = service_type(name)
+    _warn_of_password(options.store or "")
     listen = checked_listen(options.listen or f"127.0.0.1:{kind.port}", "http://any", insecure=True)
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
@@ -156,6 +159,14 @@ def serve(
         return _run(service, serving, report)
 
     run_long(begin)
+
+
+def _warn_of_password(store: str) -> None:
+    if _PASSWORD.search(store):
+        logging.getLogger("tenure.services").warning(
+            "every user of this host can read the password that --store names: leave it out, and "
+            "name a file that has it with ?passfile=PATH, or with PGPASSFILE"
+        )
 
 
 def _guarded(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from tenure.base.hosts import host_of, is_every_address, is_loopback
 from tenure.base.keys import PoolKind, UserKey
-from tenure.base.names import NAME_CHARACTERS, shown, wrong_with_name, wrong_with_text
+from tenure.base.names import NAME_CHARACTERS, shown, shown_url, wrong_with_name, wrong_with_text
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
 
@@ -190,7 +190,7 @@ def checked_told_address(given: object, of: str = "hand_off_") -> str | None:
     if not is_url or len(str(given)) > ADDRESS_CHARACTERS:
         raise ConfigurationError(
             f"{of}address is the URL under which others reach this owner, like "
-            f'"http://10.0.0.7:8400", not {shown(given)}; leave it out where that is where it '
+            f'"http://10.0.0.7:8400", not {shown_url(given)}; leave it out where that is where it '
             "listens"
         )
     return str(given).rstrip("/")

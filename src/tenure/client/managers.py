@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tenure.client.manager_url import EXAMPLE, checked, useless
+from tenure.client.manager_url import EXAMPLE, check_plain, checked, useless
 from tenure.client.managers_file import ManagersFile
 from tenure.client.servers import Servers
 from tenure.client.shell import Shell
@@ -76,6 +76,8 @@ def manager_urls(managers: str | Sequence[str] | None) -> tuple[str, ...]:
                 "path of a file with one on each line. To try it on this host, let `tenure run "
                 f"COMMAND` start your program: it runs a manager, and sets {VARIABLE}"
             )
+    if isinstance(managers, str):
+        check_plain(source, managers)
     try:
         given = managers.split(",") if isinstance(managers, str) else list(managers)
     except TypeError:

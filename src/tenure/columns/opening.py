@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tenure.base.names import shown
-from tenure.client.manager_url import checked
+from tenure.base.names import shown, shown_url
+from tenure.client.manager_url import check_plain, checked
 from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
 from tenure.columns.backends.contract import Backend, Fencing
 from tenure.columns.backends.embedded import EmbeddedBackend, Sync
@@ -127,14 +127,15 @@ def _backend(
     if scheme == "memory" and not rest:
         return EmbeddedBackend(MemoryEngine, tables, sync)
     raise ConfigurationError(
-        f"no store is called {shown(url)}: it is rocksdb:PATH, such as rocksdb:/var/lib/app/mail, "
-        "columns:http://HOST:PORT,http://HOST:PORT for nodes of ours, "
+        f"no store is called {shown_url(url)}: it is rocksdb:PATH, such as "
+        "rocksdb:/var/lib/app/mail, columns:http://HOST:PORT,http://HOST:PORT for nodes of ours, "
         "cassandra:HOST,HOST/KEYSPACE, or memory:, which is gone with its process"
     )
 
 
 def _cluster(nodes: str, tables: tuple[Table, ...]) -> Backend:
     source, example = "the URL of the store", "columns:http://n1:7500,http://n2:7500"
+    check_plain(source, nodes, "a node", example)
     urls = [checked(source, node, "a node", example) for node in nodes.split(",")]
     transport = WebSocketTransport(STORE_ROLE, Credentials.from_environment())
     return ClusterBackend(urls, tables, transport)

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
@@ -11,7 +11,7 @@ from socket import SHUT_RDWR, socket
 from time import monotonic, sleep
 from typing import Any, ClassVar, Self
 
-from tenure.base.names import shown
+from tenure.base.names import shown_url
 from tenure.errors import ConfigurationError
 from tenure.fencing.database import BlockingDriver
 from tenure.fencing.postgres_fence import PsycopgDriver
@@ -177,8 +177,9 @@ class PostgresDatabase(Database):
             parts = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
             raise ConfigurationError(
-                f"{shown(url)} is not the URL of a PostgreSQL database: {str(error).strip()}"
+                f"{shown_url(url)} is not the URL of a PostgreSQL database: {_unquoted(error)}"
             ) from None
+        _check_place(url, parts)
         super().__init__(f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}")
         self.errors = psycopg.Error
         self._connect_to = psycopg.connect
@@ -201,3 +202,23 @@ class PostgresDatabase(Database):
         if connection is not None:
             with suppress(OSError, self.errors), socket(fileno=os.dup(connection.fileno())) as it:
                 it.shutdown(SHUT_RDWR)
+
+
+def _unquoted(error: Exception) -> str:
+    """What libpq says of a URL, without the part that it quotes, which may be a password."""
+    return str(error).partition(': "')[0].strip()
+
+
+def _check_place(url: str, parts: Mapping[str, object]) -> None:
+    """Raise ConfigurationError where libpq takes a part of the password for the host, the port or
+    the database, which are shown and logged.
+    """
+    host, ports = str(parts.get("host", "")), str(parts.get("port", ""))
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    is_numbered = all(each.isdecimal() for each in ports.split(",") if each)
+    if authority.count("@") > 1 or "@" in host + path or not is_numbered:
+        raise ConfigurationError(
+            "the URL of the PostgreSQL database cannot be taken apart: write it like "
+            "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and in these names each @ as %40, "
+            "each / as %2F and each : as %3A"
+        )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tenure.base.names import shown_url
 from tenure.errors import ConfigurationError
 from tenure.journals.contract import FATAL, Journal, Restorable, Tail, WholeLog
 from tenure.journals.etcd.journal import EtcdJournal
@@ -72,7 +73,8 @@ def open_copy(url: str, codec: JournalCodec[R, S]) -> Restorable[R, S]:
 
 def _unknown(url: str) -> ConfigurationError:
     return ConfigurationError(
-        f"no journal is called {url!r}: it is either memory, which is gone with its manager, or "
-        "sqlite:PATH, such as sqlite:/var/lib/tenure/journal.sqlite, or etcd:URL,URL,..., such "
-        f"as {EXAMPLE}"
+        f"no journal is called {shown_url(url)}: it is either memory, which is gone with its "
+        "manager, or sqlite:PATH, such as sqlite:/var/lib/tenure/journal.sqlite, or "
+        "etcd:URL,URL,..., "
+        f"such as {EXAMPLE}"
     )

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tenure.base.names import shown_url
 from tenure.errors import ConfigurationError
 from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.leader.events import CreatePool
@@ -138,6 +139,6 @@ def check_url(what: str, url: str) -> None:
         good, parts = False, urlsplit("")
     if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
         raise ConfigurationError(
-            f"{what} is {url!r}, which is not the address of a manager; it looks like "
+            f"{what} is {shown_url(url)}, which is not the address of a manager; it looks like "
             f"http://127.0.0.1:{DEFAULT_PORT}"
         )

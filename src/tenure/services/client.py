@@ -170,12 +170,14 @@ def _checked(url: str) -> str:
     """Return the URL of a service. Raises ConfigurationError if it is not such a URL."""
     try:
         found = URL(url)
-        if found.scheme in ("http", "https") and found.host:
+        if found.scheme in ("http", "https") and found.host and "@" not in url:
             return str(found).rstrip("/")
     except ValueError:
         pass
+    said = "one with an @" if "@" in url else f"{url!r:.200}"  # what precedes it may be a password
     raise ConfigurationError(
-        f"{url!r:.200} is not the URL of a service, such as http://127.0.0.1:8103"
+        "the URL of a service is shown and logged, and so has no user or password: write it like "
+        f"http://127.0.0.1:8103, not {said}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from tenure.base.keys import PoolKind
-from tenure.base.names import shown
+from tenure.base.names import shown_url
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError
@@ -142,4 +142,4 @@ def _maker(url: str, state: str | None) -> Callable[[str, PoolKind], EntityStore
 
         sqlite = SqliteDatabase(rest)
         return lambda pool, kind: SqlEntityStore(sqlite, pool, kind, state)
-    raise ConfigurationError(f"store is {KINDS}, not {shown(url)}")
+    raise ConfigurationError(f"store is {KINDS}, not {shown_url(url)}")

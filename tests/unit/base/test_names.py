@@ -2,7 +2,15 @@
 
 import pytest
 
-from tenure.base.names import SHOWN_CHARACTERS, error_shown, shown, wrong_with_name, wrong_with_text
+from tenure.base.names import (
+    SHOWN_CHARACTERS,
+    SHOWN_URL_CHARACTERS,
+    error_shown,
+    shown,
+    shown_url,
+    wrong_with_name,
+    wrong_with_text,
+)
 
 
 @pytest.mark.parametrize("name", ["a", "n" * 200, "räume/5 %", "房间"])
@@ -52,3 +60,28 @@ class SaysNothing(Exception):
 def test_an_error_is_shown_whatever_it_is(error: Exception, said: str) -> None:
     assert error_shown(error) == said
     assert said.encode()
+
+
+SECRETS = [
+    ("postgresql://app:hunter2@db:5432/chat", "'postgresql://...@db:5432/chat'"),
+    ("postgresql://app:p@hunter2@db/chat", "'postgresql://...@db/chat'"),
+    ("postgresql://app:a/hunter2?b@db/chat", "'postgresql://...@...'"),
+    ("postgresql://db/chat?user=a&password=p@hunter2", "'postgresql://...@...'"),
+    (
+        "postgresql://db/chat?user=a&sslpassword=hunter2",
+        "'postgresql://db/chat?user=...&sslpassword=...'",
+    ),
+    ("cassandra:app:hunter2@db/chat", "'cassandra:...@db/chat'"),
+    ("app:hunter2@db", "'...@db'"),
+    ("http://db/a=b", "'http://db/a=b'"),
+]
+
+
+@pytest.mark.parametrize(("url", "said"), SECRETS)
+def test_a_url_is_shown_without_its_password(url: str, said: str) -> None:
+    assert shown_url(url) == said
+
+
+def test_a_url_is_shown_in_short_too() -> None:
+    assert shown_url("x" * 100_000) == repr("x" * SHOWN_URL_CHARACTERS)
+    assert shown_url(b"x" * 100_000) == shown(b"x" * 100_000)

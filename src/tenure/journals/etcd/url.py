@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from tenure.base.names import shown_url
 from tenure.errors import ConfigurationError
 
 EXAMPLE = "etcd:http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379"
@@ -99,8 +100,10 @@ def parse_etcd_url(url: str) -> EtcdOptions:
     endpoints, _, query = rest.partition("?")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
-    except ValueError as error:
-        raise ConfigurationError(f"in the journal's URL, {query!r} is not name=value") from error
+    except ValueError:
+        raise ConfigurationError(
+            "in the journal's URL, what follows ? is not name=value&name=value"
+        ) from None
     options = dict(pairs)
     unknown = sorted(options.keys() - set(_OPTIONS))
     if unknown or len(options) != len(pairs):
@@ -130,7 +133,8 @@ def _check_endpoint(endpoint: str) -> None:
         is_good = is_good and not parts.path and not parts.fragment
     if not is_good:
         raise ConfigurationError(
-            f"{endpoint!r} is not an endpoint of etcd; write it with its scheme and port: {EXAMPLE}"
+            f"{shown_url(endpoint)} is not an endpoint of etcd; write it with its scheme and port: "
+            f"{EXAMPLE}"
         )
 
 

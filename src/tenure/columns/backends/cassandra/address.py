@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from tenure.base.names import shown
+from tenure.base.names import shown, shown_url
 from tenure.errors import ConfigurationError
 
 PORT = 9042
@@ -30,20 +30,19 @@ def parse_address(url: str) -> CassandraAddress:
     nodes, slash, keyspace = url.removeprefix("cassandra:").partition("/")
     if not slash or not _KEYSPACE.fullmatch(keyspace):
         raise ConfigurationError(
-            f"{_FORM}, and {shown(url)} names no keyspace: a letter, followed by letters, digits "
-            "and _"
+            f"{_FORM}, and {shown_url(url)} names no keyspace: a letter, followed by letters, "
+            "digits and _"
         )
     hosts, ports = [], set()
     for node in nodes.split(","):
         found = _HOST.fullmatch(node.strip())
         if found is None or not 0 < int(found[2] or PORT) < 1 << 16:
-            raise ConfigurationError(
-                f"{_FORM}, and in {shown(url)} {shown(node)} is not HOST[:PORT]"
-            )
+            which = "one" if "@" in url else shown(node)
+            raise ConfigurationError(f"{_FORM}, and in {shown_url(url)} {which} is not HOST[:PORT]")
         hosts.append(found[1].strip("[]"))
         ports.add(int(found[2] or PORT))
     if len(ports) > 1:
         raise ConfigurationError(
-            f"the nodes of a Cassandra listen on one port, and {shown(url)} names {len(ports)}"
+            f"the nodes of a Cassandra listen on one port, and {shown_url(url)} names {len(ports)}"
         )
     return CassandraAddress(tuple(hosts), ports.pop(), keyspace)
