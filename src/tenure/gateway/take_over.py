@@ -57,7 +57,7 @@ class FormerGateway:
     @classmethod
     def at(cls, path: Path) -> "FormerGateway | None":
         """Whoever waits there for a successor; None if nobody does. Raises TenureError if it passes
-        nothing on.
+        nothing on, and ConfigurationError if something else is there, which would be replaced.
         """
         connection = sockets.socket(sockets.AF_UNIX)
         connection.settimeout(SAYS_SECONDS)
@@ -65,6 +65,10 @@ class FormerGateway:
             connection.connect(str(path))
         except (FileNotFoundError, ConnectionRefusedError):
             connection.close()
+            if path.exists() and not path.is_socket():
+                raise ConfigurationError(
+                    f"--take-over {path} is a file of something else: name a path where nothing is"
+                ) from None
             return None
         except OSError as error:
             connection.close()

@@ -72,6 +72,14 @@ def test_nothing_is_taken_from_another_user_that_waits_at_the_path(waiting: sock
         FormerGateway.at(path_of(waiting))
 
 
+def test_a_file_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    """Somebody has confused two options."""
+    (tmp_path / "routes.toml").write_text("routes")
+    for path in (tmp_path / "routes.toml", tmp_path):
+        with pytest.raises(ConfigurationError, match="is a file of something else"):
+            FormerGateway.at(path)
+
+
 def test_a_stranger_is_refused_before_anything_of_it_is_read(
     waiting: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
