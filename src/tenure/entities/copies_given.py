@@ -99,23 +99,15 @@ class CopiesGiven:
     @asynccontextmanager
     async def changing(self, turn: EntityTurn) -> AsyncIterator[None]:
         """Nobody can read the state before the change any longer, and copies are of the state after
-        it. Raises LeaseLost.
+        it. For a state of which others may have copies. Raises LeaseLost.
         """
-        live = turn.live
-        if not live.is_copied:
-            live.is_changing = True
-            try:
-                yield
-            finally:
-                live.end_change()
-            return
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(self._change(turn.call.key))
             except (NotOwner, ClosedError):
                 await self._until_unread(turn)
             yield
-            live.is_copied = False
+            turn.live.is_copied = False
 
     def _change(self, key: str | int) -> AbstractAsyncContextManager[object]:
         try:

@@ -101,9 +101,16 @@ class EntityGate:
         if self.copies is None or state == before or (self.store is None and not live.is_copied):
             # Without a store it is kept in this very step, so nobody asks for a copy meanwhile.
             await self._hold(turn, answer, state)
-            return
-        async with self.copies.changing(turn):
-            await self._hold(turn, answer, state)
+        elif live.is_copied:
+            async with self.copies.changing(turn):
+                await self._hold(turn, answer, state)
+        else:
+            # In the store it takes a while: who asks for a copy meanwhile waits for the new state.
+            live.is_changing = True
+            try:
+                await self._hold(turn, answer, state)
+            finally:
+                live.end_change()
 
     async def _hold(self, turn: EntityTurn, answer: bytes | None, state: bytes) -> None:
         if turn.at_end == "forget" and answer is not None:
