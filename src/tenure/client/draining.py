@@ -50,8 +50,9 @@ class OwnerDrain:
         self._closed = closed
         self._log = log
         self._has_successor = has_successor
-        self.found_nobody = False
-        """Whether it has given up because no manager has answered for so long."""
+        self.alone_seconds = 0.0
+        """For how long it has waited for a manager, if it has given up because none has answered.
+        """
 
     async def run(self, patience: float) -> None:
         """Serve until all bodies that are to finish are done, and then until everything is handed
@@ -104,7 +105,7 @@ class OwnerDrain:
         if not held:
             return  # its term ran out meanwhile
         counts["drains cut short"] += 1
-        if self.found_nobody:
+        if self.alone_seconds:
             return  # the engine says what becomes of its ranges
         self._log.warning(
             "%s could not hand over everything within %.3g s: it returns %d ranges without "
@@ -119,13 +120,14 @@ class OwnerDrain:
         so it gives up where none has answered for a while, and does not wait again.
         """
         alone_since = FAR_FUTURE
-        while not self.found_nobody:
+        while not self.alone_seconds:
             now, view = self._shell.clock(), self._view()
             alone_since = min(alone_since, now) if view.is_searching else FAR_FUTURE
             patience = seconds(ALONE_SECONDS)
             if view.leases + view.copies:
                 patience = max(patience, FAILOVER_RENEWALS * view.renew_ns)
-            self.found_nobody = now - alone_since >= patience
+            if now - alone_since >= patience:
+                self.alone_seconds = in_seconds(patience)
             if await self._shell.happens(self._closed, min(by, Instant(now + LOOKS_NS))):
                 return True
             if self._shell.clock() >= by:

@@ -137,8 +137,8 @@ class OwnerEngine:
         """Answers what an operator asks about the entities; it returns at once."""
         self._closed = asyncio.Event()
         """Everything is returned, or cannot be."""
-        self._found_nobody = False
-        """Whether it has already waited for a manager, and none has answered."""
+        self._alone_seconds = 0.0
+        """For how long it has already waited for a manager, and none has answered."""
         board.on_lapsed = self.on_reader_lapsed
         board.open()
         self._meter = Meter(self._random, self._clock())
@@ -430,7 +430,7 @@ class OwnerEngine:
             self.shell, self.guards, self.transfers, view, closed, logger, succeeded
         )
         await drain.run(seconds)
-        self._found_nobody = drain.found_nobody
+        self._alone_seconds = drain.alone_seconds
 
     async def give_back(self) -> None:
         """See `Engine.give_back`. An owner that leaves is not hung."""
@@ -455,14 +455,14 @@ class OwnerEngine:
         free when the hold has run out, whether this process waits or not.
         """
         try:
-            async with asyncio.timeout(0 if self._found_nobody else draining.ALONE_SECONDS):
+            async with asyncio.timeout(0 if self._alone_seconds else draining.ALONE_SECONDS):
                 await self._closed.wait()
         except TimeoutError:
             logger.warning(
                 "%s leaves without telling a manager, because none has answered for %g s; its "
                 "ranges come free when its hold has run out",
                 self.shell.name,
-                draining.ALONE_SECONDS,
+                self._alone_seconds or draining.ALONE_SECONDS,
             )
             self.shell.driver.stop()
 
