@@ -4,7 +4,8 @@ import asyncio
 import multiprocessing
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ from tenure import (
 )
 from tenure.base.ranges import WHOLE
 from tenure.client.lease import Lease
+from tenure.fencing import commit_groups
+from tenure.fencing.database import BlockingDriver
 from tenure.fencing.fenced_rows import EmptyRow, Key, StoredKeys
 from tenure.owned_state.state import IN_A_STORE
 from tenure.protocol.entity.envelope import Envelope
 from tenure.stores.opening import EntityStore
+from tenure.stores.sql_store import SqlEntityStore
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
 from tests.unit.owned_state.stage import copied, holder
@@ -248,6 +252,48 @@ async def test_one_key_that_hangs_keeps_no_other_back(store_url: str) -> None:
         one.values.submit(_set(store.go_on)).result()
         await putting
         assert await one.get("ann") == "tea"
+
+
+class LateDatabase:
+    """The database of a store, which begins what it is asked when it is told to."""
+
+    def __init__(self, store: EntityStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert isinstance(store, SqlEntityStore)
+        self.goes_on = threading.Event()
+        self.has_ended = threading.Event()
+        monkeypatch.setattr(commit_groups, "PATIENCE_SECONDS", 0.05)
+        database = store._database
+        next_one = database.afresh()
+        self._transaction = database.transaction
+        monkeypatch.setattr(database, "transaction", self._late)
+        monkeypatch.setattr(database, "afresh", lambda: next_one)
+
+    @contextmanager
+    def _late(self) -> Iterator[BlockingDriver]:
+        self.goes_on.wait()
+        with self._transaction() as driver:
+            yield driver
+        self.has_ended.set()
+
+
+@pytest.mark.asyncio
+async def test_what_a_hung_database_does_after_all_changes_nothing(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also under the same lease: the turn that came after it has found the value without it."""
+    async with holding(store_url, 3) as one:
+        await one.put("ann", "tea")
+        late = LateDatabase(one.store, monkeypatch)
+        with pytest.raises(StoreFailed, match="has not answered"):
+            await one.put("ann", "wine")
+        monkeypatch.undo()
+        assert await one.get("ann") == "tea"
+        late.goes_on.set()
+        await asyncio.to_thread(late.has_ended.wait)
+        await one.put("bob", "milk")
+        assert await one.get("ann") == "tea"
+    async with holding(store_url, 4) as next_one:
+        assert await next_one.get("ann") == "tea"
 
 
 async def _set(event: asyncio.Event) -> None:
