@@ -86,7 +86,9 @@ class Role(NamedTuple, Generic[M]):
     continues: Callable[[Any], bool] = _never
     """Whether a message goes on with the one before: it may wait, too, whatever waits."""
     small_bytes: int = 0
-    """Messages of up to this size overtake larger ones that wait; with 0, all keep their order."""
+    """Larger messages have a connection of their own, and may come before or after those that are
+    not; with 0, all keep their order.
+    """
     ping_seconds: float = PING_SECONDS
     proves: bool = False
     """Whether its servers are processes of a pool, and not managers: then both sides prove that

@@ -1,5 +1,9 @@
 """Messages over WebSocket: one connection to each manager, one binary frame a message.
 
+Between nodes large messages have a second connection. What one client of a node reads may be 30 MiB
+large; on the same connection another client's answer would wait until all that is sent and read,
+and so would the answer to a ping, without which the connection seems to be dead.
+
 A connection whose other end vanished without a word (a host that lost its power) looks alive for as
 long as the kernel repeats its packets, which is minutes. Leases are shorter than that. So the
 kernel is told to repeat them for seconds only, and a quiet connection is pinged, and closed when
@@ -17,9 +21,16 @@ import msgspec
 
 from tenure.errors import ConfigurationError, RemoteProtocolError
 from tenure.runtime.read_size import SmallBlocksSocket
-from tenure.transport.contract import UNHEARD_SECONDS, Lost, M, NeverConnected, Role
+from tenure.transport.contract import (
+    SELDOM_SECONDS,
+    UNHEARD_SECONDS,
+    Lost,
+    M,
+    NeverConnected,
+    Role,
+)
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
-from tenure.transport.outgoing import Outgoing, OutgoingQueue
+from tenure.transport.outgoing import Outgoing
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.proving import proof_for
 from tenure.transport.redirects import follow_nothing
@@ -53,7 +64,8 @@ class WebSocketTransport(Generic[M]):
         self.role = role
         self.secret = secret if role.proves else None
         self.credentials = credentials
-        self._links: dict[str, _Link[M]] = {}
+        self._links: dict[tuple[str, bool], _Link[M]] = {}
+        """By the manager's URL, and whether it carries what is large."""
         self._ending: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
         self._has_used_tls = False
@@ -72,24 +84,31 @@ class WebSocketTransport(Generic[M]):
         outgoing = Outgoing(message, self.role.encode)
         if self._session is None:
             return
-        link = self._links.get(manager)
+        continues = self.role.continues(message)
+        is_large = bool(self.role.small_bytes) and (
+            continues or outgoing.size > self.role.small_bytes
+        )
+        self._link(self._session, manager, is_large=is_large).put(outgoing, continues=continues)
+
+    def _link(self, session: aiohttp.ClientSession, manager: str, *, is_large: bool) -> "_Link[M]":
+        link = self._links.get((manager, is_large))
         if link is None:
             self._has_used_tls |= manager.startswith("https:")
-            link = self._links[manager] = _Link(self, self._session, manager)
+            link = self._links[manager, is_large] = _Link(self, session, manager, is_large=is_large)
             link.task = asyncio.get_running_loop().create_task(self._run(link))
             self._ending.add(link.task)
             link.task.add_done_callback(self._ending.discard)
-        link.put(outgoing, continues=self.role.continues(message))
+        return link
 
     async def _run(self, link: "_Link[M]") -> None:
         why = await link.talk()
         if self.has(link):
-            del self._links[link.manager]
+            del self._links[link.manager, link.is_large]
             self.lost(link.manager, why)
 
     def has(self, link: "_Link[M]") -> bool:
-        """Whether `link` is the present connection to its manager."""
-        return self._links.get(link.manager) is link
+        """Whether `link` is a present connection to its manager."""
+        return self._links.get((link.manager, link.is_large)) is link
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -108,13 +127,19 @@ class _Link(Generic[M]):
     """One connection, from its making to its end."""
 
     def __init__(
-        self, transport: WebSocketTransport[M], session: aiohttp.ClientSession, manager: str
+        self,
+        transport: WebSocketTransport[M],
+        session: aiohttp.ClientSession,
+        manager: str,
+        *,
+        is_large: bool,
     ) -> None:
         self.transport = transport
         self.session = session
         self.manager = manager
+        self.is_large = is_large
         self.task: asyncio.Task[None] | None = None
-        self._waiting = OutgoingQueue(transport.role.waiting, transport.role.small_bytes)
+        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(transport.role.waiting)
         self._waiting_bytes = 0
         """The bytes that were put here, and are not on their way."""
         self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -125,10 +150,10 @@ class _Link(Generic[M]):
             self._give_up(f"it has not read {self._waiting_bytes} bytes")
         if self._overflow.done():
             return  # nothing that is put here is sent any more
-        if self._waiting.is_full:
-            self._give_up(f"it has not read {len(self._waiting)} messages")
+        if self._waiting.full():
+            self._give_up(f"it has not read {self._waiting.qsize()} messages")
         else:
-            self._waiting.put(outgoing, continues=continues)
+            self._waiting.put_nowait(outgoing)
             self._waiting_bytes += outgoing.size
 
     def _give_up(self, why: str) -> None:
@@ -147,7 +172,8 @@ class _Link(Generic[M]):
                     headers={**credentials.headers(self.manager), **proof},
                     ssl=credentials.to(self.manager) or True,
                     max_msg_size=MESSAGE_BYTES,
-                    heartbeat=self.transport.role.ping_seconds,
+                    # Behind a large message no ping is answered soon.
+                    heartbeat=SELDOM_SECONDS if self.is_large else self.transport.role.ping_seconds,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
         except (aiohttp.ClientError, OSError, ConfigurationError) as error:

@@ -1,13 +1,11 @@
 """A message before its connection exists is refused at once, or made to fit the connection."""
 
-import asyncio
-
 import pytest
 
 from lab.contracts.transport import ATTESTED
 from tenure.errors import LocalProtocolError
 from tenure.protocol.lease.messages import Held, Hello, LeaseRequest
-from tenure.transport.outgoing import OVERTAKEN_TIMES, Outgoing, OutgoingQueue
+from tenure.transport.outgoing import Outgoing
 from tenure.wire.lease import decode_to_manager, encode
 from tenure.wire.limits import REQUEST_BYTES
 from tenure.wire.versions import NEWEST, OLDEST
@@ -46,20 +44,3 @@ def test_what_the_connections_version_does_not_know_is_not_sent_and_that_is_logg
     assert (
         "not sent: Attested is of protocol version 2, and the peer speaks version 1" in caplog.text
     )
-
-
-def test_what_is_overtaken_again_and_again_is_sent_in_the_end() -> None:
-    small = Outgoing(Hello(pool="rooms", token=1), encode)
-    large = Outgoing(Hello(pool="x" * 200, token=1), encode)
-    waiting = OutgoingQueue(10_000, small_bytes=small.size)
-
-    async def sent() -> list[Outgoing]:
-        return [await waiting.get() for _ in range(len(waiting))]
-
-    for each in (large, large, *[small] * 2 * OVERTAKEN_TIMES):
-        waiting.put(each, continues=False)
-    order = asyncio.run(sent())
-    assert [at for at, each in enumerate(order) if each is large] == [
-        OVERTAKEN_TIMES,
-        2 * OVERTAKEN_TIMES + 1,
-    ]

@@ -18,6 +18,7 @@ from tenure.transport import websocket
 from tenure.transport.contract import OWNER, WAITING_MESSAGES, Role
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire import versions
+from tenure.wire.frame import framed
 from tenure.wire.lease import HeardByOwner, encode
 from tenure.wire.versions import NEWEST
 from tests.patience import until
@@ -25,6 +26,8 @@ from tests.patience import until
 pytestmark = pytest.mark.asyncio
 
 HELLO = Hello(pool="rooms", token=1)
+LARGE = 20 << 20
+"""More than the kernel keeps for who does not read."""
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -187,28 +190,43 @@ async def test_more_bytes_than_may_wait_close_the_connection_unless_they_go_on(
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-async def test_small_messages_overtake_larger_ones_that_wait(goes_on: bool) -> None:
+async def test_small_messages_do_not_wait_while_a_larger_one_is_not_read(goes_on: bool) -> None:
     """Another client's answer does not wait behind what one client reads. What goes on with a
-    larger message keeps its place.
+    larger message comes after it.
     """
     read: asyncio.Queue[int] = asyncio.Queue()
+    reads_large = asyncio.Event()
+    connections: list[web.Request] = []
 
     async def reading(request: web.Request) -> web.StreamResponse:
-        answer = web.WebSocketResponse()
+        answer = web.WebSocketResponse(max_msg_size=0)
         await answer.prepare(request)
+        connections.append(request)
+        if len(connections) == 1:  # where the first message went, which is large
+            await reads_large.wait()
         async for said in answer:
             read.put_nowait(len(said.data))
         return answer
 
     small = len(OWNER.encode(HELLO, NEWEST))
-    role = OWNER._replace(small_bytes=small, continues=lambda each: goes_on and each is HELLO)
+    role = OWNER._replace(
+        encode=framed,
+        small_bytes=small,
+        waiting_bytes=None,
+        continues=lambda each: goes_on and each is HELLO,
+    )
+    large = [Hello(pool="x" * size, token=1) for size in (LARGE, LARGE + 1)]
     async with server(reading) as url, client(role) as (transport, _):
-        for size in (500, 600):
-            transport.send(url, Hello(pool="x" * size, token=1))
+        for each in large:
+            transport.send(url, each)
+        await until(lambda: bool(connections))
         transport.send(url, HELLO)
-        found = [await read.get() for _ in range(3)]
-    assert found[2 if goes_on else 0] == small
-    assert [each for each in found if each != small] == sorted(found)[1:], "in their order"
+        if not goes_on:
+            assert await read.get() == small
+        reads_large.set()
+        found = [await read.get() for _ in range(3 if goes_on else 2)]
+    sizes = [len(framed(each, NEWEST)) for each in large]
+    assert found == ([*sizes, small] if goes_on else sizes)
 
 
 async def closes_with(

@@ -69,7 +69,7 @@ WAITING_BYTES = 512 << 20
 way have. A node that reads nothing is given up after some seconds, and may be sent much until then.
 """
 SMALL_BYTES = 64 << 10
-"""What is no larger overtakes what is, on its way to another node: what one client reads may be
+"""What is larger goes to another node on a connection of its own: what one client reads may be
 large, and what others ask must not wait for it. Messages of nodes may come in any order.
 """
 LIMITS = ConnectionLimits(buffer_bytes=None)
