@@ -5,18 +5,17 @@
 and no style, and everything in it is text.
 """
 
-from collections.abc import Iterable, Mapping
-from html import escape
+from collections.abc import Mapping
 
 import msgspec
 
 from tenure.observe.metrics import MetricFamily, counter
+from tenure.observe.plain_pages import plain_page, plain_table
 from tenure.observe.tier_families import volume_families
 from tenure.protocol.lease.reports import VolumeReport, WaitingWrite
 
 HTML = "text/html; charset=utf-8"
 JSON = "application/json"
-AGAIN_SECONDS = 2
 
 
 class VolumeAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,17 +63,12 @@ def _html(answer: VolumeAnswer) -> str:
         "writes not done": volume.writes,
         "loads under way": volume.loads,
     }
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="refresh" content="{AGAIN_SECONDS}">'
-        '<meta name="color-scheme" content="light dark">'
-        '<meta name="viewport" content="width=device-width">'
-        "<title>tenure: cache server</title></head><body>"
-        f"<h1>Cache server at {escape(answer.url)}</h1>"
-        f"{_table('The volume', ('what', 'how many'), numbers.items())}"
-        f"{_waiting(volume.waiting)}"
-        f"{_table('What happened', ('event', 'how often'), sorted(answer.events.items()))}"
-        "</body></html>"
+    return plain_page(
+        "tenure: cache server",
+        f"Cache server at {answer.url}",
+        plain_table("The volume", ("what", "how many"), numbers.items()),
+        _waiting(volume.waiting),
+        plain_table("What happened", ("event", "how often"), sorted(answer.events.items())),
     )
 
 
@@ -89,15 +83,4 @@ def _waiting(writes: tuple[WaitingWrite, ...]) -> str:
         )
         for write in writes
     )
-    return _table("Writes that wait", ("objects", "for", "until these acknowledge"), rows)
-
-
-def _table(caption: str, heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    named = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
-    return (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{named}</tr></thead>"
-        f"<tbody>{lines}</tbody></table>"
-    )
+    return plain_table("Writes that wait", ("objects", "for", "until these acknowledge"), rows)

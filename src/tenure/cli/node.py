@@ -29,6 +29,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 RATES = (0.001, 100_000)
 REPAIR_SECONDS = (1.0, 86_400.0)
+SLOW_MILLISECONDS = (1.0, 3_600_000.0)
 
 
 @Parameter(name="*")
@@ -69,6 +70,8 @@ class NodeOptions:
     "How many megabytes a second the node reads of its own files, to find damage."
     repair_every: float = 60.0
     "Seconds between two comparisons of replicas; with each the node also weighs its load."
+    slow_after: float = 1000.0
+    "Milliseconds after which a request is logged as slow, with a hash of its row's key."
     insecure: Flag = False
     "Listen on an address that other machines can reach, and trust everybody there."
 
@@ -124,6 +127,7 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
         repair_bytes_a_second=_bytes_of("--repair-rate", options.repair_rate),
         scrub_bytes_a_second=_bytes_of("--scrub-rate", options.scrub_rate),
         repair_seconds=_repair_seconds(options.repair_every),
+        slow_seconds=_slow_seconds(options.slow_after),
     )
 
 
@@ -143,6 +147,15 @@ def _repair_seconds(wanted: float) -> float:
             f"--repair-every {wanted}: replicas are compared every {lowest} to {highest} seconds"
         )
     return wanted
+
+
+def _slow_seconds(milliseconds: float) -> float:
+    lowest, highest = SLOW_MILLISECONDS
+    if not lowest <= milliseconds <= highest:
+        raise ConfigurationError(
+            f"--slow-after {milliseconds}: it is {lowest} to {highest} milliseconds"
+        )
+    return milliseconds / 1000
 
 
 def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from tenure.observe.metrics import Histogram
+
 GATHER_SECONDS = 0.002
 """How long a writer gathers others to share its sync: about as long as a sync takes, so it waits at
 most half as long again.
@@ -36,6 +38,8 @@ class GroupCommit:
         """When the first of the waiting writers came."""
         self._is_syncing = False
         self.count = 0
+        self.took = Histogram()
+        """The seconds of each sync."""
 
     def durable(self) -> "asyncio.Future[None]":
         """Await it: everything that was applied before this call is then durable. Raises what the
@@ -61,14 +65,19 @@ class GroupCommit:
 
     def _sync_for(self, waiting: "list[asyncio.Future[None]]") -> None:
         error: Exception | None = None
+        began = time.monotonic()
         try:
             self._sync()
         except Exception as failure:  # noqa: BLE001 - whoever waits is told
             error = failure
-        self._loop.call_soon_threadsafe(self._on_synced, waiting, error)
+        took = time.monotonic() - began
+        self._loop.call_soon_threadsafe(self._on_synced, waiting, error, took)
 
-    def _on_synced(self, waiting: "list[asyncio.Future[None]]", error: Exception | None) -> None:
+    def _on_synced(
+        self, waiting: "list[asyncio.Future[None]]", error: Exception | None, took: float
+    ) -> None:
         self._is_syncing = False
+        self.took.observe(took)
         self._begin()
         for waiter in waiting:
             if waiter.done():

@@ -67,6 +67,10 @@ class DoorGate(Protocol):
         """
         ...
 
+    def may_look(self, shown: str) -> bool:
+        """Whether it may look at what the server shows of itself."""
+        ...
+
 
 class Door(Protocol):
     """One place at which clients come in."""

@@ -146,22 +146,23 @@ class WebSocketDoor:
         assert self._page is not None
         if self._door is not None:
             self._door.spoke(request)
-        is_of_site = not self._credentials.mutual and not is_of_no_site(request.host)
+        asks_nothing = not self._credentials.mutual and self._gate is None
+        is_of_site = asks_nothing and not is_of_no_site(request.host)
         if is_of_site or hdrs.ORIGIN in request.headers:
             raise web.HTTPForbidden(text="ask this server by its address, and not from a page")
-        self._check_token(request)
+        self._check_token(request, looks=True)
         shown = self._page(request.path, request.headers.get(hdrs.ACCEPT, ""))
         if shown is None:
             raise web.HTTPNotFound(text="there are /, /v1/status, /metrics and /healthz")
         body, content_type = shown
         return web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type, **PAGE_HEADERS})
 
-    def _check_token(self, request: web.Request) -> str:
+    def _check_token(self, request: web.Request, *, looks: bool = False) -> str:
         """The token that counts; empty if none is wanted, whatever the client shows."""
         if self._gate is None:
             return ""
         shown = request.headers.get(hdrs.AUTHORIZATION, "")
-        if not self._gate.admits(shown):
+        if not (self._gate.may_look if looks else self._gate.admits)(shown):
             raise web.HTTPUnauthorized(text="this server wants a token that counts here")
         if self._door is not None:
             self._door.proven(request)

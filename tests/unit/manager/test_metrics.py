@@ -1,12 +1,9 @@
 """`/metrics`: what Prometheus reads is what happened."""
 
 import asyncio
-import json
 import math
-import re
 import sys
 from collections.abc import Mapping
-from typing import get_args
 
 import aiohttp
 import msgspec
@@ -27,19 +24,16 @@ from tenure import (
     Volume,
 )
 from tenure.base.instants import Instant, in_seconds
-from tenure.cache.server_pages import VolumeAnswer, server_page
 from tenure.cli.service_gate import service_port
 from tenure.journals import MemoryJournal
 from tenure.manager.engine import ManagerEngine
-from tenure.manager.metrics import NOTHING_YET, PushTimes, _of_pools
+from tenure.manager.metrics import PushTimes, _of_pools
 from tenure.observe.events import Observer
 from tenure.observe.metrics import Histogram
 from tenure.protocol.lease.answers import Owners, OwnerSummary
 from tenure.protocol.lease.leader.manager import ManagerConfig
-from tenure.protocol.lease.messages import Changes, Sync, ToManager
-from tenure.protocol.lease.owner.noted import OwnerKind
+from tenure.protocol.lease.messages import Changes, Sync
 from tenure.protocol.lease.records import AnyRecord, State
-from tenure.protocol.lease.reports import VolumeReport
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.protocol.log.journal import Appended, Committed, Mandate, Unknown
 from tenure.protocol.topology.messages import NodeReport, NodeScrubbed
@@ -51,7 +45,6 @@ from tenure.wire.lease import encode
 from tenure.wire.lease_records import LEASE_RECORDS
 from tenure.wire.versions import NEWEST
 from tests.patience import DEADLINE_SECONDS, until
-from tests.repo.reading import ROOT
 from tests.unit.entities.stage import Counter
 from tests.unit.manager.nodes import connected
 from tests.unit.manager.serving import Events, Serving, serving
@@ -428,63 +421,6 @@ async def test_each_number_of_an_owner_moves_as_its_keys_do(*, state: bool, move
                 renewals = {"message": "LeaseRequest"}
                 more = value(after, "tenure_messages_received_total", **renewals)
                 assert more > value(seen, "tenure_messages_received_total", **renewals)
-
-
-WRITTEN = ("deploy/alerts.yml", "deploy/dashboard.json", "docs/operating/metrics.md")
-NAME = re.compile(r"\btenure_[a-z_]+")
-SUFFIX = re.compile(r"_(total|bucket|count|sum)$")
-
-
-@pytest.mark.asyncio
-async def test_every_name_that_is_written_down_is_one_that_is_shown() -> None:
-    async with serving() as manager:
-        owner = Owner(manager.service.url, pool="rooms", address="http://a")
-        lookup = Lookup(manager.service.url, pool="rooms")
-        async with owner, lookup:
-            await owner.ready()
-            shown = {SUFFIX.sub("", name) for name in await scraped(manager)}
-            shown |= {family.name for family in MetricsCollector(owner, lookup).collect()}
-    idle = VolumeReport(readers=0, leases=0, unacknowledged=0, writes=0, loads=0)
-    page = server_page(VolumeAnswer(url="", volume=idle, events={}), "/metrics", "")
-    assert page is not None
-    families = text_string_to_metric_families(page[0].decode())
-    shown |= {SUFFIX.sub("", family.name) for family in families}
-    written = {
-        (path, name)
-        for path in WRITTEN
-        for name in NAME.findall((ROOT / path).read_text("utf-8"))
-        if SUFFIX.sub("", name) not in shown
-    }
-    assert written == set()
-    documented = (ROOT / WRITTEN[-1]).read_text("utf-8")
-    ours = {name for name in shown if name.startswith("tenure_")}
-    assert {name for name in ours if name not in documented} == set()
-
-
-NAMED = re.compile(r'(event|message)=~?"([^"]+)"')
-CLIENT_EVENTS = {"ranges lost", *(each.phrase for each in OwnerKind)}
-
-
-def test_every_event_and_message_that_is_asked_for_is_one_that_is_counted() -> None:
-    known = {
-        "event": NOTHING_YET.keys() | CLIENT_EVENTS,
-        "message": {each.__name__ for each in get_args(ToManager)},
-    }
-    asked = [
-        (label, name)
-        for path in WRITTEN[:2]
-        for label, names in NAMED.findall((ROOT / path).read_text("utf-8").replace('\\"', '"'))
-        for name in names.split("|")
-    ]
-    assert {"event", "message"} == {label for label, _ in asked}
-    assert [(label, name) for label, name in asked if name not in known[label]] == []
-
-
-def test_the_dashboard_is_what_grafana_reads() -> None:
-    dashboard = json.loads((ROOT / "deploy/dashboard.json").read_text("utf-8"))
-    panels = dashboard["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels) > 10
-    assert all(panel["targets"][0]["expr"] for panel in panels)
 
 
 @pytest.mark.asyncio

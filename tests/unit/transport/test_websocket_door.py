@@ -169,6 +169,8 @@ async def test_a_client_is_counted_by_its_token_only_where_tokens_are_looked_at(
         def admits(self, shown: str) -> bool:
             return shown in ("Bearer a", "Bearer b")
 
+        may_look = admits
+
     for gate, names in ((None, 1), (Gate(), 2)):
         listener = Counting()
         door = WebSocketDoor("/ws", gate=gate)

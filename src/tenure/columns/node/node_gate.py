@@ -17,3 +17,7 @@ class NodeGate:
             _log.info("a client was not let in: %s", permit or "it shows no token that counts")
             return False
         return True
+
+    def may_look(self, shown: str) -> bool:
+        permit = self._tokens.shown(shown)
+        return permit is not None and (permit.may_keep_rows or permit.may_read(None))

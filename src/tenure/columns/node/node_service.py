@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
+from shutil import disk_usage
 from typing import Self
 
 import msgspec
@@ -30,6 +31,8 @@ from tenure.columns.node.gossip_engine import GossipEngine
 from tenure.columns.node.manager_link import NODE_ROLE, ManagerLink
 from tenure.columns.node.node_directory import ROWS, NodeDirectory, read_secret
 from tenure.columns.node.node_gate import NodeGate
+from tenure.columns.node.node_pages import DiskShown, NodeShown, NodeStatus, node_page
+from tenure.columns.node.request_timings import SLOW_SECONDS
 from tenure.columns.node.scrub import Scrub
 from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.node.table_openings import TableOpenings
@@ -109,6 +112,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The highest rate of comparing."""
     scrub_bytes_a_second: int = 1_000_000
     """The rate at which all that is kept is read, so that damage is found."""
+    slow_seconds: float = SLOW_SECONDS
+    """A request that takes longer is logged, and counted as slow."""
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError for what no manager and no other node would take."""
@@ -226,7 +231,13 @@ class NodeService:
         )
         transport = WebSocketTransport(role, self._credentials)
         self.store = StoreEngine(
-            self.directory, self._storage, transport, seal, wall_us, self.on_failed
+            self.directory,
+            self._storage,
+            transport,
+            seal,
+            wall_us,
+            self.on_failed,
+            slow_seconds=settings.slow_seconds,
         )
         self.store.on_refused = self._disk.refused
         self.store.on_opening = self._openings.open
@@ -257,6 +268,7 @@ class NodeService:
         self._door = WebSocketDoor(
             STORE_PATH, self._credentials, STORE_BYTES, gate, LIMITS, weigh=weight
         )
+        self._door.show(lambda path, accept: node_page(self._shown(), path, accept))
         where = f"{settings.host}:{settings.port}"
         with _listening(where):
             bound = await self._door.open(where, self.store)
@@ -443,6 +455,27 @@ class NodeService:
         )
         report = self.store.report()
         return msgspec.structs.replace(report, seen=seen, scrubbed=self._scrubbed())
+
+    def _shown(self) -> NodeShown:
+        topology = self.store.topology if self._has_started else self._topology
+        filler = self.store.machine.filler if self._has_started else None
+        disk = disk_usage(self.settings.data)
+        status = NodeStatus(
+            cluster=self.settings.cluster,
+            url=self.url,
+            version=topology.version if topology else 0,
+            takes_part=self.has_ring,
+            damage=self._disk.damage,
+            under_way=self.store.timings.under_way,
+            slow=self.store.timings.slow,
+            copied=filler.copied if filler else 0,
+            to_copy=filler.to_copy if filler else 0,
+            disk=DiskShown(free=disk.free, total=disk.total),
+            spaces={} if self._storage is None else self._storage.figures(),
+            names={node.id: node.name for node in topology.nodes} if topology else {},
+            report=self._report() if self._has_started else NodeReport(),
+        )
+        return NodeShown(status=status, requests=self.store.timings.taken, syncs=self.store.syncs)
 
     def _scrubbed(self) -> NodeScrubbed:
         before, scrub = self.directory.identity.damages, self._scrub

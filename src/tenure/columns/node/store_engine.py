@@ -15,6 +15,7 @@ from tenure.base.noted import Noted
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
 from tenure.columns.node.node_directory import NodeDirectory
+from tenure.columns.node.request_timings import SLOW_SECONDS, RequestTimings
 from tenure.columns.node_replica import NodeReplica
 from tenure.columns.tables import Table, table_of
 from tenure.errors import (
@@ -24,6 +25,7 @@ from tenure.errors import (
     StoreError,
     StoreUnwritable,
 )
+from tenure.observe.metrics import Histogram
 from tenure.protocol.replication.delays import Delays
 from tenure.protocol.replication.messages import MessagePart, NodeMessage
 from tenure.protocol.replication.node import StoreNode
@@ -94,6 +96,7 @@ class StoreEngine:
         wall: Callable[[], int],
         fail: Callable[[Exception], None],
         clock: Clock = boot_clock,
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         self._directory = directory
         self._wall = wall
@@ -132,6 +135,7 @@ class StoreEngine:
         """How many changes there were when the counter was last raised."""
         self._delays = Delays()
         self._nearest: tuple[NodeId, ...] = ()
+        self.timings = RequestTimings(slow_seconds)
 
     # --- running ---
 
@@ -173,6 +177,11 @@ class StoreEngine:
     @property
     def topology(self) -> Topology:
         return self.machine.context.topology
+
+    @property
+    def syncs(self) -> Histogram:
+        """How many seconds syncs took."""
+        return Histogram() if self._commits is None else self._commits.took
 
     def post(self, event: NodeEvent) -> None:
         """Hand the machine an event, if it runs."""
@@ -285,6 +294,7 @@ class StoreEngine:
                 self._tell(node, part)
 
     def _answer(self, client: int, answer: ToStoreClient) -> None:
+        self.timings.answered(self._clock(), client, answer)
         connection = self._connections.get(client)
         if connection is None:
             return
@@ -372,6 +382,7 @@ class StoreEngine:
         number = self._numbers.pop(connection)
         self._connections.pop(number, None)
         self._clients.discard(number)
+        self.timings.gone(number)
 
     def received(self, connection: Connection, data: bytes) -> None:
         if self._driver is None:
@@ -438,6 +449,7 @@ class StoreEngine:
             self.on_opening(message, partial(self._answer, number), connection.whose)
         else:
             assert not isinstance(message, NodeMessage)
+            self.timings.asked(self._clock(), number, message)
             places = places_of(message, len(data))
             self.post(StoreAsked(number, message, self._wall(), connection.whose, places))
 

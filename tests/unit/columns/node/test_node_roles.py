@@ -15,6 +15,7 @@ from tests.roles_table import ROLES, may_ask
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 
 SWITCHED = 101
+ROWS, SHOWN = "WebSocket, for rows and copies", "what it shows of itself, `/metrics`"
 
 
 @pytest.mark.asyncio
@@ -27,15 +28,17 @@ async def test_each_role_gets_in_as_its_row_says_and_no_other(tmp_path: Path) ->
         shown[who] = made.text
     [node] = [msgspec.structs.replace(each, tokens=file) for each in settings_of(tmp_path, 1)]
     form_ring([node])
-    [(request, may)] = may_ask("store node").items()
-    assert request == "WebSocket, for rows and copies"
+    may, may_look = map(may_ask("store node").pop, (ROWS, SHOWN))
     async with running([node], Credentials(token=shown["node"])), aiohttp.ClientSession() as asking:
         assert set(shown) == set(ROLES)
         for who, token in shown.items():
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            url = f"http://127.0.0.1:{node.port}{STORE_PATH}"
-            status = await opened(asking, url, headers)
+            url = f"http://127.0.0.1:{node.port}"
+            status = await opened(asking, url + STORE_PATH, headers)
             assert status == (SWITCHED if who in may else 401), who
+            for path in ("/", "/v1/status", "/metrics", "/healthz"):
+                async with asking.get(url + path, headers=headers) as answer:
+                    assert answer.status == (200 if who in may_look else 401), (who, path)
 
 
 async def opened(asking: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> int:
