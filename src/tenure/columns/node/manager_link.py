@@ -15,13 +15,15 @@ from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import Topology
-from tenure.runtime.clock import boot_clock
+from tenure.runtime.clock import Clock, boot_clock
 from tenure.transport.contract import Role, Transport
 from tenure.wire.topology import ManagerToNode, decode_to_node, encode_topology
 
 _log = logging.getLogger("tenure.columns")
 NODE_ROLE: Role[ManagerToNode] = Role("/v1/node", decode_to_node, encode_topology)
 ASK_SECONDS = 2.0
+SILENT_SECONDS = 10.0
+"""How long no manager that leads may say anything until the log says so: a takeover takes less."""
 LOOK_SECONDS = 0.3
 """Seconds between two requests at least, whatever they are about."""
 
@@ -42,12 +44,14 @@ class ManagerLink:
         request: MakesRequests,
         told: Callable[[Topology], None],
         fail: Callable[[Exception], None],
+        clock: Clock = boot_clock,
     ) -> None:
         self._managers = list(managers)
         self._transport = transport
         self._request = request
         self._told = told
         self._fail = fail
+        self._clock = clock
         self._sequence = 0
         self._at = 0
         self._leader = self._managers[0]
@@ -62,7 +66,11 @@ class ManagerLink:
             None
         )
         """Called with the numbers of the next leases, and when the managers were asked."""
-        self._asked_at = boot_clock()
+        self._asked_at = self._led_at = clock()
+        """When a manager was asked last; when one that leads has last answered."""
+        self._is_alone = False
+        self._lost: dict[str, str] = {}
+        """Why each manager cannot be asked, as far as is known."""
         self.on_may_leave: Callable[[], None] = lambda: None
 
     @property
@@ -89,7 +97,7 @@ class ManagerLink:
             self._sequence += 1
             self._answered = False
             request = self._request(self._sequence, tells=self._is_wanted)
-            self._asked_at = boot_clock()
+            self._asked_at = self._clock()
             self._transport.send(self._leader, request)
             self._poked.clear()
             try:
@@ -98,7 +106,28 @@ class ManagerLink:
             except TimeoutError:
                 if not self._answered:
                     self._try_next()
-            await asyncio.sleep(LOOK_SECONDS - in_seconds(boot_clock() - self._asked_at))
+            self._look()
+            await asyncio.sleep(LOOK_SECONDS - in_seconds(self._clock() - self._asked_at))
+
+    def _look(self) -> None:
+        """Say once that no manager leads this node."""
+        if self._is_alone or in_seconds(self._clock() - self._led_at) < SILENT_SECONDS:
+            return
+        self._is_alone = True
+        asked = (f"{each} ({self._lost.get(each, 'does not lead')})" for each in self._managers)
+        _log.warning(
+            "no manager that leads has answered this node for %g s. It asks %s. It goes on serving "
+            "rows, but no table can be made, and the ring cannot change: do the managers run, and "
+            "can they be reached from here?",
+            SILENT_SECONDS,
+            ", ".join(asked),
+        )
+
+    def _on_led(self, manager: str) -> None:
+        self._led_at = self._clock()
+        if self._is_alone:
+            self._is_alone = False
+            _log.warning("the manager at %s answers this node again", manager)
 
     def _try_next(self) -> None:
         self._at = (self._at + 1) % len(self._managers)
@@ -106,8 +135,10 @@ class ManagerLink:
 
     def _on_said(self, manager: str, message: ManagerToNode) -> None:
         self._answered = True
+        self._lost.pop(manager, None)
         match message:
             case TopologyTold(topology=topology):
+                self._on_led(manager)
                 self._heed(manager, message)
                 if message.sequence == self._sequence:  # what came unasked may be older
                     self.on_numbers(message.numbers, self._asked_at)
@@ -139,6 +170,7 @@ class ManagerLink:
 
     def _on_lost(self, manager: str, why: str) -> None:
         _log.info("no connection to the manager at %s: %s", manager, why)
+        self._lost[manager] = why
         if manager == self._leader:
             self._try_next()
             self.poke()
