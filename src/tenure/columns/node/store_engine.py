@@ -14,6 +14,7 @@ import msgspec
 from tenure.base.noted import Noted
 from tenure.columns.commits import GroupCommit
 from tenure.columns.engines.contract import EngineBusy, StorageEngine
+from tenure.columns.node.client_requests import ClientRequests
 from tenure.columns.node.node_directory import NodeDirectory
 from tenure.columns.node.request_timings import SLOW_SECONDS, RequestTimings
 from tenure.columns.node_replica import NodeReplica
@@ -43,7 +44,6 @@ from tenure.protocol.replication.node_events import (
     StepDone,
     StepFailed,
     StepThrough,
-    StoreAsked,
     Synced,
     SyncUpTo,
     TellNode,
@@ -99,7 +99,6 @@ class StoreEngine:
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         self._directory = directory
-        self._wall = wall
         self.replica = NodeReplica(storage, wall)
         self._transport = transport
         self._seal = seal
@@ -112,6 +111,7 @@ class StoreEngine:
         self._clients: set[int] = set()
         """The connections of clients, which are told each topology."""
         self._numbers: dict[Connection, int] = {}
+        self._requests = ClientRequests(self.post, self._answer, wall, clock)
         self._drawn = count(1)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._syncs_to = 0
@@ -121,7 +121,7 @@ class StoreEngine:
         self._is_certain = True
         """Whether a sync says what the disk has: once one has failed, a later one does not."""
         self.on_refused: Callable[[StoreError], None] = fail
-        self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], None], str], None]
+        self.on_opening: Callable[[OpenStore, Callable[[ToStoreClient], object], str], None]
         self.on_topology: Callable[[Topology], None] = lambda _: None
         self.on_news: Callable[[], None] = lambda: None
         self.seals: Callable[[NodeId], bool] = lambda _: True
@@ -199,7 +199,7 @@ class StoreEngine:
             case TellNode(node=node, message=message):
                 self._tell(node, message)
             case AnswerClient(client=client, answer=answer):
-                self._answer(client, answer)
+                self._requests.answered(client, self._answer(client, answer))
             case KeepTopology(topology=topology):
                 self._begin(self._keep(topology))
             case DoubtTopology():
@@ -293,15 +293,19 @@ class StoreEngine:
             for part in parts:
                 self._tell(node, part)
 
-    def _answer(self, client: int, answer: ToStoreClient) -> None:
+    def _answer(self, client: int, answer: ToStoreClient) -> int:
+        """Answer a client, if it is still there; return the bytes of the answer."""
         self.timings.answered(self._clock(), client, answer)
         connection = self._connections.get(client)
         if connection is None:
-            return
+            return 0
         try:
-            connection.send(encode_store(answer, connection.version))
+            data = encode_store(answer, connection.version)
         except LocalProtocolError as error:
             connection.close(str(error))
+            return 0
+        connection.send(data)
+        return len(data)
 
     async def _keep(self, topology: Topology) -> None:
         """Have the topology and its tables on the disk. While the disk refuses, try again, unless
@@ -383,6 +387,7 @@ class StoreEngine:
         self._connections.pop(number, None)
         self._clients.discard(number)
         self.timings.gone(number)
+        self._requests.left(number)
 
     def received(self, connection: Connection, data: bytes) -> None:
         if self._driver is None:
@@ -450,8 +455,7 @@ class StoreEngine:
         else:
             assert not isinstance(message, NodeMessage)
             self.timings.asked(self._clock(), number, message)
-            places = places_of(message, len(data))
-            self.post(StoreAsked(number, message, self._wall(), connection.whose, places))
+            self._requests.ask(number, message, connection.whose, places_of(message, len(data)))
 
     def _on_answer(self, url: str, message: object) -> None:
         """A node has answered by the connection that it made itself."""

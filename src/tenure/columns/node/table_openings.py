@@ -38,7 +38,7 @@ MOST_WAITING = 1_000
 """The most clients that wait for tables at one node."""
 MADE_AT_ONCE = 8
 """The most tables for which the managers are asked at once: each is a change of the topology."""
-Answer = Callable[[ToStoreClient], None]
+Answer = Callable[[ToStoreClient], object]
 
 
 class _WaitsForTables(NamedTuple):
