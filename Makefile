@@ -24,7 +24,7 @@ QUICK := $(addprefix tests/unit/,base protocol wire owned_state)
 CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install chat demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
+.PHONY: help setup install chat demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories kills exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -96,6 +96,9 @@ hunt: $(READY)  ## hunt every mutant once, from one first seed (as CI does)
 histories: $(READY)  ## record real nodes under all faults, and judge twice (SECONDS=60, OPERATIONS=0, SEED=1)
 	@$(BIN)/python -m lab histories --seconds $(SECONDS) --operations $(or $(OPERATIONS),0) \
 		$(if $(SEED),--seed $(SEED)) $(ARGS)
+
+kills: $(READY)  ## kill and stop whatever keeps entities, and judge what clients were told (COUNT=200, SEED=1)
+	@$(BIN)/python -m lab kills --count $(or $(COUNT),200) $(if $(SEED),--seed $(SEED))
 
 exhaustive: $(READY)  ## search every story of small worlds, in scopes that take minutes
 	@$(BIN)/python -m tests.simulation.exhaustive

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 
 from lab import commands, hunt
 from lab.histories import recorded_run
+from lab.histories.entities import kill_run
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "histories": recorded_run.main,
     "hunt": hunt.main,
+    "kills": kill_run.main,
 }
 
 
