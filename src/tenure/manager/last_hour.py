@@ -52,6 +52,8 @@ class PoolHour(msgspec.Struct, frozen=True, kw_only=True):
     """How many owners died, or were not heard of for too long."""
     journal_ms: tuple[float, ...]
     """The longest that the manager's journal took."""
+    at: tuple[float, ...]
+    """When each sample was taken. A busy manager is late, and one that was stopped leaves a gap."""
 
 
 class Moment(NamedTuple):
@@ -63,6 +65,7 @@ class Moment(NamedTuple):
     moved: int
     died: int
     journal_ms: float
+    at: float
 
 
 class LastHour:
@@ -134,7 +137,7 @@ class LastHour:
                 found = await self._engine.ask(ListOwners(pool))
                 if isinstance(found, Owners):
                     moments = self._moments.setdefault(pool, deque(maxlen=SAMPLES))
-                    moments.append(_moment(found, since, slowest))
+                    moments.append(_moment(found, since, slowest, self._wall()))
         self._until = round(self._wall(), 3)
 
     async def _watched(self) -> list[str]:
@@ -143,7 +146,7 @@ class LastHour:
         return [each.name for each in pools if each.ranges <= MOST_RANGES][:MOST_POOLS]
 
 
-def _moment(found: Owners, since: Counter[tuple[str, bool]], slowest: float) -> Moment:
+def _moment(found: Owners, since: Counter[tuple[str, bool]], slowest: float, at: float) -> Moment:
     loads = [owner.load for owner in found.owners]
     return Moment(
         owners=len(found.owners),
@@ -152,6 +155,7 @@ def _moment(found: Owners, since: Counter[tuple[str, bool]], slowest: float) -> 
         moved=since[found.pool, False],
         died=since[found.pool, True],
         journal_ms=_rounded(1000 * slowest),
+        at=round(at, 3),
     )
 
 

@@ -412,6 +412,37 @@ async def test_it_shows_the_last_hour_in_lines_and_in_words(
         await keep(page, "last-hour")
 
 
+async def test_it_looks_back_over_the_last_hour(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_hour, "EVERY_SECONDS", 0.2)
+    async with dashboard(browser) as (manager, page, _):
+        note = manager.service.observer.note
+        slider, moved = (
+            page.get_by_label("Look back"),
+            page.locator("figure", has_text="handed over"),
+        )
+        events, latest = page.locator("#events"), page.locator("#latest")
+        note(Noted(LeaderKind.HANDED_OVER, POOL, "the first"))
+        await expect(moved).to_contain_text("1, the last")
+        then = await slider.get_attribute("max")
+        note(Noted(LeaderKind.HANDED_OVER, POOL, "the second"))
+        await expect(moved).to_contain_text("2, the last")
+        await expect(events).to_contain_text("the second")
+        await slider.fill(then or "")
+        await expect(page.locator("#hour-time")).to_contain_text("ago")
+        await expect(moved).to_contain_text("of 2 in all")
+        await expect(events).to_contain_text("the first")
+        await expect(events).not_to_contain_text("the second")
+        await expect(latest).to_contain_text("Latest until then")
+        assert await page.locator("#hour .mark").count() == 4
+        await keep(page, "looking-back")
+        await slider.press("End")
+        await expect(page.locator("#hour-time")).to_have_text("now")
+        await expect(events).to_contain_text("the second")
+        assert await page.locator("#hour .mark").count() == 0
+
+
 async def test_events_that_are_alike_are_one_line_until_each_is_asked_for(browser: Browser) -> None:
     async with dashboard(browser, owners=0) as (manager, page, _):
         note = manager.service.observer.note

@@ -25,7 +25,7 @@ const page = {
   isReading: false, again: false, timer: 0,
 };
 const events = new Events();
-const hour = new Hour();
+const hour = new Hour((until) => events.lookUntil(until));
 const crash = new Crash();
 const space = new Space(byId("space"));
 const owners = new OwnersTable(async (command, body, what) => {

@@ -13,6 +13,7 @@ export class Events {
     this.all = [];
     this.last = 0;
     this.waiting = 0;
+    this.until = null; // only what happened until then is shown, if somebody looks back
     this.items = new WeakMap();
     this.folds = new WeakMap(); // by the first of them
     this.opened = new WeakSet();
@@ -33,13 +34,20 @@ export class Events {
     }, DRAWN_MS);
   }
 
+  lookUntil(until) {
+    if (until === this.until) return;
+    this.until = until;
+    this.draw();
+  }
+
   draw() {
     const wanted = byId("events-filter").value.trim().toLowerCase();
-    const shown = this.all.filter((event) => `${words(event)} ${event.cause}`.toLowerCase().includes(wanted));
+    const known = this.until === null ? this.all : this.all.filter((event) => event.at <= this.until);
+    const shown = known.filter((event) => `${words(event)} ${event.cause}`.toLowerCase().includes(wanted));
     fill(byId("events"), wanted ? shown.map((event) => this.item(event)) : this.folded(shown));
-    const [latest] = this.all;
+    const [latest] = known;
     byId("latest").hidden = !latest;
-    if (latest) byId("latest").textContent = `Latest, at ${CLOCK.format(time(latest))}: ${words(latest)}`;
+    if (latest) byId("latest").textContent = `${this.until === null ? "Latest" : "Latest until then"}, at ${CLOCK.format(time(latest))}: ${words(latest)}`;
   }
 
   // A line for each event, or one for several that are alike: a crash moves many ranges.

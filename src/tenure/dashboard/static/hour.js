@@ -1,10 +1,12 @@
 // The last hour of a pool: a line for what its owners had to do, bars for what happened, and what it
-// says in words, for those who cannot see it.
+// says in words, for those who cannot see it. A slider looks back: everything then says what was at
+// that time, and the events are those until then.
 
 import { ago, ask, byId, element, poolPath } from "./api.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 360, HEIGHT = 60; // a sample is one unit wide
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const CHARTS = [
   { name: "load", title: "Requests a second", series: ["load", "busiest"], words: wordsOfLoad },
   { name: "moved", title: "Ranges handed over", series: ["moved"], bars: true, words: wordsOfCounts("moved") },
@@ -13,7 +15,13 @@ const CHARTS = [
 ];
 
 export class Hour {
-  constructor() {
+  // `looked` is told until when to look, in seconds since 1970; null for now.
+  constructor(looked) {
+    this.looked = looked;
+    this.hour = null;
+    this.at = null; // the time of the sample that is looked at; null for the last, whichever that is
+    this.slider = byId("hour-at");
+    this.slider.addEventListener("input", () => this.look(Number(this.slider.value)));
     this.pool = null;
     this.next = 0; // when there is something new
     this.figures = new Map();
@@ -30,13 +38,31 @@ export class Hour {
     const now = performance.now();
     if (pool === this.pool && now < this.next) return;
     const hour = await ask(poolPath(pool, "hour"));
+    if (pool !== this.pool) this.at = null;
     this.pool = pool;
     this.next = now + 1000 * hour.every_seconds;
-    this.show(hour);
+    this.hour = hour;
+    this.show();
   }
 
-  show(hour) {
-    const count = hour.load.length;
+  look(place) {
+    this.at = place === this.last ? null : this.hour.at[place];
+    this.show();
+  }
+
+  get last() {
+    return this.hour.load.length - 1;
+  }
+
+  // Samples come and go while somebody looks at one.
+  get place() {
+    const at = this.at === null ? -1 : this.hour.at.findIndex((time) => time >= this.at);
+    return at < 0 ? this.last : at;
+  }
+
+  show() {
+    const hour = this.hour, count = hour.load.length, place = this.place;
+    this.showPlace(place);
     byId("hour-words").textContent = count
       ? `What this leader saw in the last ${ago(count * hour.every_seconds)}, now at the right.`
       : "This leader has not watched for ten seconds yet.";
@@ -46,8 +72,20 @@ export class Hour {
       const most = Math.max(1, ...chart.series.flatMap((name) => hour[name]));
       const draw = chart.bars ? bars : line;
       picture.replaceChildren(...chart.series.map((name) => draw(hour[name], most, name)));
-      words.textContent = count ? chart.words(hour) : "";
+      if (this.at !== null) picture.append(drawn("path", { d: `M${x(hour.load, place)},0V${HEIGHT}`, class: "mark" }));
+      words.textContent = count ? chart.words(hour, place) : "";
     }
+  }
+
+  showPlace(place) {
+    const hour = this.hour, time = hour.at[place];
+    const said = this.at === null ? "now" : `${CLOCK.format(new Date(1000 * time))}, ${ago(hour.until - time)} ago`;
+    byId("hour-back").hidden = hour.load.length < 2;
+    this.slider.max = Math.max(0, this.last);
+    this.slider.value = place;
+    this.slider.setAttribute("aria-valuetext", said);
+    byId("hour-time").textContent = said;
+    this.looked(this.at === null ? null : time);
   }
 }
 
@@ -71,24 +109,26 @@ function bars(values, most, name) {
   return drawn("path", { d: parts.join("") || "M0,0", class: name });
 }
 
-const last = (values) => values[values.length - 1];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-function wordsOfLoad({ load, busiest, owners }) {
-  const now = last(load), most = Math.max(...load);
-  const who = last(owners) > 1 ? `; the busiest of ${last(owners)} owners ${last(busiest).toFixed(0)}` : "";
-  return `Now ${now.toFixed(0)}${who}. The most was ${most.toFixed(0)}.`;
+const when = (values, place) => (place === values.length - 1 ? "Now" : "Then");
+
+function wordsOfLoad({ load, busiest, owners }, place) {
+  const most = Math.max(...load), count = owners[place];
+  const who = count > 1 ? `; the busiest of ${count} owners ${busiest[place].toFixed(0)}` : "";
+  return `${when(load, place)} ${load[place].toFixed(0)}${who}. The most was ${most.toFixed(0)}.`;
 }
 
 function wordsOfCounts(what) {
-  return (hour) => {
+  return (hour, place) => {
     const values = hour[what], total = sum(values);
     if (!total) return "None.";
+    if (place < values.length - 1) return `Then ${values[place]}, of ${total} in all.`;
     const at = values.length - 1 - values.findLastIndex((value) => value > 0);
     return `${total}, the last ${at ? `${ago(at * hour.every_seconds)} ago` : "just now"}.`;
   };
 }
 
-function wordsOfJournal({ journal_ms: times }) {
-  return `Now ${last(times).toFixed(1)} ms. The most was ${Math.max(...times).toFixed(1)} ms.`;
+function wordsOfJournal({ journal_ms: times }, place) {
+  return `${when(times, place)} ${times[place].toFixed(1)} ms. The most was ${Math.max(...times).toFixed(1)} ms.`;
 }
