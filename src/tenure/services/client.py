@@ -35,6 +35,9 @@ NO_HEADERS: Mapping[str, str] = {}
 REFUSED = 400
 NOT_HERE = (421, 503)
 """The statuses to which another process, or the same one a little later, may answer differently."""
+OUTCOME_HEADER = "Tenure-Outcome"
+OF_GATEWAYS = (502, 504)
+"""The statuses with which a gateway says that a process behind it has gone, or does not answer."""
 ANSWER_BYTES = 64 << 20
 """The most that is read of an answer; something else may listen at the address."""
 DEADLINE_SECONDS = 60.0
@@ -55,8 +58,8 @@ class ServiceClient:
     """A client of one service, at these URLs; enter it with `async with`.
 
     Every call takes `deadline` seconds at most. `credentials` are by default those that the
-    environment names. Raises ServiceRefusal if the service refuses, and OutcomeUnknown if no
-    process answered in time.
+    environment names. `headers` go with each request: a gateway may route by them. Raises
+    ServiceRefusal if the service refuses, and OutcomeUnknown if no process answered in time.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class ServiceClient:
         *,
         deadline: float = DEADLINE_SECONDS,
         credentials: Credentials | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         given = urls.split(",") if isinstance(urls, str) else list(urls)
         self._urls = [_checked(each.strip()) for each in given if each.strip()]
@@ -72,6 +76,7 @@ class ServiceClient:
             raise ConfigurationError("a client needs the URL of a service")
         self._deadline = deadline
         self._credentials = credentials or Credentials.from_environment()
+        self._headers = headers
         self._session: aiohttp.ClientSession | None = None
         self._random = SystemRandom()
         self._at = self._random.randrange(len(self._urls))
@@ -114,7 +119,12 @@ class ServiceClient:
         """Return the answer of any process that gives one. The body is sent as JSON, or unchanged
         if it is bytes. `patience` is how long the service itself may wait, beyond the deadline.
         """
-        said = {"Content-Type": "application/json", ID_HEADER: id or uuid4().hex, **headers}
+        said = {
+            "Content-Type": "application/json",
+            ID_HEADER: id or uuid4().hex,
+            **self._headers,
+            **headers,
+        }
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         if data is None:
             del said["Content-Type"]
@@ -127,7 +137,7 @@ class ServiceClient:
                     except (aiohttp.ClientError, OSError) as error:
                         problem = f"{self.url}: {error!r}"
                     else:
-                        if reply.status not in NOT_HERE:
+                        if not _may_be_answered_elsewhere(reply):
                             return _taken(reply)
                         problem = f"{self.url}: {reply.data.decode(errors='replace')[:200]}"
                     self.go_on()
@@ -179,6 +189,14 @@ def _checked(url: str) -> str:
         "the URL of a service is shown and logged, and so has no user or password: write it like "
         f"http://127.0.0.1:8103, not {said}"
     )
+
+
+def _may_be_answered_elsewhere(reply: Reply) -> bool:
+    """Whether to ask again, under the same id. A gateway says what became of the request; another
+    server that answers 502 is no service's.
+    """
+    is_of_gateway = reply.status in OF_GATEWAYS and OUTCOME_HEADER in reply.headers
+    return is_of_gateway or reply.status in NOT_HERE
 
 
 def _taken(reply: Reply) -> Reply:

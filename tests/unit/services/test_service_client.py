@@ -69,6 +69,45 @@ async def test_where_one_process_cannot_the_next_is_asked_under_the_same_id(stat
     assert second.ids[0] == first.ids[0] != second.ids[1]
 
 
+@pytest.mark.parametrize(
+    ("status", "outcome"), [(502, "not-begun"), (502, "unknown"), (504, "unknown")]
+)
+async def test_where_a_gateway_reaches_nobody_the_next_is_asked_under_the_same_id(
+    status: int, outcome: str
+) -> None:
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.headers[ID_HEADER])
+        return web.Response(status=status, headers={"Tenure-Outcome": outcome})
+
+    process = Process(200)
+    async with (
+        listening(answer) as gateway,
+        listening(process.take) as other,
+        ServiceClient([gateway, other]) as client,
+    ):
+        client._at = 0
+        assert (await client.ask("POST", "/a", id="mine")).status == 200
+    assert asked == process.ids == ["mine"]
+
+
+async def test_headers_of_a_client_go_with_each_request() -> None:
+    said = []
+
+    async def answer(request: web.Request) -> web.Response:
+        said.append((request.headers.getall("X-Pool"), request.headers.get("If-Match")))
+        return web.Response()
+
+    async with (
+        listening(answer) as url,
+        ServiceClient(url, headers={"X-Pool": "devices"}) as client,
+    ):
+        await client.ask("GET", "/a")
+        await client.ask("PUT", "/a", headers={"If-Match": "*"})
+    assert said == [(["devices"], None), (["devices"], "*")]
+
+
 async def test_where_one_process_is_not_there_the_next_is_asked() -> None:
     second = Process(200)
     async with client_of(second) as client:
