@@ -77,9 +77,24 @@ def caches(
 
 
 @app.command
-def mesh(*, seconds: Seconds = 60.0, preset: Preset = "test", json: Json = False) -> int:
-    """Run the papers' Live Mesh scenario; the exit code is 1 if a device heard nothing."""
-    summary = asyncio.run(run_mesh(seconds, _teller(as_json=json), preset))
+def mesh(
+    *,
+    seconds: Seconds = 60.0,
+    preset: Preset = "test",
+    stored: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> int:
+    """Run the papers' Live Mesh scenario.
+
+    The exit code is 1 if a device was not told of a loss, something was applied twice, or something
+    was lost that a store keeps.
+
+    Parameters
+    ----------
+    stored
+        The services keep everything in stores.
+    """
+    summary = asyncio.run(run_mesh(seconds, _teller(as_json=json), preset, is_kept=stored))
     return _ended(summary, mesh_lines(summary), is_good=summary.is_good, as_json=json)
 
 

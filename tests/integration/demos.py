@@ -23,14 +23,16 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "tenure", "demo", *preset, *arguments]
 
 
-def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    tmp_path: Path, *arguments: str, seconds: float = 2 * DEADLINE_SECONDS
+) -> subprocess.CompletedProcess[str]:
     """A demo from start to end, whose files lie in `tmp_path` while it runs."""
     return subprocess.run(
         command(*arguments),
         check=False,
         capture_output=True,
         text=True,
-        timeout=2 * DEADLINE_SECONDS,
+        timeout=seconds,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
 

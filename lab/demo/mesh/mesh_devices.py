@@ -1,171 +1,199 @@
-"""The two PCs of the scenario, and the frontend through which they reach the services.
+"""The two PCs of the scenario.
 
 Neither counts on anything but what the services promise: what was accepted arrives, or a loss is
-told. Whoever is told of one asks anew for what it relies on, and publishes its own anew.
+told. Whoever is told of one asks anew for what it relies on, and says its own anew. Each change of
+a document depends on the version that was read before it, so nothing that a former life of a device
+has sent, and that comes late, undoes what a later life has said.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias
 
 import msgspec
 
-from lab.demo.mesh.live_mesh import LiveMesh
+from lab.demo.mesh.device_disk import DeviceDisk
+from lab.demo.mesh.mesh_clients import MeshClients
 from tenure.errors import OutcomeUnknown, ServiceRefusal
 from tenure.services.documents.client import DocumentsClient
-from tenure.services.pubsub.client import PubSubClient
-from tenure.services.queues.client import QueuesClient, ReceivedEntry
+from tenure.services.queues.client import ReceivedEntry
 
 HOME, WORK, USER = "home-pc", "work-pc", "ann"
 HOME_PC, WORK_PC = "the home PC", "the work PC"
 ADDRESS = "address"
 POLL_SECONDS = 2.0
-DEADLINE_SECONDS = 60.0
-GONE = (404, 410)
+AGAIN_SECONDS = 0.2
+ABSENT = ""
+GONE, OTHER_VERSION = (404, 410), 412
 HOME_RELIES_ON = {"devices": [HOME], "activities": [USER]}
-Tell: TypeAlias = Callable[[str, list[ReceivedEntry]], Awaitable[None]]
-"""Is told who was told of losses, by which entries, and has asked to be told of later ones."""
+Report: TypeAlias = Callable[..., None]
+"""Is told what has happened to a device, and the details by name."""
 
 
-class MeshFrontend:
-    """The work of a web server that stands between a device and the services."""
+class HomeKept(msgspec.Struct):
+    """What the home PC keeps."""
 
-    def __init__(self, mesh: LiveMesh) -> None:
-        def client(kind: type[Any], name: Any) -> Any:  # of that kind
-            return kind(mesh.urls(name), deadline=DEADLINE_SECONDS)
-
-        self.documents: DocumentsClient = client(DocumentsClient, "devices")
-        self.activities: DocumentsClient = client(DocumentsClient, "activities")
-        self.topics: PubSubClient = client(PubSubClient, "topics")
-        self.queues: QueuesClient = client(QueuesClient, "queues")
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        for each in (self.documents, self.activities, self.topics, self.queues):
-            await self._stack.enter_async_context(each)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
-
-    async def put_address(self, address: str) -> None:
-        """Say where the home PC is."""
-        await self.documents.write(HOME, {ADDRESS: address})
-
-    async def put_activity(self, what: str) -> None:
-        """Say what the user has done with the home PC."""
-        await self.activities.write_section(USER, HOME, what)
-
-    async def publish(self, address: str) -> None:
-        """Tell whoever has subscribed. Accepted, it is in their queues, or they are told."""
-        await self.topics.publish(HOME, {ADDRESS: address})
-
-    async def subscribe(self) -> None:
-        """Have the work PC's queue told of the home PC's address."""
-        await self.topics.subscribe(HOME, f"queue:{WORK}")
-
-    async def address(self) -> str | None:
-        """Return where the home PC is; None if that was lost and not yet published again."""
-        return await _read(self.documents, HOME, ADDRESS)
-
-    async def activity(self) -> str | None:
-        """Return what the user has done with the home PC; None if that was lost."""
-        return await _read(self.activities, USER, HOME)
-
-
-async def _read(documents: DocumentsClient, key: str, section: str) -> str | None:
-    try:
-        found: str = await documents.read_section(key, section)
-    except ServiceRefusal as error:
-        if error.status not in GONE:
-            raise
-        return None
-    return found
-
-
-def activity_of(address: str) -> str:
-    """Return the words for the user's activity when the home PC moves to an address."""
-    return f"moved the home PC to {address}"
+    address: str = ""
+    said: str = ""
+    """The last address that the services have acknowledged."""
 
 
 class HomeDevice:
-    """The home PC. It is always online, and publishes its address again whenever that was lost."""
+    """The home PC. It is always online, and says its address again whenever that was lost."""
 
-    def __init__(self, frontend: MeshFrontend, tell: Tell) -> None:
-        self.present = ""
-        self.republished = 0
-        self._frontend = frontend
-        self._tell = tell
+    def __init__(self, clients: MeshClients, disk: DeviceDisk[HomeKept], report: Report) -> None:
+        self._clients = clients
+        self._disk = disk
+        self._report = report
+        self._saying = asyncio.Lock()
+
+    async def begin(self) -> None:
+        """Have a queue that tells of losses, and say what a former life may not have said."""
+        await self._clients.queues.begin(HOME, watch=HOME_RELIES_ON)
+        self._report("online")
+        await self._say()
+
+    async def moved(self, addresses: AsyncIterator[str]) -> None:
+        """Say each address to which it moves."""
+        async for address in addresses:
+            self._disk.kept.address = address
+            self._disk.save()
+            await tried(self._say)
+
+    async def _say(self) -> None:
+        """Have the services know where it is, and what its user has done; they tell the others."""
+        async with self._saying:
+            kept, clients = self._disk.kept, self._clients
+            if not (address := kept.address):
+                return
+            told = self._report
+            is_new = await put(clients.devices, HOME, ADDRESS, address, told)
+            await put(clients.activities, USER, HOME, activity_of(address), told)
+            was_lost = is_new and kept.said == address
+            kept.said = address
+            self._disk.save()
+        if was_lost:
+            self._report("said again", address=address)
+        self._report("acknowledged", address=address)
 
     async def watch(self) -> None:
         """Be told of losses, for ever."""
-        frontend = self._frontend
-        reader = frontend.queues.reader(HOME)
+        reader = self._clients.queues.reader(HOME)
         while True:
-            try:
-                entries = await reader.next(wait=POLL_SECONDS)
-                if told := [each for each in entries if told_by(each)]:
-                    await frontend.queues.begin(HOME, watch=HOME_RELIES_ON)
-                    await self._tell(HOME_PC, told)
-                    if self.present:
-                        self.republished += 1
-                        await frontend.put_address(self.present)
-                        await frontend.put_activity(activity_of(self.present))
-                        await frontend.publish(self.present)
-                if entries:
-                    await reader.acknowledge(entries[-1].number)
-            except (OutcomeUnknown, ServiceRefusal):
-                await asyncio.sleep(POLL_SECONDS / 10)
+            entries = await reader.next(wait=POLL_SECONDS)
+            if told := [each for each in entries if told_by(each)]:
+                await self._clients.queues.begin(HOME, watch=HOME_RELIES_ON)
+                self._report("told", entries=told)
+                await self._say()
+            if entries:
+                await reader.acknowledge(entries[-1].number)
+
+
+class WorkKept(msgspec.Struct):
+    """What the work PC keeps."""
+
+    address: str = ""
+    """Where it believes the home PC to be."""
+    seen: str = ""
+    version: str = ""
+    """The last version of the home PC's document of which a message told."""
+    taken: int = 0
+    """The last entry of its queue that was taken."""
 
 
 class WorkDevice:
     """The work PC: it is offline, comes online, drains its queue, and connects."""
 
-    def __init__(self, frontend: MeshFrontend, tell: Tell) -> None:
-        self.believed: str | None = None
-        self.seen: str | None = None
-        self._frontend = frontend
-        self._tell = tell
+    def __init__(self, clients: MeshClients, disk: DeviceDisk[WorkKept], report: Report) -> None:
+        self._clients = clients
+        self._disk = disk
+        self._report = report
+        self._reader = clients.queues.reader(WORK)
 
-    async def begin(self) -> None:
-        """Subscribe, and begin with an empty queue."""
-        await self._ask_again()
-        await self.drain()
-
-    async def _ask_again(self) -> None:
+    async def ask(self) -> None:
         """Something may have been missed: subscribe, and look where the home PC is."""
-        frontend = self._frontend
-        await frontend.queues.begin(WORK, watch=HOME_RELIES_ON | {"topics": [HOME]})
-        await frontend.subscribe()
-        self.believed = await frontend.address() or self.believed
-        await self.look()
+        clients, kept = self._clients, self._disk.kept
+        await clients.queues.begin(WORK, watch=HOME_RELIES_ON | {"topics": [HOME]})
+        await clients.topics.subscribe(HOME, f"queue:{WORK}")
+        _, address = await read(clients.devices, HOME, ADDRESS)
+        kept.address = address or kept.address
 
-    async def look(self) -> None:
-        """See what the user has done."""
-        self.seen = await self._frontend.activity() or self.seen
+    async def drain(self, *, wait: float) -> None:
+        """Take what is in the queue, and see what the user has done."""
+        entries = await self._reader.next(wait=wait)
+        told = [each for each in entries if told_by(each)]
+        messages = sum(map(self._take, entries))
+        if told:
+            await self.ask()
+            self._report("told", entries=told)
+        if entries:
+            self._disk.save()
+            self._report("took", messages=messages)
+            await self._reader.acknowledge(entries[-1].number)
+        _, seen = await read(self._clients.activities, USER, HOME)
+        kept = self._disk.kept
+        kept.seen = seen or kept.seen
+        self._report("knows", address=kept.address, seen=kept.seen)
 
-    async def drain(self, *, wait: float = 0.0) -> tuple[int, int]:
-        """Read what is there; how many messages there were, and how many losses or gaps."""
-        reader = self._frontend.queues.reader(WORK)
-        messages = losses = 0
-        while entries := await reader.next(wait=wait):
-            told = [each for each in entries if told_by(each)]
-            for each in entries:
-                if not told_by(each):
-                    self.believed = each.message["data"][ADDRESS]
-            messages, losses = messages + len(entries) - len(told), losses + len(told)
-            if told:
-                await self._ask_again()
-                await self._tell(WORK_PC, told)
-            await reader.acknowledge(entries[-1].number)
-        return messages, losses
+    def _take(self, entry: ReceivedEntry) -> bool:
+        """Take an entry, unless a former life has; whether it is a message that is new."""
+        kept = self._disk.kept
+        if entry.loss is not None and entry.loss.began:
+            kept.taken = 0  # its entries are counted anew
+        if entry.number <= kept.taken:
+            return False
+        kept.taken = entry.number
+        if told_by(entry):
+            return False
+        said = entry.message["data"]
+        if said["version"] == kept.version:
+            self._report("doubled", version=kept.version)
+        kept.version, kept.address = said["version"], said["values"][ADDRESS]
+        return True
+
+
+async def tried(work: Callable[[], Awaitable[None]]) -> None:
+    """Do it until it is answered: all of this may be repeated."""
+    while True:
+        try:
+            await work()
+            return
+        except (OutcomeUnknown, ServiceRefusal):
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def put(
+    documents: DocumentsClient, key: str, section: str, value: str, report: Report
+) -> bool:
+    """Have a section be that; whether it was something else."""
+    while True:
+        version, there = await read(documents, key, section)
+        if there == value:
+            return False
+        try:
+            await documents.write_section(key, section, value, if_version=version)
+        except ServiceRefusal as refused:
+            if refused.status != OTHER_VERSION:
+                raise
+            report("overtaken", key=key)
+        else:
+            return True
+
+
+async def read(documents: DocumentsClient, key: str, section: str) -> tuple[str, str | None]:
+    """The version of a document, and a section of it."""
+    try:
+        found = await documents.read(key)
+    except ServiceRefusal as refused:
+        if refused.status in GONE:
+            return ABSENT, None
+        raise
+    return found.version, found.sections.get(section)
+
+
+def activity_of(address: str) -> str:
+    """Return the words for the user's activity when the home PC moves to an address."""
+    return f"moved the home PC to {address}"
 
 
 def told_by(entry: ReceivedEntry) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
-from lab.demo.mesh.live_mesh import SERVICES, LiveMesh, ServiceName
+from lab.demo.mesh.live_mesh import MANAGER, SERVICES, LiveMesh, ServiceName
 from lab.demo.mesh.mesh_devices import HOME, HOME_PC, USER, WORK, WORK_PC
 from tenure import KeyStanding, Lookup
 from tenure.services.queues.client import ReceivedEntry
@@ -36,23 +36,43 @@ RELIED_ON = (
 class MeshLosses:
     """The keys that one server had when its trouble began, and the PCs that were told since."""
 
-    def __init__(self, lookups: Mapping[ServiceName, Lookup], members: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        lookups: Mapping[ServiceName, Lookup],
+        members: Mapping[str, str],
+        *,
+        is_kept: bool = False,
+    ) -> None:
         self.told: dict[str, set[str]] = {}
         """The pools of which each PC was told that they have lost something."""
         self.had: list[MeshKey] = []
         """The keys that the server had."""
         self._lookups = lookups
         self._members = members
-        self._address = ""
+        self._is_kept = is_kept
+        """Whether stores have everything. A queue is then as it was, and has nothing to tell of
+        itself; of other pools it tells what it cannot know to be there still.
+        """
+        self._address: str | None = None
+        """Where keys were that are neither lost nor served as long as they are there."""
         self._unsettled: dict[MeshKey, KeyStanding] = {}
         self._anew: dict[tuple[MeshKey, str], KeyStanding] = {}
         """How a key stood when a PC, told of another loss, asked for everything anew."""
 
-    async def begin(self, server: str) -> None:
-        """This server is about to have trouble."""
-        self._address, self.told, self._anew = self._members[server], {}, {}
-        self.had = [it for it in RELIED_ON if self._lookups[it.pool].find(it.key) == self._address]
-        self._unsettled = {it: found for it in self.had if (found := await self._standing(it))}
+    async def begin(self, victim: str) -> None:
+        """This server, PC, frontend or manager is about to have trouble. A manager has every key,
+        since its silence may end all leases; a frontend and a PC have none.
+        """
+        self._address, self.told, self._anew = self._members.get(victim), {}, {}
+        is_all = victim == MANAGER
+        self.had = [
+            it for it in RELIED_ON if is_all or (self._address and self._at(it) == self._address)
+        ]
+        told = [it for it in self.had if not (self._is_kept and it.pool == "queues")]
+        self._unsettled = {it: found for it in told if (found := await self._standing(it))}
+
+    def _at(self, of: MeshKey) -> str | None:
+        return self._lookups[of.pool].find(of.key)
 
     async def _standing(self, of: MeshKey) -> KeyStanding | None:
         (found,) = await asyncio.wrap_future(self._lookups[of.pool].standings([of.key]))
@@ -87,9 +107,9 @@ class MeshLosses:
                     and now.has_lost(self._anew.get((it, who), before))
                 ]
                 found += [f"{who} was not told that {it.what} is lost" for who in deaf]
-            elif self._lookups[it.pool].find(it.key) in (None, self._address):
+            elif now is None or self._at(it) in (None, self._address):
                 found.append(f"{it.what} is neither lost nor served")
-            else:  # it had been handed over just before
+            else:  # it had been handed over just before, or the manager was not missed
                 del self._unsettled[it]
         return found
 
@@ -101,4 +121,4 @@ async def mesh_losses(mesh: LiveMesh) -> AsyncIterator[MeshLosses]:
         lookups = {name: Lookup(mesh.manager.url, pool=name) for name in SERVICES}
         for each in lookups.values():
             await stack.enter_async_context(each)
-        yield MeshLosses(lookups, mesh.members)
+        yield MeshLosses(lookups, mesh.members, is_kept=mesh.is_kept)

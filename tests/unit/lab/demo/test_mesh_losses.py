@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from lab.demo.mesh.live_mesh import SERVICES, ServiceName
+from lab.demo.mesh.live_mesh import MANAGER, SERVICES, ServiceName
 from lab.demo.mesh.mesh_devices import HOME_PC, WORK_PC
-from lab.demo.mesh.mesh_losses import MeshLosses
+from lab.demo.mesh.mesh_losses import RELIED_ON, MeshLosses
 from tenure import KeyedState, Lookup, Owner
 from tenure.services.queues.client import ReceivedEntry
 from tenure.services.queues.entries import QueueLoss
@@ -24,9 +24,12 @@ OF_DEVICES = ReceivedEntry(1, 0.0, loss=QueueLoss(pools={"devices": ("home-pc",)
 class Stage:
     """A process of each service has everything, and may leave or crash; another one comes."""
 
-    def __init__(self, cluster: InProcessCluster, lookups: dict[ServiceName, Lookup]) -> None:
+    def __init__(
+        self, cluster: InProcessCluster, lookups: dict[ServiceName, Lookup], *, is_kept: bool
+    ) -> None:
         self._cluster = cluster
-        self.losses = MeshLosses(lookups, {"first": FIRST, "second": SECOND})
+        members = {"first": FIRST, "second": SECOND}
+        self.losses = MeshLosses(lookups, members, is_kept=is_kept)
         self.owners: list[Owner] = []
 
     async def come(self, address: str, pool: str) -> Owner:
@@ -38,7 +41,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage() -> AsyncIterator[tuple[Stage, InProcessCluster]]:
+async def stage(*, is_kept: bool = False) -> AsyncIterator[tuple[Stage, InProcessCluster]]:
     async with (
         InProcessCluster(list(SERVICES), clock=TurnedClock()) as cluster,
         AsyncExitStack() as stack,
@@ -46,7 +49,7 @@ async def stage() -> AsyncIterator[tuple[Stage, InProcessCluster]]:
         lookups = {name: cluster.lookup(pool=name) for name in SERVICES}
         for each in lookups.values():
             await stack.enter_async_context(each)
-        there = Stage(cluster, lookups)
+        there = Stage(cluster, lookups, is_kept=is_kept)
         yield there, cluster
         for owner in there.owners:
             await owner.close()
@@ -114,4 +117,32 @@ async def test_nobody_has_to_be_told_of_what_was_handed_over_or_was_never_there(
         await there.come(SECOND, "queues")
         await owner.close()
         await cluster.turn(5)
+        assert await losses.untold() == []
+
+
+async def test_with_the_manager_everything_is_in_question_and_with_a_frontend_nothing() -> None:
+    async with stage() as (there, cluster):
+        losses, owner = there.losses, await there.come(FIRST, "devices")
+        await losses.begin("frontend-1")
+        assert (losses.had, await losses.untold()) == ([], [])
+        await losses.begin(MANAGER)
+        assert len(losses.had) == len(RELIED_ON)
+        unowned = {f"{each.what} is neither lost nor served" for each in RELIED_ON[1:]}
+        assert {*await losses.untold()} == unowned, "the address is served as before"
+        await losses.begin(MANAGER)
+        cluster.crash(owner)
+        await there.come(SECOND, "devices")
+        deaf = {
+            f"{who} was not told that the home PC's address is lost" for who in (HOME_PC, WORK_PC)
+        }
+        assert {*await losses.untold()} == unowned | deaf
+
+
+async def test_a_queue_that_a_store_keeps_has_nothing_to_tell_of_itself() -> None:
+    async with stage(is_kept=True) as (there, cluster):
+        losses, owner = there.losses, await there.come(FIRST, "queues")
+        await losses.begin("first")
+        assert len(losses.had) == 2
+        cluster.crash(owner)
+        await there.come(SECOND, "queues")
         assert await losses.untold() == []
