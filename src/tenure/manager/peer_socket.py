@@ -27,7 +27,8 @@ from tenure.protocol.lease.inspecting import Inspected
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested
 from tenure.protocol.topology.limits import TOPOLOGY_BYTES
-from tenure.transport.accepted_socket import FairTurns, NoHandshake, answer_handshake
+from tenure.transport.accepted_socket import NoHandshake, answer_handshake
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.large_messages import LargeMessages, PatientSocket
 from tenure.transport.peers import LAG_BYTES, Peers

@@ -35,7 +35,7 @@ from tenure.manager.openapi import show_document
 from tenure.manager.other_managers import OtherManagers
 from tenure.manager.peer_socket import LOOKUPS, NODES, OWNERS, PeerSockets
 from tenure.manager.sign_in_api import SignInApi
-from tenure.transport.accepted_socket import FairTurns
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.peers import Peers
 

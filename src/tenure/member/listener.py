@@ -19,11 +19,12 @@ from tenure.base.names import shown
 from tenure.base.origin import parse
 from tenure.client.arguments import LAST_PORT, checked_address
 from tenure.errors import ConfigurationError
-from tenure.member.asgi import App, Receive, Scope, Send
+from tenure.member.asgi import PROBE, App, Receive, Scope, Send
 from tenure.member.guarded_asgi import CONNECTION, guarded
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Unfinished, log_refused
 from tenure.transport.connection_limits import MOST_CONNECTIONS, ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.port_guard import PortGuard
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class OwnListener:
         self._listening = bound(listen)
         self._credentials = credentials
         self.url = url_of(self._listening, credentials.scheme)
-        self._server = _server(app if guard is None else guarded(app, guard))
+        self._server = _server(in_turn(app if guard is None else guarded(app, guard)))
         limits = replace(limits, knows_peers=guard is not None)
         self._port = BoundedPort[Any](
             self._connection, _unfinished, log_refused, log_refused, limits
@@ -219,6 +220,21 @@ class OwnListener:
         made.data_received, made.app = data_received, app
         made.ws_protocol_class = upgraded if socket is not None else None
         return told_when_lost(made)
+
+
+def in_turn(app: App) -> App:
+    """The application, of which one request begins in each pass of the loop. A gateway may bring a
+    thousand at once: if all began in one pass, and each wrote megabytes, nothing else would run for
+    half a minute, the member would not answer its own probe, and lose its leases.
+    """
+    turns = FairTurns()
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != PROBE:
+            await turns.wait()
+        await app(scope, receive, send)
+
+    return serve
 
 
 def _is_between(cycle: Any) -> bool:  # noqa: ANN401

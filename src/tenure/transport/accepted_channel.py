@@ -9,8 +9,9 @@ from collections import deque
 from aiohttp import WSCloseCode
 
 from tenure.base.instants import Instant
-from tenure.transport.accepted_socket import AcceptedSocket, FairTurns
+from tenure.transport.accepted_socket import AcceptedSocket
 from tenure.transport.channels import ChannelLost
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.rate_bound import RateBound
 from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.websocket_door import (

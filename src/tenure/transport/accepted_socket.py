@@ -7,20 +7,20 @@ connection costs. So the connection is taken from aiohttp after the handshake: o
 which is called with the bytes that come.
 
 If a client sends much at once, a few of its frames are read at a time, and in between it is
-everybody else's turn (`FairTurns`).
+everybody else's turn (`fair_turns`).
 """
 
 import asyncio
 import base64
 import hashlib
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Hashable
 
 from aiohttp import WSCloseCode, hdrs, web
 
 from tenure.base.instants import MILLISECOND_NS, Instant, in_seconds
 from tenure.runtime.clock import boot_clock
+from tenure.transport.fair_turns import TURN_NS, FairTurns
 from tenure.transport.peers import ConnectedPeer
 from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound, times
 from tenure.transport.unfinished_messages import FREE_BYTES, UnfinishedMessages
@@ -40,76 +40,12 @@ FAIR_NS = MILLISECOND_NS
 """Messages that come closer together than this wait for their turn. Otherwise all that a flood has
 in its buffer, thousands of messages, would be handled in one go.
 """
-TURN_NS = 5 * MILLISECOND_NS
-"""A turn and a pass of the loop end after so long, however few frames were read: some take long to
-decode and to answer.
-"""
 WAITING_BYTES = 4096
 """The bytes that may wait for their turn before reading pauses: some tens of renewals."""
 CLOSE_SECONDS = 2.0
 """How long a client has to answer that its connection is closed."""
 _KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _PING = frame(b"", PING)
-
-
-class FairTurns:
-    """Lets callers take turns, with the event loop serving everybody else in between. Sending a
-    table to each of a hundred connections in one go would take a second, in which no owner is
-    renewed.
-
-    `free` says how many frames may be read between two passes of the loop before anybody waits.
-    Without any, every socket waits whose messages come close together.
-    """
-
-    def __init__(self, free: int = 0) -> None:
-        self._lock = asyncio.Lock()
-        self._waiting: deque[AcceptedSocket] = deque()
-        self._is_going_round = False
-        self._free = self._left = free
-
-    async def wait(self) -> None:
-        """Wait until it is the caller's turn."""
-        async with self._lock:
-            await asyncio.sleep(0)
-
-    def must_wait(self, *, is_close_behind: bool) -> bool:
-        """Whether a socket on which something arrived waits for its turn. `is_close_behind` says
-        that something arrived there a moment ago.
-        """
-        if not self._free:
-            return is_close_behind
-        return self._is_going_round or self._left <= 0
-
-    def count(self, frames: int, spent_ns: int) -> None:
-        """So many frames were read, in so much time."""
-        if self._free and self._left > 0:
-            self._left -= max(frames, self._free * spent_ns // TURN_NS)
-            if self._left <= 0:
-                asyncio.get_running_loop().call_soon(self._begin_pass)
-
-    def _begin_pass(self) -> None:
-        self._left = self._free
-
-    def put(self, socket: "AcceptedSocket") -> None:
-        """Make the socket read when it is its turn."""
-        self._waiting.append(socket)
-        if not self._is_going_round:
-            self._is_going_round = True
-            asyncio.get_running_loop().call_soon(self._next)
-
-    def _next(self) -> None:
-        """Let the next sockets read: one, or as many as have what is free in a pass. The callback
-        for the one after them runs after everything that arrives meanwhile.
-        """
-        self._left = self._free
-        try:
-            self._waiting.popleft().take_turn()
-            while self._waiting and self._left > 0:
-                self._waiting.popleft().take_turn()
-        finally:
-            self._is_going_round = bool(self._waiting)
-            if self._is_going_round:
-                asyncio.get_running_loop().call_soon(self._next)
 
 
 class AcceptedSocket(ConnectedPeer, asyncio.Protocol):

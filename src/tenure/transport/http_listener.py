@@ -12,15 +12,17 @@ import asyncio
 import logging
 import socket as sockets
 import ssl
+from collections.abc import Callable
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from tenure.base.instants import in_seconds, seconds
 from tenure.runtime.clock import boot_clock
-from tenure.transport.accepted_socket import AcceptedSocket, FairTurns, hand_over
+from tenure.transport.accepted_socket import AcceptedSocket, hand_over
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Refused, Unfinished
 from tenure.transport.connection_limits import ConnectionLimits
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.newcomers import IDLE_SECONDS
 from tenure.transport.rate_bound import RateBound
 
@@ -63,6 +65,8 @@ class HttpListener:
         )
         self._silent_ns = silent_ns
         self._turns = turns or FairTurns()
+        self.overtakes: Callable[[web.BaseRequest], bool] = lambda _: False
+        """Says which requests wait for no turn."""
         self._looking: asyncio.Task[None] | None = None
         self._runner: web.BaseRunner
         if isinstance(app, web.BaseRunner):
@@ -112,7 +116,8 @@ class HttpListener:
         handle = server.request_handler
 
         async def in_turn(request: web.BaseRequest) -> web.StreamResponse:
-            await self._turns.wait()
+            if not self.overtakes(request):
+                await self._turns.wait()
             return await handle(request)
 
         server.request_handler = in_turn

@@ -18,12 +18,13 @@ from tenure.base.origin import parse
 from tenure.errors import ConfigurationError
 from tenure.runtime.read_size import SmallBlocksSocket
 from tenure.transport.accepted_channel import AcceptedChannel
-from tenure.transport.accepted_socket import FairTurns, NoHandshake, answer_handshake
+from tenure.transport.accepted_socket import NoHandshake, answer_handshake
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.guarded_app import check_proof, guard_app
 from tenure.transport.handles import another_handle
 from tenure.transport.http_listener import HttpListener

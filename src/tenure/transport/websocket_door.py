@@ -15,16 +15,12 @@ from msgspec.structs import replace
 from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
 from tenure.runtime.clock import boot_clock
-from tenure.transport.accepted_socket import (
-    CLOSE_SECONDS,
-    FairTurns,
-    NoHandshake,
-    answer_handshake,
-)
+from tenure.transport.accepted_socket import CLOSE_SECONDS, NoHandshake, answer_handshake
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener, ShowsPage
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.guarded_app import check_proof, guard_app
 from tenure.transport.http_listener import LIMITS, HttpListener
 from tenure.transport.large_messages import LargeMessages, PatientSocket

@@ -22,11 +22,11 @@ from tenure.transport import accepted_socket
 from tenure.transport.accepted_socket import (
     WAITING_BYTES,
     AcceptedSocket,
-    FairTurns,
     NoHandshake,
     answer_handshake,
 )
 from tenure.transport.bounded_port import log_refused
+from tenure.transport.fair_turns import FairTurns
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound
 from tenure.transport.websocket_frames import BINARY, CLOSE, PIECE, PING, PONG, frame

@@ -12,8 +12,8 @@ from aiohttp import WSCloseCode
 
 from tenure.base.instants import Instant, seconds
 from tenure.transport import accepted_socket, websocket_door
-from tenure.transport.accepted_socket import TURN_NS
 from tenure.transport.doors import Connection
+from tenure.transport.fair_turns import TURN_NS
 from tenure.transport.unread_answers import UNREAD_BYTES
 from tenure.transport.websocket_door import FRAMES_A_TURN, LINES_AT_ONCE, WebSocketDoor
 from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG

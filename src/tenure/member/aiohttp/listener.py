@@ -107,6 +107,10 @@ class AiohttpDoor:
         return request.clone(remote=relayed.host, scheme=relayed.scheme)
 
 
+def _is_probe(request: web.BaseRequest) -> bool:
+    return request.path == PROBE
+
+
 class AiohttpListener:
     """Serves an aiohttp application at a socket of its own, in the running event loop."""
 
@@ -129,6 +133,7 @@ class AiohttpListener:
         """Listen."""
         runner = web.ServerRunner(self._door.server(), shutdown_timeout=CLOSE_SECONDS)
         listener = HttpListener(runner, log_refused, log_refused, self._limits)
+        listener.overtakes = _is_probe
         self._door.listener = listener
         await listener.prepare()
         self._listening.listen(BACKLOG)
