@@ -6,8 +6,7 @@ highest, and disk.
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -15,11 +14,14 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
+from benchmarks import _attacked_services
+from benchmarks._attacked_services import AttackedServices
 from benchmarks._attacks.members import Fares, Places
 from benchmarks._attacks.other_owners import LIARS, POOL
 from benchmarks._attacks.store_clients import LARGE_BYTES, LARGE_COLUMNS, LARGE_ROWS, large_key
 from benchmarks._attacks.viewers import QUEUE
 from benchmarks._manager import ManagerProcess
+from benchmarks._process import Process
 from benchmarks._quick import sized
 from lab.demo.mesh.service_processes import ServiceProcess
 from lab.demo.ring.home_ring import HomeRing
@@ -34,10 +36,9 @@ ROWS = Table("rows", said=Family(columns=str))
 ROW_COUNT = 100
 MESSAGES = 10
 NODES = sized(3, 1)
-END_SECONDS = 60.0
 ARRIVES_SECONDS = 10.0
 READ_AGAIN_SECONDS = 0.05
-POOLS = ("bench", POOL, LIARS, "counters", "rooms", "besieged", "queues")
+POOLS = ("bench", POOL, LIARS, "counters", "rooms", "besieged", "queues", *_attacked_services.POOLS)
 RESET_PEAK = b"5"
 """What resets the peak of a process's memory, see proc(5)."""
 
@@ -51,52 +52,6 @@ def made_tokens(file: Path) -> dict[str, str]:
         tokens.add(made.entry)
         shown[f"{role} {pool}".strip()] = made.text
     return shown
-
-
-class Process:
-    """A module of this package in a process of its own, to which lines are said."""
-
-    def __init__(self, *module: str, env: Mapping[str, str] | None = None) -> None:
-        self._module = module
-        self._env = {**os.environ, **(env or {})}
-        self.inner: asyncio.subprocess.Process
-
-    async def begin(self, first: bytes) -> None:
-        """Start it, say the first line, and wait until it has begun."""
-        self.inner = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", *self._module),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=self._env,
-        )
-        await self.say(first)
-
-    async def say(self, line: bytes) -> bytes:
-        """Say a line, and hear what it answers."""
-        assert self.inner.stdin
-        assert self.inner.stdout
-        self.inner.stdin.write(line + b"\n")
-        await self.inner.stdin.drain()
-        return await self.inner.stdout.readline()
-
-    async def end(self) -> bytes:
-        """Tell it to end; its last line."""
-        assert self.inner.stdin
-        assert self.inner.stdout
-        self.inner.stdin.close()
-        last = b""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_SECONDS):
-                last = await self.inner.stdout.read()
-                await self.inner.wait()
-        await self.kill()
-        return last
-
-    async def kill(self) -> None:
-        """Be sure that it has ended."""
-        if self.inner.returncode is None:
-            self.inner.kill()
-            await self.inner.wait()
 
 
 class Attacked:
@@ -119,6 +74,7 @@ class Attacked:
         self.members = Process(
             "benchmarks._attacks.members", env={"TENURE_TOKEN": tokens["owner counters"]}
         )
+        self.services = AttackedServices(directory, manager.url, tokens)
         self._session: aiohttp.ClientSession
         self._socket: aiohttp.ClientWebSocketResponse
         self._received: asyncio.Queue[object] = asyncio.Queue()
@@ -134,6 +90,7 @@ class Attacked:
         await self.ring.start()
         stack.push_async_callback(self.queue.end)
         await self.queue.start()
+        await self.services.start(stack)
         hand_off, volume, *entities = (f"127.0.0.1:{port}" for port in self.ports)
         places = Places(
             manager=self.manager.url,
@@ -199,7 +156,7 @@ class Attacked:
         async with aiohttp.ClientSession() as page, page.get(url, headers=self._page) as answer:
             return int(answer.status != 200)
 
-    def targets(self) -> dict[str, list[str]]:
+    def targets(self) -> dict[str, Sequence[str]]:
         """What attackers are told."""
         hand_off, volume, *entities = (f"http://127.0.0.1:{port}" for port in self.ports)
         return {
@@ -210,6 +167,7 @@ class Attacked:
             "volume": [volume],
             "hand_off": [hand_off],
             "files": [f"file://{self.directory}"],
+            **self.services.targets(),
         }
 
     # --- what it cost ---
@@ -218,7 +176,13 @@ class Attacked:
         """The processes."""
         ring = {f"store {name}": pid for name, pid in self.ring.pids().items()}
         members, queue = self.members.inner.pid, self.queue.process.pid
-        return {"manager": self.manager.pid, "queue": queue, "members": members, **ring}
+        return {
+            "manager": self.manager.pid,
+            "queue": queue,
+            "members": members,
+            **ring,
+            **self.services.pids(),
+        }
 
     def forget_peaks(self) -> dict[str, int]:
         """Have each process measure its peak from now on; the bytes that it has now."""

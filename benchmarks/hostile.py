@@ -7,15 +7,17 @@
 tokens, run a queue, a store, and processes of pools: entities, and an owner with state and caches.
 Attackers, each role in a process of its own, do all that once cost others something: a stranger, an
 owner of another pool, a viewer, a store client, a neighbour on the host, a rival manager whose
-address clients list, and a lying member that has its pool's secret. If this process is root's,
+address clients list, a lying member that has its pool's secret, a visitor of a web service, one who
+may write feeds, and one whose authority is withdrawn. If this process is root's,
 they are another user's. Each attacks alone for a while, which says what it costs, and then all do
 at once; the quick form has only that.
 
 No lease may be lost, no number change, no row or message be gone, no socket be closed, nobody be
-signed out, and no small read of the store fail beside reads of rows of 30 MiB. 99 of 100
-renewals are answered within a third of the time between two. Memory and disk grow by less than the
-bounds. How late a process that only sleeps comes back is printed beside it: that is the machine's
-slack, and where it is near the bound of renewals, these figures say more about the machine.
+signed out, and no small read of the store fail beside reads of rows of 30 MiB. No attacker is led
+to where nobody may come, nor let in after its authority was withdrawn. 99 of 100 renewals are
+answered within a third of the time between two. Memory and disk grow by less than the bounds. How
+late a process that only sleeps comes back is printed beside it: that is the machine's slack, and
+where it is near the bound of renewals, these figures say more about the machine.
 """
 
 import asyncio
@@ -29,12 +31,14 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
-from benchmarks._attacked import Attacked, Process, attacked, made_tokens
+from benchmarks._attacked import Attacked, attacked, made_tokens
+from benchmarks._attacked_services import POOLS, WITHDRAWN_SECONDS
 from benchmarks._attacks.__main__ import Done, Orders
 from benchmarks._attacks.members import Fares
 from benchmarks._attacks.neighbours import OPENED
 from benchmarks._attacks.roles import ROLES
 from benchmarks._manager import allow_many_files, loop_name, running_manager
+from benchmarks._process import Process
 from benchmarks._quick import QUICK, sized, soon
 from benchmarks.renewal import Owner, settle
 from tenure.cli.demo.ports import free_ports
@@ -71,6 +75,8 @@ class Measured(NamedTuple):
     reads: Sequence[float]
     """How long small reads of the store took, which go on beside."""
     failed_reads: int
+    failed_uses: int
+    """Requests to services that failed, or were answered too late."""
     messages: int
     sign_ins: int
     fares: Fares
@@ -83,18 +89,21 @@ class Measured(NamedTuple):
         """Each cost beside its bound."""
         others = (each for each in self.done.values() if each.is_another_user)
         files = sum(len(each.opened) for each in others)
+        reached = sum(sum(each.reached.values()) for each in self.done.values())
         return {
             "leases changed": (self.leases, 0),
-            "owners expired": (self.expired, 0),
+            "owners or services expired": (self.expired, 0),
             "ranges of members lost": (self.fares.lost_ranges, 0),
             "rows of a store lost": (self.rows, 0),
             "small reads of a store failed": (self.failed_reads, 0),
             "state of owners lost": (self.fares.lost_rows, 0),
             "wrong answers of entities": (self.fares.wrong_answers, 0),
             "calls of entities failed": (self.fares.failed_calls, 0),
+            "requests to services failed": (self.failed_uses, 0),
             "messages or sockets lost": (self.messages, 0),
             "sign-ins of an admin lost": (self.sign_ins, 0),
             OPENED: (files, 0),
+            "what attackers achieved": (reached, 0),
             "p99 of renewals, s": (percentile(self.renewals, 0.99), BOUND_SECONDS),
             "most memory, MiB": (max(self.grown.values()) / MIB, MEMORY_BYTES / MIB),
             "disk, MiB": (self.disk / MIB, DISK_BYTES / MIB),
@@ -152,23 +161,31 @@ class Stage:
         self._beside = beside
         self._session = session
         self._orders = Orders(
-            targets=beside.targets(), tokens=beside.tokens, share=SHARE, rival_port=port
+            targets=beside.targets(),
+            tokens={**beside.tokens, **beside.services.shown()},
+            share=SHARE,
+            rival_port=port,
         )
 
     async def measure(self, roles: Sequence[str], seconds: float) -> Measured:
         """Attack in these roles for this long."""
         beside, now = self._beside, time.monotonic()
         before, fared = [each.held for each in self._owners], await beside.fares()
-        expired, disk, had = await self._expired(), beside.disk(), beside.forget_peaks()
+        living, disk, had = await self._living(), beside.disk(), beside.forget_peaks()
         cpu = beside.manager.cpu_seconds()
         attackers = {name: Process("benchmarks._attacks", name) for name in roles}
         orders = msgspec.json.encode(self._orders)
+        beside.services.withdrawal.let_in()
         await asyncio.gather(*(each.begin(orders) for each in attackers.values()))
+        loop = asyncio.get_running_loop()
+        loop.call_later(WITHDRAWN_SECONDS, beside.services.withdrawal.withdraw)
         waited: list[float] = []
         self._renewals.took = waited
         beside.reads, failed_reads = [], beside.failed_reads
+        beside.services.failed.clear()
         late = await lateness(seconds)
         reads, failed_reads = beside.reads, beside.failed_reads - failed_reads
+        failed_uses = beside.services.failed.total()
         self._renewals.took = []
         peaks, grown_disk = beside.peaks(), beside.disk() - disk
         # All at once: those that were told last would go on beside the first, which could not end.
@@ -183,10 +200,11 @@ class Stage:
             renewals=waited,
             lateness=late,
             leases=sum(was != each.held for was, each in zip(before, self._owners, strict=True)),
-            expired=await self._expired() - expired,
+            expired=len(living - await self._living()),
             rows=rows,
             reads=reads,
             failed_reads=failed_reads,
+            failed_uses=failed_uses,
             messages=messages,
             sign_ins=await beside.lost_sign_ins(),
             fares=difference(await beside.fares(), fared),
@@ -195,12 +213,18 @@ class Stage:
             cpu=(beside.manager.cpu_seconds() - cpu) / (time.monotonic() - now),
         )
 
-    async def _expired(self) -> int:
-        """How many owners of the pool have expired: those of the decoys' pool do all the time."""
-        url = self._beside.manager.url + "/v1/pools/bench/owners"
+    async def _living(self) -> set[tuple[str, int]]:
+        """The owners of the pool and of services that have not expired, and their incarnations.
+        Those of the decoys' pool expire all the time.
+        """
         headers = {"Authorization": f"Bearer {self._beside.tokens['admin']}"}
-        async with self._session.get(url, headers=headers) as answer:
-            return OWNERS - len((await answer.json())["owners"])
+        found = set()
+        for pool in ("bench", "queues", "counters", "rooms", *POOLS):
+            url = f"{self._beside.manager.url}/v1/pools/{pool}/owners"
+            async with self._session.get(url, headers=headers) as answer:
+                owners = (await answer.json())["owners"]
+            found |= {(pool, each["incarnation"]) for each in owners}
+        return found
 
 
 def difference(now: Fares, then: Fares) -> Fares:
@@ -269,8 +293,9 @@ def report(what: str, found: Measured) -> None:
             for kind, count in sorted(done.made.items())
             for refused in (done.refused.get(kind, 0),)
         )
+        achieved = "".join(f"; ACHIEVED {n} {kind}" for kind, n in sorted(done.reached.items()))
         user = "" if done.is_another_user else " (of the same user)"
-        print(f"  {name}{user}: {tried}")
+        print(f"  {name}{user}: {tried}{achieved}")
     of = percentile(found.renewals, 0.5), percentile(found.renewals, 0.99), max(found.renewals)
     slack = percentile(found.lateness, 0.99)
     print("  renewals {} ms (median, p99, longest)".format(", ".join(f"{s * 1e3:.0f}" for s in of)))

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -46,6 +47,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     made: Mapping[str, int]
     refused: Mapping[str, int]
+    reached: Mapping[str, int] = {}
+    """How often it has achieved what it was after, of what says so itself."""
     opened: Sequence[str]
     is_another_user: bool
 
@@ -58,6 +61,7 @@ class Attacker:
         self._orders = orders
         self.made: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.reached: Counter[str] = Counter()
 
     def attempts(self) -> list[Awaitable[None]]:
         """One for each connection, without end."""
@@ -75,7 +79,8 @@ class Attacker:
         manager = self._orders.targets["manager"][0]
         shows = Shown(token, manager, family.shows.rpartition(" ")[2])
         while True:
-            it = Attempt(urls[number % len(urls)], number, self._role.peer(number), shows)
+            reach = partial(self.reached.update, (family.by.__name__,))
+            it = Attempt(urls[number % len(urls)], number, self._role.peer(number), shows, reach)
             await asyncio.sleep(await self._once(family.by, it))
 
     async def _once(self, by: Callable[[Attempt], Awaitable[None]], it: Attempt) -> float:
@@ -110,6 +115,7 @@ async def attack(name: str, orders: Orders, made: Counter[str]) -> Done:
     return Done(
         made=attacker.made + made,
         refused=attacker.refused,
+        reached=attacker.reached,
         opened=sorted(set(neighbours.opened)),
         is_another_user=is_another,
     )

@@ -34,11 +34,20 @@ NOTHING = Shown()
 class Attempt:
     """What an attacker has for one attempt: whom it attacks, from where, and with which token."""
 
-    def __init__(self, url: str, number: int, peer: str, shows: Shown = NOTHING) -> None:
+    def __init__(
+        self,
+        url: str,
+        number: int,
+        peer: str,
+        shows: Shown = NOTHING,
+        reach: Callable[[], None] = lambda: None,
+    ) -> None:
         where = urlsplit(url)
         self.url = url
+        self.reach = reach
+        """Say that what it was after was achieved: nobody may ever."""
         self.host = where.netloc
-        self._to = where.hostname, where.port
+        self.to = where.hostname, where.port
         self._peer = peer
         self.number = number
         self.token, self.manager, self.pool = shows
@@ -48,7 +57,7 @@ class Attempt:
 
     async def open(self) -> None:
         """Connect. Raises OSError where that is refused."""
-        host, port = self._to
+        host, port = self.to
         from_here = self._peer, 0
         self.reader, self.writer = await asyncio.open_connection(host, port, local_addr=from_here)
 
@@ -63,10 +72,10 @@ class Attempt:
         lines = (f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\n", *shown, *more, "\r\n")
         return "".join(lines).encode()
 
-    async def upgrade(self, path: str) -> None:
+    async def upgrade(self, path: str, *more: str) -> None:
         """Begin a WebSocket. Raises ConnectionError where that is refused."""
         await self.open()
-        self.writer.write(self.head("GET", path, UPGRADE))
+        self.writer.write(self.head("GET", path, UPGRADE, *more))
         said = await self.reader.readuntil(b"\r\n\r\n")
         if not said.startswith(b"HTTP/1.1 101"):
             raise ConnectionRefusedError(said.split(b"\r\n", 1)[0].decode(errors="replace"))
@@ -90,6 +99,12 @@ class Attempt:
             longer = 2 if size == TWO_BYTES_OF_LENGTH else 8
             size = int.from_bytes(await self.reader.readexactly(longer))
         return await self.reader.readexactly(size)
+
+    async def hear_answer(self) -> tuple[str, bytes]:
+        """The next answer to a request: its head, in small letters, and its body."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        _, is_told, size = head.partition("content-length:")
+        return head, await self.reader.readexactly(int(size.split()[0]) if is_told else 0)
 
     async def read_on(self) -> None:
         """Read until the other side ends it."""
@@ -120,7 +135,9 @@ class Family(NamedTuple):
 
     by: Attack
     at: str
-    """What it attacks: "manager", "service", "node", "entities", "volume", "hand_off", "files"."""
+    """What it attacks: "manager", "service", "node", "entities", "volume", "hand_off", "files",
+    "feeds", "shop", "member", "cache", "guarded".
+    """
     connections: int
     shows: str = ""
     """The token that it shows: its role, and its pool if it is of one."""

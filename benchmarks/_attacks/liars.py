@@ -3,17 +3,20 @@
 import asyncio
 
 from benchmarks._attacks.attempt import Attempt, Family
-from benchmarks._attacks.strangers import STAYS_SECONDS
+from benchmarks._attacks.strangers import STAYS_SECONDS, pieces_at
 from tenure import Credentials, Lookup
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import EntityAsk
 from tenure.protocol.lease.owner.transfer import Offer
 from tenure.transport.channels import Channel, ChannelLost
+from tenure.transport.credentials import NOTHING
 from tenure.transport.links import HELLO
 from tenure.transport.pool_secret import PoolSecret
+from tenure.transport.proving import proof_for
 from tenure.transport.websocket_channels import WebSocketChannels
 from tenure.wire.entity import encode
 from tenure.wire.hand_off import encode as encode_offer
+from tests.sessions import client_session
 
 LARGE = bytes(1 << 16)
 _secrets: dict[str, PoolSecret] = {}
@@ -89,8 +92,19 @@ async def offers(it: Attempt) -> None:
         await channels.close()
 
 
+async def proof(it: Attempt) -> str:
+    """The header that shows the secret."""
+    secret = await _secret(it)
+    async with client_session() as session:
+        shown = await proof_for(it.url, secret, session, NOTHING)
+    return "".join(f"{name}: {value}\r\n" for name, value in shown.items())
+
+
 FAMILIES = (
     Family(greetings, "entities", 5, "owner counters"),
     Family(asks, "entities", 5, "owner counters"),
     Family(offers, "hand_off", 5, "owner rooms"),
+    pieces_at("entities", 2, "owner counters", proof),
+    *(pieces_at(at, 2, "owner rooms", proof) for at in ("volume", "hand_off")),
+    pieces_at("member", 2, "owner carts", proof),
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks._attacks.attempt import Attempt, Family, masked
-from benchmarks._attacks.strangers import MIB, pieces, silent
+from benchmarks._attacks.strangers import MIB, PATHS, pieces_at, silent
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.protocol.entity.messages import EntityAsk
 from tenure.transport.links import HELLO
@@ -81,7 +81,7 @@ FAMILIES = (
     Family(asks, "entities", 4),
     Family(unfinished_asks, "entities", 40),
     Family(greetings, "entities", 10),
-    Family(pieces, "volume", 3),
+    *(pieces_at(at, 2) for at in PATHS),
     Family(silent, "hand_off", 70),
     Family(datagrams, "node", 3),
     Family(files, "files", 1),

@@ -3,7 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from benchmarks._attacks import liars, neighbours, other_owners, store_clients, strangers, viewers
+from benchmarks._attacks import (
+    feeders,
+    liars,
+    neighbours,
+    other_owners,
+    store_clients,
+    strangers,
+    viewers,
+    visitors,
+    withdrawn,
+)
 from benchmarks._attacks.attempt import Family
 
 
@@ -31,4 +41,7 @@ ROLES: Mapping[str, Role] = {
     "a neighbour on the host": Role(neighbours.FAMILIES, "127.0.0", 1),
     RIVAL: Role((), "127.0.0", 1),
     "a lying member": Role(liars.FAMILIES, "127.0.0", 1),
+    "a visitor": Role(visitors.FAMILIES, "127.0.5", 4),
+    "a writer of feeds": Role(feeders.FAMILIES, "127.0.6", 1),
+    "one whose authority is withdrawn": Role(withdrawn.FAMILIES, "127.0.7", 1),
 }

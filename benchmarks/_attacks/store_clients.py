@@ -6,7 +6,7 @@ import msgspec
 
 from benchmarks._attacks.attempt import Attempt, Family, masked
 from benchmarks._attacks.other_owners import HUGE_FRAME
-from benchmarks._attacks.strangers import MIB, STAYS_SECONDS
+from benchmarks._attacks.strangers import MIB, STAYS_SECONDS, pieces_at
 from tenure.columns.backends.cluster import STORE_PATH
 from tenure.protocol.replication.messages import (
     NodeBody,
@@ -145,4 +145,5 @@ FAMILIES = (
     Family(many_edits, "node", 3),
     Family(many_tables, "node", 2),
     Family(unfinished, "node", 20),
+    pieces_at("node", 3),
 )

@@ -1,8 +1,11 @@
 """A stranger: it has no token, and opens connections from many addresses."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from benchmarks._attacks.attempt import Attempt, Family, masked
+from tenure.columns.backends.cluster import STORE_PATH
 from tenure.protocol.lease.messages import Sync
 from tenure.transport.websocket_channels import PATH as HAND_OFF
 from tenure.transport.websocket_frames import PIECE
@@ -92,11 +95,38 @@ async def silent(it: Attempt) -> None:
     await it.read_on()
 
 
-async def pieces(it: Attempt) -> None:
+Prove: TypeAlias = Callable[[Attempt], Awaitable[str]]
+"""Makes the header that proves something to the listener."""
+
+
+async def nothing(it: Attempt) -> str:
+    """Prove nothing."""
+    del it
+    return ""
+
+
+PATHS = {
+    "volume": "/v1/volume",
+    "cache": "/v1/volume",
+    "node": STORE_PATH,
+    "entities": HAND_OFF,
+    "hand_off": HAND_OFF,
+    "member": "/carts/it/talk",
+    "shop": "/carts/it/talk",
+}
+"""Where each takes WebSockets."""
+
+
+def pieces_at(at: str, connections: int, shows: str = "", prove: Prove = nothing) -> Family:
     """S3: one large piece, and empty ones behind it."""
-    await it.upgrade("/v1/volume")
-    await it.send(FIRST_PIECE + bytes(15 * MIB))
-    await it.send_on(EMPTY_PIECE * 1000)
+
+    async def pieces(it: Attempt) -> None:
+        await it.upgrade(PATHS[at], await prove(it))
+        await it.send(FIRST_PIECE + bytes(15 * MIB))
+        await it.send_on(EMPTY_PIECE * 1000)
+
+    pieces.__name__ = "pieces" if at == "volume" else f"pieces_at_{at}"
+    return Family(pieces, at, connections, shows)
 
 
 BASIC = (garbage, half, flood, never_read)
@@ -107,5 +137,5 @@ FAMILIES = (
     *(Family(by, "service", 20) for by in (garbage, half, idle)),
     *(Family(by, "node", 10) for by in (garbage, half)),
     Family(silent, "hand_off", 70),
-    Family(pieces, "volume", 3),
+    *(pieces_at(at, 3) for at in PATHS),
 )

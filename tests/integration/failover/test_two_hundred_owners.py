@@ -11,9 +11,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from benchmarks._attacked import Process
 from benchmarks._attacks.__main__ import Done, Orders
 from benchmarks._manager import running_manager
+from benchmarks._process import Process
 from benchmarks.hostile import RENEW_SECONDS, Renewals, percentile
 from benchmarks.renewal import Owner, join, settle
 from tenure.protocol.entity.key_line import EntityCall
