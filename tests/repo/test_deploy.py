@@ -197,18 +197,31 @@ def test_every_pod_runs_without_rights_and_within_limits(name: str) -> None:
     assert writable <= {"/var/lib/tenure"}
 
 
+def policies() -> dict[str, Any]:
+    found = (each for each in documents("kubernetes.yml") if each["kind"] == "NetworkPolicy")
+    return {each["metadata"]["name"]: each["spec"] for each in found}
+
+
 def test_who_may_connect_to_each_pod_is_said_and_clients_say_that_they_are() -> None:
-    policies = {
-        each["metadata"]["name"]: each["spec"]
-        for each in documents("kubernetes.yml")
-        if each["kind"] == "NetworkPolicy"
-    }
     for name, pod in pods().items():
         labels = pod["metadata"]["labels"]
-        assert policies[name]["podSelector"]["matchLabels"].items() <= labels.items()
-    let_in = policies["tenure"]["ingress"][0]["from"]
+        assert policies()[name]["podSelector"]["matchLabels"].items() <= labels.items()
+    let_in = policies()["tenure"]["ingress"][0]["from"]
     clients = pods()["rooms"]["metadata"]["labels"].items()
     assert any(each["podSelector"]["matchLabels"].items() <= clients for each in let_in)
+
+
+def test_a_policy_leaves_no_port_open_to_everybody_but_the_one_that_is_served() -> None:
+    """A rule without ports is about all of them, and one without pods about everybody."""
+    rules = [
+        (name, [each["port"] for each in rule.get("ports", ())], "from" in rule)
+        for name, policy in policies().items()
+        for rule in policy["ingress"]
+    ]
+    assert rules == [("tenure", [7400], True), ("rooms", [8000], False), ("rooms", [], True)]
+    assert policies()["tenure"]["policyTypes"] == ["Ingress", "Egress"]
+    assert policies()["rooms"]["policyTypes"] == ["Ingress"]
+    assert all(each["to"] and each["ports"] for each in policies()["tenure"]["egress"])
 
 
 UNITS = [name for name in FILES if name.endswith(".service")]

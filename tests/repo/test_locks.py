@@ -1,12 +1,10 @@
 """The locks are of this pyproject.toml: what it names is in them, with hashes, and nothing says
-from where it is fetched. And an audit that looked nothing up does not pass.
+from where it is fetched. What is installed for development, tests, images and floors is from them.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from packaging.requirements import Requirement
 
 from tests.repo.reading import ROOT, report
 from tools.release import distribution
-from tools.release.advisories import FINE, NOT_LOOKED_UP, WEAK, verdict
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = {
@@ -27,6 +24,8 @@ EXTRAS = {
     "floors": distribution.extras(),
 }
 PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)((?:.*\\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
+
+FETCHES = re.compile(r"\bpip (?:install|wheel) [^&\n]+")
 
 
 def wanted(name: str) -> Iterator[Requirement]:
@@ -106,38 +105,24 @@ def test_what_is_installed_is_what_a_lock_says(program: str) -> None:
             assert "--require-hashes" in line or is_ours, f"{program}: {line}"
 
 
-# --- the audit ---
-
-
-def reported(**packages: list[str] | None) -> str:
-    said: list[dict[str, object]] = []
-    for name, weaknesses in packages.items():
-        if weaknesses is None:
-            said.append({"name": name, "skip_reason": "not found"})
-        else:
-            vulns = [{"id": each, "fix_versions": ["9"]} for each in weaknesses]
-            said.append({"name": name, "version": "1", "vulns": vulns})
-    return json.dumps({"dependencies": said, "fixes": []})
-
-
 @pytest.mark.parametrize(
-    ("text", "status", "said"),
+    ("program", "lock"),
     [
-        (reported(a=[], b_c=[]), FINE, "no known weakness in 2 packages"),
-        (reported(a=[], b_c=["X-1"]), WEAK, "b_c 1: X-1, mended in 9"),
-        (reported(a=["X-1"], b_c=None), WEAK, "a 1: X-1, mended in 9"),
-        (reported(a=None, b_c=None), NOT_LOOKED_UP, "NOT LOOKED UP: 2 of 2 packages: a, b-c"),
-        (reported(a=[]), NOT_LOOKED_UP, "NOT LOOKED UP: 1 of 2 packages: b-c"),
-        ("", NOT_LOOKED_UP, "NOT LOOKED UP: 2 of 2 packages: a, b-c"),
-        ("{}", NOT_LOOKED_UP, "NOT LOOKED UP: 2 of 2 packages: a, b-c"),
+        ("tools/setup", "locks=ci extras=server,uvloop,dev"),
+        ("tools/docs", "--requirement locks/docs.txt"),
+        ("tools/release-venv", "--requirement locks/release.txt"),
+        ("tools/test-floors", "--requirement locks/floors.txt"),
     ],
 )
-def test_an_audit_passes_only_if_every_package_was_looked_up(
-    text: str, status: int, said: str
-) -> None:
-    found, lines = verdict(text, ["a", "b-c"])
-    assert (found, lines[0]) == (status, said)
+def test_each_program_installs_its_own_lock(program: str, lock: str) -> None:
+    assert lock in (ROOT / program).read_text("utf-8")
 
 
-def test_an_audit_of_nothing_does_not_pass(tmp_path: Path) -> None:
-    assert verdict(reported(), [])[0] == NOT_LOOKED_UP
+def test_an_image_is_made_of_what_locks_say() -> None:
+    """The part that is shipped fetches nothing."""
+    text = (ROOT / "deploy/Containerfile").read_text("utf-8").replace("\\\n", " ")
+    _, built, shipped = re.split(r"^FROM ", text, flags=re.MULTILINE)
+    made = [each for each in re.findall(FETCHES, built) if "--no-deps" not in each]
+    assert [each for each in made if "--require-hashes" not in each] == []
+    assert re.findall(r"/source/locks/(\w+)\.txt", " ".join(made)) == ["build", "image"]
+    assert [each for each in re.findall(FETCHES, shipped) if "--no-index" not in each] == []
