@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from tenure.cli.app import run
 from tenure.cli.demo.ports import free_ports
-from tenure.cli.status import AskedManager, _journal_rows, _show_rest, with_lags
+from tenure.cli.status import AskedManager, _journal_rows, _show_managers, _show_rest, with_lags
 from tenure.journals import MemoryJournal, open_journal
-from tenure.manager.answers import JournalAnswer, StatusAnswer
+from tenure.manager.answers import JournalAnswer, RivalAnswer, StatusAnswer
 from tenure.protocol.lease.leader.view import ManagerRole
 from tenure.protocol.log.journal_health import MemberHealth
 from tenure.wire.lease_records import LEASE_RECORDS
@@ -107,3 +107,37 @@ def test_pools_that_are_not_planned_by_their_policies_are_shown(capsys: Capture)
     shown = capsys.readouterr().out
     assert "pool p is not balanced" in shown
     assert why in shown
+
+
+@pytest.mark.parametrize(
+    ("rival", "stops"),
+    [
+        (RivalAnswer("1f", "http://b", granted=True), "grants and renews nothing; decide"),
+        (RivalAnswer("1f", "http://b", granted=False), "grants nothing; decide"),
+        (
+            RivalAnswer("1f", "http://b", "rooms", granted=False),
+            "grants nothing in the pool rooms;",
+        ),
+    ],
+)
+def test_a_rival_is_shown_with_what_stops_and_the_way_out(
+    capsys: Capture, rival: RivalAnswer, stops: str
+) -> None:
+    asked = AskedManager("a", replace(answer("a", proven=True, lsn=1), rivals=(rival,)))
+    _show_rest(with_lags([asked]))
+    shown = capsys.readouterr().out
+    assert "TWO JOURNALS" in shown
+    assert f"http://b leads another, 1f, so a {stops}" in shown
+    assert "tenure resolve --keep URL" in shown
+    _show_managers([asked])
+    assert "nothing" in capsys.readouterr().out.splitlines()[1].split("\t")
+
+
+def test_a_journal_that_is_over_is_said_to_be(capsys: Capture) -> None:
+    asked = AskedManager("a", replace(answer("a", proven=True, lsn=1), is_over=True))
+    _show_rest(with_lags([asked]))
+    shown = capsys.readouterr().out
+    assert "journal is over" in shown
+    assert "start it on the one that goes on" in shown
+    _show_managers([asked])
+    assert "nothing" in capsys.readouterr().out.splitlines()[1].split("\t")
