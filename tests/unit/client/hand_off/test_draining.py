@@ -126,6 +126,23 @@ async def test_who_holds_state_and_has_no_manager_leaves_soon_and_says_why(
     stage.members.remove(source)
 
 
+@pytest.mark.asyncio
+async def test_who_holds_no_state_and_has_no_manager_leaves_within_two_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with InProcessCluster(["rooms"], timing=DEFAULT, clock=TurnedClock()) as cluster:
+        owner: Owner = cluster.owner()
+        await turned(cluster, asyncio.ensure_future(owner.__aenter__()))
+        await cluster.turn(3)
+        cluster.kill_manager()
+        await cluster.turn(3)
+        assert owner.ranges
+        began = cluster.clock()
+        await owner.close()
+        assert cluster.clock() == began, "it waits for no term"
+    assert "leaves without telling a manager, because none has answered for 2 s" in caplog.text
+
+
 async def turned(cluster: InProcessCluster, work: "asyncio.Future[Any]") -> None:
     """Turn the clock until that is done."""
     for _ in range(1000):
