@@ -92,8 +92,8 @@ class AttackedServices:
     def _manager_with_tls(self) -> ServiceProcess:
         cert, key = map(str, self.withdrawal.server)
         tls = ("--tls-cert", cert, "--tls-key", key, "--tls-client-ca", str(self.withdrawal.taken))
-        said = ("manager", "--port", "0", "--journal", "memory", "--first-start")
-        return ServiceProcess("guarded manager", (*said, *tls))
+        said = ("manager", "--port", "0", "--journal", "memory", "--log-level", "error")
+        return ServiceProcess("guarded manager", (*said, "--first-start", *tls))
 
     async def _use(self, stack: AsyncExitStack) -> None:
         """Go on using it until the stack ends."""

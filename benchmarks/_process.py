@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-END_SECONDS = 60.0
+END_SECONDS = 180.0
+"""Attackers have what others leave of the processors, also to end."""
 
 
 class Process:

@@ -112,9 +112,10 @@ PATHS = {
     "entities": HAND_OFF,
     "hand_off": HAND_OFF,
     "member": "/carts/it/talk",
-    "shop": "/carts/it/talk",
 }
-"""Where each takes WebSockets."""
+"""Where each takes WebSockets. The port that visitors use is the web server's own, which takes
+frames apart as it does: SECURITY.md says what that means.
+"""
 
 
 def pieces_at(at: str, connections: int, shows: str = "", prove: Prove = nothing) -> Family:
