@@ -3,9 +3,19 @@ and hides no other manager. One that claims a leader's own journal is followed b
 that leader.
 """
 
+import pytest
+
 from tenure.base.instants import Instant, seconds
+from tenure.base.noted import Level, NotedKind
+from tenure.protocol.lease.leader.noted import LeaderKind
+from tenure.protocol.lease.lookup.noted import LookupKind
 from tenure.protocol.lease.messages import Hello, LeaseRequest, ShortRequest, Standby
-from tenure.protocol.lease.other_leaders import FORGOTTEN_NS, KEPT_OF_A_MANAGER, OtherLeaders
+from tenure.protocol.lease.other_leaders import (
+    FORGOTTEN_NS,
+    KEPT_OF_A_MANAGER,
+    OtherLeaders,
+    two_leaders,
+)
 from tenure.protocol.lease.owner.noted import OwnerKind
 from tenure.protocol.lease.rivalry import Rival
 from tests.unit.protocol.lease.driven_owner import Driven, introduction, response, whole
@@ -55,6 +65,24 @@ def test_an_owner_logs_a_few_of_the_journals_that_a_liar_leads() -> None:
         owner.hear(response(owner))
         logged += owner.said().count(OwnerKind.TWO_LEADERS.phrase)
     assert 0 < logged <= 3 * KEPT_OF_A_MANAGER
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(OwnerKind.TWO_LEADERS, LookupKind.TWO_LEADERS),
+        *(LeaderKind.RIVAL, LeaderKind.TOLD_OF_RIVAL, LeaderKind.RIVAL_STAYS),
+    ],
+)
+def test_whoever_hears_of_two_living_leaders_says_so_as_an_error(kind: NotedKind) -> None:
+    assert (kind.level, kind.repeats) == (Level.ERROR, True)
+
+
+def test_who_hears_two_leaders_names_both_and_the_way_out() -> None:
+    said = two_leaders("http://a", 7, Rival(manager="http://b", journal=8))
+    assert "http://a leads the journal 0000000000000007" in said
+    assert "http://b leads another, 0000000000000008" in said
+    assert "tenure resolve --keep URL" in said
 
 
 def test_an_owner_that_hears_another_leader_takes_nothing_new() -> None:
