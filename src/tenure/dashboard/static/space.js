@@ -1,8 +1,11 @@
-// The key space as a bar: a colour for each owner, stronger where an owner has more to do; and holes.
+// The key space, with a lane for each owner: its colour is stronger where it has more to do. Holes go
+// through all lanes.
 
-import { byId, element, fill } from "./api.js";
+import { byId, element, fill, some } from "./api.js";
 
-const LEGEND = 24; // nobody can tell more colours apart
+const LEGEND = 24; // nobody can tell more colours apart; the others share a lane
+const LANE = 20, THIN_LANE = 8, FEW_LANES = 8; // pixels; names stand in the lanes where these are few
+const LEAST_HEIGHT = 72;
 export const dark = matchMedia("(prefers-color-scheme: dark)");
 
 // Names get colours in the order in which they are first seen, each as far from the last as can be:
@@ -23,6 +26,8 @@ export class Space {
     this.picture = document.createElement("canvas"); // all but the cursor, which moves with the mouse
     this.ranges = null;
     this.work = new Map();
+    this.lanes = []; // the owners that have one of their own, the first on top
+    this.hasOthers = false;
     this.at = 0; // the range that is pointed at
     this.place = 0; // where it begins, from 0 to 1
     this.isPointed = false;
@@ -56,9 +61,18 @@ export class Space {
     this.ranges = ranges;
     this.work = new Map(owners.map((owner) => [owner.incarnation, most ? owner.load / most : 0]));
     if (this.edge(this.at) !== this.place) this.at = this.indexAt(this.place);
+    const busiest = [...owners].sort((a, b) => b.load - a.load).slice(0, LEGEND); // of equals the first
+    this.lanes = owners.filter((owner) => busiest.includes(owner));
+    this.hasOthers = owners.length > LEGEND;
+    const count = this.laneCount, high = count > FEW_LANES ? THIN_LANE : LANE;
+    this.canvas.style.height = `${Math.max(LEAST_HEIGHT, count * high)}px`;
     this.draw();
     this.tell(owners);
     if (this.isPointed) this.describe();
+  }
+
+  get laneCount() {
+    return Math.max(1, this.lanes.length + this.hasOthers);
   }
 
   edge(index) {
@@ -83,13 +97,15 @@ export class Space {
     this.drawCursor();
   }
 
-  // Of 64,000 ranges dozens lie in one pixel, and the first of each half of a pixel is drawn. A hole is
-  // always drawn, and last, because it must be seen.
+  // Of 64,000 ranges dozens lie in one pixel, and the first of each half of a pixel is drawn in its
+  // lane. A hole is always drawn, and last, because it must be seen.
   paint(pen, scale) {
-    const { ranges, width, height } = this, { owners } = ranges;
+    const { ranges, width, height } = this, { owners } = ranges, high = height / this.laneCount;
     pen.scale(scale, scale);
-    const holes = [], fills = new Map(); // most have an owner that had others before
-    let from = this.edge(0) * width, drawn = -1;
+    const tops = new Map(this.lanes.map((owner, lane) => [owner.incarnation, lane * high]));
+    const others = this.lanes.length * high - (this.hasOthers ? 0 : high); // one that has just come
+    const holes = [], fills = new Map(), drawn = new Map(); // most have an owner that had others before
+    let from = this.edge(0) * width;
     for (let index = 0; index < owners.length; index += 1) {
       const owner = owners[index], to = this.edge(index + 1) * width, wide = to - from, at = from;
       from = to;
@@ -99,14 +115,28 @@ export class Space {
         else holes.push({ at, end });
         continue;
       }
-      if (wide < 0.5 && Math.floor(at * 2) === drawn) continue;
-      drawn = Math.floor(at * 2);
+      const top = tops.get(owner) ?? others, half = Math.floor(at * 2);
+      if (wide < 0.5 && half === drawn.get(top)) continue;
+      drawn.set(top, half);
       if (!fills.has(owner)) fills.set(owner, colour(ranges.nameOf(owner), this.work.get(owner) ?? 0));
       pen.fillStyle = fills.get(owner);
-      pen.fillRect(at, 0, Math.max(0.5, wide), height);
+      pen.fillRect(at, top + 1, Math.max(0.5, wide), high - 2);
     }
+    if (this.laneCount <= FEW_LANES) this.writeNames(pen, high);
     pen.fillStyle = hatching(pen);
     for (const { at, end } of holes) pen.fillRect(at, 0, end - at, height);
+  }
+
+  writeNames(pen, high) {
+    pen.font = "12px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    for (const [lane, { name }] of this.lanes.entries()) {
+      const middle = (lane + 0.5) * high, wide = pen.measureText(name).width;
+      pen.fillStyle = dark.matches ? "#14171b" : "#fff"; // the ground of the page
+      pen.fillRect(4, middle - 8, wide + 8, 16);
+      pen.fillStyle = ink();
+      pen.fillText(name, 8, middle);
+    }
   }
 
   drawCursor() {
@@ -118,20 +148,19 @@ export class Space {
     pen.drawImage(picture, 0, 0);
     pen.scale(scale, scale);
     const from = this.edge(at) * width, wide = Math.max(3, this.edge(at + 1) * width - from);
-    pen.strokeStyle = dark.matches ? "#e7eaee" : "#1b1f24"; // the ink of the page
+    pen.strokeStyle = ink();
     pen.lineWidth = 2;
     pen.strokeRect(from + 1, 1, Math.max(1, wide - 2), height - 2);
   }
 
   tell(owners) {
     const { count, holes } = this.ranges, words = byId("space-words");
-    words.textContent = `${count} ranges, ${owners.length} owners` +
-      (holes ? `; ${holes} ${holes === 1 ? "range has" : "ranges have"} no owner` : "");
+    words.textContent = `${some(count, "range")}, ${some(owners.length, "owner")}` +
+      (holes ? `; ${some(holes, "range")} ${holes === 1 ? "has" : "have"} no owner` : "");
     words.className = holes ? "error" : "";
     byId("busiest").textContent = whoIsBusiest(owners);
-    const busiest = [...owners].sort((a, b) => b.load - a.load).slice(0, LEGEND); // of equals the first
-    const items = owners.filter((owner) => busiest.includes(owner)).map((owner) => this.swatch(owner));
-    if (owners.length > LEGEND) items.push(element("li", `and ${owners.length - LEGEND} more`));
+    const items = this.lanes.map((owner) => this.swatch(owner));
+    if (this.hasOthers) items.push(element("li", `and ${owners.length - LEGEND} more`));
     fill(byId("legend"), items);
   }
 
@@ -164,6 +193,8 @@ export class Space {
       `${from} to ${to}: ${owner}, lease number ${entry.number}, unbroken since ${entry.since}`;
   }
 }
+
+const ink = () => (dark.matches ? "#e7eaee" : "#1b1f24"); // of the page
 
 // The busiest owner, and its share of the load; nothing if there is no load.
 function whoIsBusiest(owners) {
