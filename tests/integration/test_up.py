@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,9 +18,11 @@ from aiohttp import ClientError, ClientSession
 
 from tenure.cli.demo.ports import free_ports
 from tests.patience import DEADLINE_SECONDS, until
+from tests.repo.reading import ROOT
 
 pytestmark = pytest.mark.asyncio
 TENURE = [sys.executable, "-m", "tenure"]
+FENCED = re.compile(r"```toml\n(.*?)```", re.DOTALL)
 TELLS = "import os, signal; print(os.environ['TENURE_STORE'], flush=True); signal.pause()"
 
 
@@ -103,6 +106,30 @@ async def test_what_is_killed_comes_again_and_has_lost_nothing(
             assert "10.0.0.7" in json.dumps(found)
     async with running(file):  # the next start goes on with what was kept
         assert "10.0.0.7" in json.dumps(await asked("GET", f"{document}/sections/address"))
+
+
+@pytest.mark.parametrize("name", ["deploy/one-host.toml", "docs/operating/one-host.md"])
+async def test_the_gateway_of_the_file_that_we_give_leads_to_its_service(
+    tmp_path: Path, ports: list[int], name: str
+) -> None:
+    """On ports that are free here, with one node, and without the command of the page."""
+    given = (ROOT / name).read_text()
+    if name.endswith(".md"):
+        given = next(each for each in FENCED.findall(given) if "[gateway]" in each)
+        given = given.partition("[[command]]")[0]
+    text = re.sub(r"^(data|port|nodes) = .*\n", "", given, flags=re.MULTILINE)
+    text = re.sub(r'"[\d.]+:8080"', f'"127.0.0.1:{ports[3]}"', text)
+    text = text.replace("127.0.0.1:8101", f"127.0.0.1:{ports[2]}")
+    file = tmp_path / "tenure.toml"
+    data = json.dumps(str(tmp_path / "kept"))
+    file.write_text(
+        f'data = {data}\nport = {ports[0]}\nnodes = 1\n{text}listen = "127.0.0.1:{ports[2]}"\n'
+    )
+    async with running(file):
+        document = f"http://127.0.0.1:{ports[3]}/documents/home"
+        await asked("PUT", document, json={"sections": {"address": "10.0.0.7"}})
+        found = await asked("GET", document)
+        assert found["sections"] == {"address": "10.0.0.7"}
 
 
 async def test_a_file_is_read_again_and_with_a_mistake_everything_runs_on(
