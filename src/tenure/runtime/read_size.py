@@ -1,9 +1,9 @@
 """How much of a socket is read at once.
 
-asyncio asks for 256 KiB each time. glibc takes a block of that size from the kernel, and gives it
-back, for each message that comes: 20 µs, which is more than a small message costs otherwise. Where
-less is asked for, the block is found in memory that the process has already. uvloop has a buffer of
-its own, and so has TLS.
+asyncio asks for 256 KiB each time. The C library maps a block of that size, and gives it back, for
+each message that comes, which costs more than a small message does otherwise. Where less is asked
+for, the block is found in memory that the process has already. uvloop has a buffer of its own, and
+so has TLS. See docs/decisions/0033-smaller-reads.md.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ from typing import Any
 from aiohttp import ClientResponse, ClientWebSocketResponse
 from aiohttp.connector import Connection
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 120 * 1024
+"""As much as may be: large answers come in fewer reads. glibc and musl map blocks of 128 KiB."""
 
 
 def read_small_blocks(transport: asyncio.BaseTransport | None) -> None:

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import gc
 import socket
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -85,15 +86,59 @@ def sessions_of(tree: ast.AST) -> list[set[str | None]]:
     ]
 
 
+def files_of_ours(*words: str) -> Iterator[tuple[str, ast.AST]]:
+    """Those that have any of the words. The services and the demo are built with what users have,
+    too.
+    """
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text("utf-8")
+        if not {"demo", "services"} & set(path.parts) and any(each in text for each in words):
+            yield str(path.relative_to(SOURCE)), ast.parse(text)
+
+
 async def test_every_client_of_ours_reads_small_blocks() -> None:
     classes = {"response_class", "ws_response_class"}
     found = [
-        (path.name, bool(named & classes))
-        for path in SOURCE.rglob("*.py")
-        # The services and the demo's clients are built with what users have, too.
-        if not {"demo", "services"} & set(path.parts)
-        for named in sessions_of(ast.parse(path.read_text("utf-8")))
+        (name, bool(named & classes))
+        for name, tree in files_of_ours("ClientSession")
+        for named in sessions_of(tree)
     ]
     assert len(found) > 6
     assert [name for name, is_small in found if not is_small] == []
     assert sessions_of(ast.parse("aiohttp.ClientSession(timeout=5)")) == [{"timeout"}]
+
+
+def called_in(tree: ast.AST) -> set[str]:
+    """The last names of what is called, but for functions of `socket`, which no loop reads."""
+    calls = (each.func for each in ast.walk(tree) if isinstance(each, ast.Call))
+    names = (ast.unparse(each).rpartition(".") for each in calls)
+    return {name for of, _, name in names if of not in {"socket", "sockets"}}
+
+
+OPENING = {
+    *("create_connection", "create_unix_connection", "create_datagram_endpoint"),
+    *("create_server", "create_unix_server", "connect_accepted_socket"),
+    *("open_connection", "open_unix_connection", "start_server", "start_unix_server"),
+    *("TCPSite", "UnixSite", "SockSite", "run_app"),
+}
+"""What has a loop read from a socket."""
+
+
+async def test_whatever_opens_a_connection_has_it_read_small_blocks() -> None:
+    called = {name: called_in(tree) for name, tree in files_of_ours(*OPENING)}
+    found = {name: each for name, each in called.items() if OPENING & each}
+    assert found.keys() == {
+        *("member/forwarding.py", "transport/bounded_port.py", "transport/datagram.py"),
+    }
+    assert [name for name, each in found.items() if "read_small_blocks" not in each] == []
+    assert called_in(ast.parse("loop.create_server(x); socket.create_server(y)")) == {
+        "create_server"
+    }
+
+
+LIBRARIES_MAP_FROM = 128 * 1024
+"""glibc and musl map each block of this size, with what Python and they put before it."""
+
+
+async def test_a_block_is_smaller_than_what_is_mapped_for_itself() -> None:
+    assert READ_BYTES + 4096 < LIBRARIES_MAP_FROM
