@@ -213,10 +213,10 @@ class Edge:
     def take(self, pushed: PushedFrames) -> dict[bytes, int]:
         """Take frames of an owner; return up to which number each socket now has everything."""
         received = {}
+        lease = pushed.journal, pushed.number
         for each, first, closing in pushed.sockets:
             socket = self._sockets.get(each)
             if socket is not None:
-                lease = pushed.journal, pushed.number
                 self._deliver(socket, lease, first, pushed.frames, closing)
                 received[each] = socket.end.received
             elif each in self._given_up:
@@ -235,7 +235,8 @@ class Edge:
         if new == "missing":
             self._go(self._ask(socket))
             return
-        socket.put(new)
+        if new:
+            socket.put(new)
         if closing:
             socket.close(closing)
 

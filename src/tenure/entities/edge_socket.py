@@ -45,7 +45,8 @@ class EdgeSocket:
         """The frame of the client with which the entity is called."""
         self._websocket = websocket
         self._to_write: deque[Frame] = deque()
-        self._has_some = asyncio.Event()
+        self._idle: asyncio.Future[None] | None = None
+        """For this the writer waits, of which there may be thousands to wake at once."""
         self._bytes = 0
         self._code = 0
         self._left: asyncio.Future[SocketGivenUp | None] | None = None
@@ -68,7 +69,7 @@ class EdgeSocket:
         """Write these to the client."""
         self._to_write.extend(frames)
         self._bytes += sum(map(len, frames)) + AROUND_BYTES * len(frames)
-        self._has_some.set()
+        self._wake()
         if self._bytes > WAITING_BYTES:
             self.close(SLOW_CLIENT)
 
@@ -77,13 +78,15 @@ class EdgeSocket:
         if not self._code:
             self._code = code
             self.is_ending.set()
-            self._has_some.set()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     async def write(self) -> None:
         """Write until the socket is closed."""
         while True:
-            await self._has_some.wait()
-            self._has_some.clear()
             while self._to_write:
                 frame = self._to_write.popleft()
                 self._bytes -= len(frame) + AROUND_BYTES
@@ -92,6 +95,8 @@ class EdgeSocket:
             if self._code:
                 await self._websocket.close(code=self._code)
                 return
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
 
     async def read(self) -> Frame | None:
         """The next message of the client; None if the client has gone."""

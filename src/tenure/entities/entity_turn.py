@@ -322,8 +322,9 @@ class EntityTurn:
             raise UsageError(f"a frame of {len(frame)}; at most {FRAME_BYTES} are allowed")
         frame = _plain_text(frame) if isinstance(frame, str) else bytes(frame)
         changes = TurnChanges() if early else self.changes
+        there, alone = changes.frames, (frame,)
         for each in sockets:
-            changes.frames[each] = (*changes.frames.get(each, ()), frame)
+            there[each] = (*there[each], frame) if each in there else alone
         if early and changes.frames:
             self.gate.send_early(self, changes)
 

@@ -45,7 +45,7 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
         rest = self.after(received)
         if rest is None or len(rest) == len(self.unread):
             return self
-        return msgspec.structs.replace(self, unread=rest)
+        return SocketEntry(self.edge, self.attachment, self.received, self.sent, rest, self.closing)
 
     def sending(self, frames: tuple[Frame, ...], closing: int = 0) -> "SocketEntry":
         """The socket with more frames on their way, and closed after them if `closing` says so; it
@@ -53,7 +53,7 @@ class SocketEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """
         unread, sent = self.unread, self.sent
         if frames:
-            all_of_them = (*unread, *frames)
+            all_of_them = (*unread, *frames) if unread else frames  # which others share
             size = sum(map(len, all_of_them)) + AROUND_BYTES * (len(all_of_them) - 1)
             if size <= UNREAD_BYTES:
                 unread, sent = all_of_them, sent + len(frames)

@@ -39,7 +39,9 @@ def test_it_is_a_dict_that_never_changes(
         assert (len(said), said.plain()) == (len(wanted), wanted)
         assert set(said) == set(said.keys()) == set(wanted)
         assert all(said[id_] is it and id_ in said for id_, it in wanted.items())
+        assert all(said.get(id_) is it for id_, it in wanted.items())
         assert b"not there" not in said
+        assert (said.get(b"not there"), said.get(b"not there", 7)) == (None, 7)
 
 
 def test_it_has_few_parts_for_few_sockets_and_grows_and_shrinks() -> None:
@@ -67,3 +69,18 @@ def test_a_change_of_one_socket_among_many_copies_few_of_them() -> None:
         copied = [len(now) for was, now in pairs if was is not now]
         assert sum(copied) < 4 * PART_SOCKETS
     assert kept.confirmed(dict.fromkeys(of(10_000), 0)) is kept, "nothing was on its way"
+
+
+def test_sockets_share_what_is_sent_to_all_and_a_slow_one_keeps_its_own() -> None:
+    slow, frames = b"socket" + bytes(4), ("good evening",)
+    kept = Envelope(sockets=SocketTable.of(of(1_000)))
+    changes = TurnChanges()
+    changes.frames = dict.fromkeys(kept.sockets, frames)
+    for _ in range(2):
+        kept, (push,) = kept.after(changes, b"", LEASE, 0.0, None)
+        assert push.frames is frames
+        kept = kept.confirmed({id_: first for id_, first, _ in push.sockets if id_ != slow})
+    assert {len(each.unread) for id_, each in kept.sockets.items() if id_ != slow} == {0}
+    entries = kept.after(changes, b"", LEASE, 0.0, None)[0].sockets
+    assert all(each.unread is frames for id_, each in entries.items() if id_ != slow)
+    assert entries[slow].unread == frames * 3
