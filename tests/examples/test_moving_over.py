@@ -1,11 +1,16 @@
 """The programs of the page on moving over: beside an old lock, and taking over an old database."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tenure import NotOwner
+from tenure.cli.export_file import ExportFile
+from tenure.entities.entity_kind import EntityKind
+from tenure.entities.entity_lines import GivenLines
+from tenure.protocol.entity.export_lines import read_entity_lines
 from tenure.testing.clock import TurnedClock
 from tenure.testing.cluster import InProcessCluster
 from tests.repo.reading import ROOT
@@ -26,7 +31,7 @@ def programs() -> list[dict[str, Any]]:
 
 
 async def test_old_processes_and_two_new_ones_lose_no_article() -> None:
-    beside, _ = programs()
+    beside, _, _ = programs()
     database: dict[str, list[str]] = {}
     locks = {"ann": asyncio.Lock()}
 
@@ -57,7 +62,7 @@ async def test_old_processes_and_two_new_ones_lose_no_article() -> None:
 
 
 async def test_an_entity_takes_an_old_row_over_once() -> None:
-    _, after = programs()
+    _, after, _ = programs()
     async with on_stage(1, kind=after["Cart"]) as stage:
         (first,) = stage.members
         assert await stage.done(first["ann"].add("milk")) == 2
@@ -66,3 +71,19 @@ async def test_an_entity_takes_an_old_row_over_once() -> None:
         await stage.move("ann", second)
         assert await stage.done(first["ann"].add("bread")) == 3
         assert await stage.done(first["bob"].add("milk")) == 1
+
+
+async def test_a_file_of_old_rows_is_imported(tmp_path: Path) -> None:
+    _, after, all_at_once = programs()
+    file = tmp_path / "carts.jsonl"
+    all_at_once["write_carts"]({"ann": ["tea", "milk"], "bob": []}, file)
+    with file.open("rb") as opened:
+        carts = ExportFile(opened, file)
+        carts.check()
+        found = [(each.key, [*carts.parts(each)]) for each in carts.each()]
+    assert [key for key, _ in found] == ["ann", "bob"]
+    kind = EntityKind(after["Cart"])
+    [part] = found[0][1]
+    given = GivenLines(kind, "ann", read_entity_lines(part.lines))
+    assert given.state is not None
+    assert kind.codec.decode("ann", given.state).names == ["tea", "milk"]

@@ -52,6 +52,8 @@ UNTYPED = {
     "services/operations.py:check_readable": "JSON of any shape, of a body that its type has taken",
     "transport/failures.py:error_of": "`EntityFailure.arguments`, whose type has their bound",
     "manager/entity_answers.py:value_of": "of a field whose type has its bound",
+    "entities/plain_values.py:": "values of the application, within the bytes of a line",
+    "entities/entity_lines.py:": "values that entities/plain_values.py has read",
     "manager/access/audit.py:_parsed": "64 KiB at most, for a line that is cut",
 }
 

@@ -11,15 +11,15 @@ import http.client
 import os
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from cyclopts import Parameter
 
-from tenure.cli.waiting import waiting_for
+from tenure.cli.waiting import WaitingLine, waiting_for
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
 from tenure.client.managers_file import ManagersFile
 from tenure.errors import MALFORMED, NoManager, PoolError, TenureError, UsageError
@@ -88,6 +88,13 @@ class HttpReply(msgspec.Struct, frozen=True):
         return self.body.decode(errors="replace").strip()
 
 
+class LedReply(NamedTuple):
+    """The answer of the leader, and its URL."""
+
+    url: str
+    reply: HttpReply
+
+
 def path(pool: str, what: str, **parameters: str) -> str:
     """A path under a pool. Raises ConfigurationError where no pool can have that name."""
     check_name(pool)
@@ -114,17 +121,29 @@ def ask(
     Raises UsageError if the answer is that the question is wrong, and NoManager if no manager
     answers.
     """
+    return ask_leader(given, lambda url: _ask_one(url, target, body, method=method)).reply
+
+
+def ask_leader(
+    given: Sequence[str] | None,
+    ask_one: Callable[[str], HttpReply],
+    told: Callable[[], str] | None = None,
+) -> LedReply:
+    """What the leader answers to `ask_one`, which asks the manager at a URL. `told` says how far
+    that is. Raises as `ask`.
+    """
     managers = urls(given)
-    with waiting_for(managers):
-        return _ask_until_led(managers, target, body, method)
+    with waiting_for(managers) if told is None else WaitingLine(told):
+        return _ask_until_led(managers, ask_one)
 
 
-def _ask_until_led(managers: Sequence[str], target: str, body: object, method: str) -> HttpReply:
+def _ask_until_led(managers: Sequence[str], ask_one: Callable[[str], HttpReply]) -> LedReply:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        reply, why, is_soon = _ask_each(managers, target, body, method)
-        if reply is not None:
-            return _checked(reply)
+        found, why, is_soon = _ask_each(managers, ask_one)
+        if found is not None:
+            _checked(found.reply)
+            return found
         if not is_soon or time.monotonic() > deadline:
             raise NoManager(
                 f"no manager answered: {'; '.join(why)}. Start one with `tenure manager`, "
@@ -134,8 +153,8 @@ def _ask_until_led(managers: Sequence[str], target: str, body: object, method: s
 
 
 def _ask_each(
-    managers: Sequence[str], target: str, body: object, method: str
-) -> tuple[HttpReply | None, list[str], bool]:
+    managers: Sequence[str], ask_one: Callable[[str], HttpReply]
+) -> tuple[LedReply | None, list[str], bool]:
     """The first answer; otherwise why no manager answered, and whether one may soon."""
     waiting, asked, why, is_soon = list(managers), set[str](), list[str](), False
     while waiting:
@@ -144,18 +163,23 @@ def _ask_each(
             continue
         asked.add(url)
         try:
-            reply = _ask_one(url, target, body, method=method)
+            reply = ask_one(url)
         except (OSError, http.client.HTTPException) as error:
             why.append(f"{url}: {why_not(error)}")
             continue
         if reply.status != http.HTTPStatus.SERVICE_UNAVAILABLE:
-            return reply, why, False
+            return LedReply(url, reply), why, False
         problem = reply.read(Problem)
         why.append(f"{url}: {problem.error}")
         is_soon = True
         if problem.leader:
             waiting.insert(0, problem.leader)
     return None, why, is_soon
+
+
+def get_reply(url: str, target: str) -> HttpReply:
+    """GET `target` from this very manager, whatever it answers. Raises as `http.client` does."""
+    return _ask_one(url, target, None)
 
 
 def get(url: str, target: str, timeout_seconds: float) -> HttpReply:
@@ -167,10 +191,12 @@ def get(url: str, target: str, timeout_seconds: float) -> HttpReply:
     return _checked(reply)
 
 
-def post(url: str, target: str, body: object) -> HttpReply:
+def post(
+    url: str, target: str, body: object, timeout_seconds: float = TIMEOUT_SECONDS
+) -> HttpReply:
     """POST `body` to this very manager. Raises TenureError as `ask` does."""
     try:
-        reply = _ask_one(url, target, body)
+        reply = _ask_one(url, target, body, timeout_seconds)
     except (OSError, http.client.HTTPException) as error:
         raise NoManager(f"{url}: {why_not(error)}") from error
     return _checked(reply)

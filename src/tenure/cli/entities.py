@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
+from tenure.cli import entities_files
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import EXAMPLE, counted, put, remark, say, show
@@ -14,8 +15,18 @@ from tenure.manager.entity_answers import KeysPage, ShownEntity
 
 app = App(
     name="entities",
-    help="List the keys of entities, and show what is kept of one.",
+    help="List the keys of entities, show what is kept of one, export and import them.",
     help_format="plaintext",
+)
+app.command(
+    entities_files.export,
+    name="export",
+    help_epilogue=EXAMPLE.format("entities export rooms rooms.jsonl"),
+)
+app.command(
+    entities_files.import_,
+    name="import",
+    help_epilogue=EXAMPLE.format("entities import rooms rooms.jsonl"),
 )
 After = Annotated[str | None, Parameter(help="Where the page before has ended, as it told.")]
 

@@ -90,7 +90,7 @@ class EntityGate:
 
     async def _keep(self, turn: EntityTurn, answer: bytes | None) -> None:
         live, changes = turn.live, turn.pending
-        state = before = live.envelope.state
+        state = live.envelope.state
         if turn.at_end == "forget" and answer is not None:
             state = b""
         else:
@@ -98,6 +98,10 @@ class EntityGate:
             says_version = not state and bool(changes) and self._codec.has_version
             if turn.is_touched or says_version:
                 state = self._codec.encode(live.key, live.read(), live.unknown)
+        await self._keep_state(turn, answer, state)
+
+    async def _keep_state(self, turn: EntityTurn, answer: bytes | None, state: bytes) -> None:
+        live, before = turn.live, turn.live.envelope.state
         if self.copies is None or state == before or (self.store is None and not live.is_copied):
             # Without a store it is kept in this very step, so nobody asks for a copy meanwhile.
             await self._hold(turn, answer, state)
@@ -112,9 +116,25 @@ class EntityGate:
             finally:
                 live.end_change()
 
+    async def put(self, turn: EntityTurn, state: bytes, *, in_place: bool = False) -> None:
+        """Keep this state, which the class need not know, with the other changes of a turn of an
+        operator; `in_place` of all that was kept but the sockets. The next call begins with it.
+        """
+        if in_place:
+            turn.at_end = "replace"
+        try:
+            async with turn.saving:
+                await self._keep_state(turn, None, state)
+        finally:
+            turn.at_end = "keep"
+            turn.live.drop()
+
     async def _hold(self, turn: EntityTurn, answer: bytes | None, state: bytes) -> None:
         if turn.at_end == "forget" and answer is not None:
             await self._forget(turn)
+            return
+        if turn.at_end == "replace":
+            await self._replace(turn, state)
             return
         live, before, changes = turn.live, turn.live.envelope, turn.pending
         is_changed = bool(changes) or state != before.state
@@ -176,6 +196,15 @@ class EntityGate:
             self._put(turn, NOTHING_KEPT)
             with self.envelopes.lock:
                 self.envelopes.pop(live.key, None)
+        live.state = UNREAD
+        self.arm(live.key, None)
+
+    async def _replace(self, turn: EntityTurn, state: bytes) -> None:
+        live, lease = turn.live, turn.lease
+        new = Envelope(lease.number, lease.journal, state, sockets=live.envelope.sockets)
+        if self.store is not None:
+            new = await self._save(self.store, turn, new)
+        self._put(turn, new)
         live.state = UNREAD
         self.arm(live.key, None)
 

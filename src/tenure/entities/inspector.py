@@ -13,11 +13,13 @@ import msgspec
 from tenure.base.keys import KEY_BYTES
 from tenure.base.ranges import KeyRange
 from tenure.client.guard import Guard
-from tenure.entities.collection import Collection
+from tenure.entities.entity_export import EntityExport
+from tenure.entities.entity_import import EntityImport
+from tenure.entities.entity_lines import collections_of
 from tenure.entities.live_entity import LiveEntity
 from tenure.entities.shown_values import seen_item, state_in_json
-from tenure.entities.turn_items import TurnItems
-from tenure.entities.turns import INSPECTION, EntityHost
+from tenure.entities.turn_items import KeptItems, TurnItems
+from tenure.entities.turns import EntityHost
 from tenure.errors import (
     MALFORMED,
     Busy,
@@ -27,7 +29,8 @@ from tenure.errors import (
     StoreFailed,
     TenureError,
 )
-from tenure.protocol.entity.envelope import Envelope, TurnChanges
+from tenure.protocol.entity.copying import CopyEntity, PutEntity
+from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.inspection import (
     COUNTED_ITEMS,
     ITEMS_BYTES,
@@ -50,7 +53,8 @@ from tenure.protocol.entity.inspection import (
     ShowEntity,
 )
 from tenure.protocol.entity.items import ItemSpan
-from tenure.protocol.entity.key_line import EntityCall, EntityKey
+from tenure.protocol.entity.key_line import EntityKey
+from tenure.runtime.clock import Clock
 
 AT_ONCE = 4
 """How many questions are answered at once: each may have a mebibyte in memory."""
@@ -71,31 +75,15 @@ class OwnPlace(msgspec.Struct, frozen=True, array_like=True):
 read_place = msgspec.msgpack.Decoder(OwnPlace).decode
 
 
-class KeptItems:
-    """What is kept of one entity, as `TurnItems` reads the items of a turn."""
-
-    def __init__(self, key: str | int, seen: Envelope) -> None:
-        self.call = EntityCall(key, b"", INSPECTION, b"")
-        self.seen = seen
-        self.changes = TurnChanges()
-
-    def check(self) -> None:
-        """Check nothing: it is no turn that ends."""
-
-
 class Inspector:
     """The answers of one process."""
 
-    def __init__(self, host: EntityHost) -> None:
+    def __init__(self, host: EntityHost, clock: Clock) -> None:
         self._host = host
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._asked = 0
-        self._collections = {
-            each.name: each
-            for kind in reversed(host.kind.type.__mro__)
-            for each in vars(kind).values()
-            if isinstance(each, Collection)
-        }
+        self._collections = collections_of(host.kind)
+        self._export, self._import = EntityExport(host), EntityImport(host, clock)
 
     async def answer(self, asked: InspectionQuestion) -> InspectionAnswer:
         """The answer, whatever happens: somebody waits for it."""
@@ -123,8 +111,13 @@ class Inspector:
             self._asked -= 1
 
     async def _answer(self, asked: InspectionQuestion) -> InspectionAnswer:
-        if isinstance(asked, ShowEntity):
-            return await self._show(asked)
+        match asked:
+            case ShowEntity():
+                return await self._show(asked)
+            case CopyEntity():
+                return await self._export.lines(asked)
+            case PutEntity():
+                return await self._import.put(asked)
         if self._host.gate.store is not None:
             return await self._stored_keys(asked)
         try:

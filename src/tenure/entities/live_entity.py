@@ -145,6 +145,11 @@ class LiveEntity:
         return not self.line and not self.readings
 
     @property
+    def is_asleep(self) -> bool:
+        """Whether it has no instance that calls can go on with."""
+        return self._lease is None
+
+    @property
     def empty_row(self) -> EmptyRow | None:
         """The row that a store has of the entity although nothing is kept."""
         kept = self.envelope

@@ -61,6 +61,13 @@ class Series(Collection, Generic[T]):
             raise ConfigurationError(f"most is a number of items from 1 on, not {shown(most)}")
         self.most = most
 
+    def span(self, last: int) -> ItemSpan:
+        """Where its items are if `last` is the number of the last one. A store may have later items
+        already, and older ones than a smaller `most` leaves.
+        """
+        first = 1 if self.most is None else max(last - self.most + 1, 1)
+        return ItemSpan(_place(first), _place(last + 1))
+
     @overload
     def __get__(self, entity: None, owner: type, /) -> "Series[T]": ...
     @overload
@@ -145,10 +152,9 @@ class SeriesView(Generic[T]):
         return page
 
     async def _read(self, span: ItemSpan, first: int) -> tuple[SeriesPage[T], ItemSpan | None]:
-        series, last = self._series, self.last
-        # A store may have later items already, and older ones than a smaller `most` leaves.
-        first_there = 1 if series.most is None else max(last - series.most + 1, 1)
-        low, high = _place(first_there), _place(last + 1)
+        series = self._series
+        low, high, _ = series.span(self.last)
+        assert high is not None
         clipped = ItemSpan(max(span.low, low), min(span.high or high, high), span.reverse)
         found, rest = await self._turn.items.page(series.name, clipped, first)
         page: SeriesPage[T] = SeriesPage()
@@ -180,13 +186,20 @@ def _place(number: int) -> bytes:
     return number.to_bytes(PLACE_BYTES)
 
 
-def _time_of(data: bytes) -> datetime:
-    return datetime.fromtimestamp(_time.unpack_from(data)[0], UTC)
+def series_parts(place: bytes, data: bytes) -> tuple[int, float, bytes]:
+    """The number of an item that is kept, when it was added, in seconds, and what was."""
+    return int.from_bytes(place), _time.unpack_from(data)[0], data[_time.size :]
 
 
 def series_item(place: bytes, data: bytes) -> tuple[int, datetime, bytes]:
-    """The number of an item that is kept, when it was added, and what was."""
-    return int.from_bytes(place), _time_of(data), data[_time.size :]
+    """The same, with a datetime."""
+    number, added, item = series_parts(place, data)
+    return number, datetime.fromtimestamp(added, UTC), item
+
+
+def kept_item(number: int, added: float, item: bytes) -> tuple[bytes, bytes]:
+    """The place of an item, and what is kept there."""
+    return _place(number), _time.pack(added) + item
 
 
 def _checked_number(number: object) -> int:

@@ -19,6 +19,8 @@ from tenure.errors import ConfigurationError, EntityError, NewerState, ValueType
 VERSION_FIELD = "tenure:version"
 """The name of the version among the fields of a state. States of version 1 do not have it."""
 FIRST = 1
+ARRIVING = 1 << 62
+"""The version of a state of which an import has not brought everything yet: nobody can read it."""
 Fields: TypeAlias = dict[str, Any]
 Raws: TypeAlias = dict[str, msgspec.Raw]
 
@@ -117,6 +119,11 @@ class StateVersions:
         if not data or (self.version == FIRST and VERSION_FIELD.encode() not in data):
             return data
         kept = self._kept_by(key, data)
+        if kept == ARRIVING:
+            raise NewerState(
+                f"{self._name} {key!r:.100} is being imported, and not all of it is here, so "
+                "nothing was begun: if nobody is at it any more, run the import again"
+            )
         if kept > self.version:
             raise NewerState(
                 f"the state of {self._name} {key!r:.100} was kept by version {kept} of the class, "

@@ -225,7 +225,7 @@ class Station:
 
     def _answer_inspections(self) -> None:
         """Have operators told what the entities here are. The owner may be in another thread."""
-        inspector = Inspector(self.host)
+        inspector = Inspector(self.host, self._settings.environment.clock)
 
         async def answer(asked: Inspect, send: Answers) -> None:
             found = await inspector.answer(asked.question)

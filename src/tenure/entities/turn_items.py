@@ -129,6 +129,18 @@ class TurnItems:
         return found
 
 
+class KeptItems:
+    """What is kept of one entity, as `TurnItems` reads the items of a turn."""
+
+    def __init__(self, key: str | int, seen: Envelope) -> None:
+        self.call = EntityCall(key, b"", "", b"")
+        self.seen = seen
+        self.changes = TurnChanges()
+
+    def check(self) -> None:
+        """Check nothing: it is no turn that ends."""
+
+
 def check_room(name: str, key: str | int, envelope: Envelope, most: int) -> None:
     """Raise ValueTypeError if the entity is too large to be in memory, and move as a whole."""
     items = envelope.items_size

@@ -18,21 +18,23 @@ from tenure.entities.entity import seen_by
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.entity_turn import EntityTurn, Record
 from tenure.entities.gate import EntityGate
-from tenure.entities.live_entity import LiveEntity
+from tenure.entities.live_entity import NOTHING_KEPT, LiveEntity
 from tenure.entities.method_runs import Body, MethodRuns
 from tenure.entities.methods import NOTHING, CallHere
 from tenure.entities.settings import EntitySettings
 from tenure.entities.sockets import TURNS, resumed
 from tenure.errors import Busy, StoreFailed
 from tenure.fencing.fenced_rows import EmptyRow
+from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
 from tenure.protocol.entity.messages import RESUME
 from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
 
 TIDIED_AT_ONCE = 200
 ACTIVATION = "on_activate"
-INSPECTION = ".inspect"
-"""A turn of an operator, for which the entity does not begin: nothing of its class runs."""
+INSPECTION, EXPORT, IMPORT = ".inspect", ".export", ".import"
+OPERATIONS = frozenset((INSPECTION, EXPORT, IMPORT))
+"""Turns of operators, for which the entity does not begin: nothing of its class runs."""
 
 
 class EntityHost:
@@ -182,6 +184,21 @@ class EntityHost:
         await self.take_turn(EntityCall(key, b"", INSPECTION, b""), _nothing)
         return self._live[key], False
 
+    async def operate(self, key: str | int, method: str, body: Body) -> None:
+        """A turn of an operator. What sleeps sleeps on."""
+        try:
+            await self.take_turn(EntityCall(key, b"", method, b""), body)
+        finally:
+            live = self._live.get(key)
+            if live is not None and live.is_idle and live.is_asleep:
+                del self._live[key]  # else an export would bring a whole pool into memory
+
+    def kept(self, live: LiveEntity) -> Envelope:
+        """What is kept of an entity that has a turn, as it was kept: a version of long ago, too."""
+        if self.gate.store is not None:
+            return live.stored
+        return self.gate.envelopes.get(live.key) or NOTHING_KEPT
+
     # --- instances ---
 
     def _add(self, key: str | int) -> LiveEntity:
@@ -203,7 +220,7 @@ class EntityHost:
     async def _wake(
         self, live: LiveEntity, guard: GuardedBody, lease: Lease, call: EntityCall
     ) -> None:
-        if call.method != INSPECTION:
+        if call.method not in OPERATIONS:
             await self._activate(live, guard, lease)
             return
         found = await self.gate.load(live.key, lease)

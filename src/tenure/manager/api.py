@@ -20,6 +20,7 @@ from tenure.manager.access.tokens import TokenFile
 from tenure.manager.cluster_api import ClusterApi
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.entities_api import EntitiesApi
+from tenure.manager.entity_files import EntityFiles
 from tenure.manager.http_errors import (
     HttpRefusal,
     Short,
@@ -144,9 +145,11 @@ class Api:
         router.add_delete(with_any_name("/v1/pools/{pool}"), self.delete_pool)
         steering = SteeringApi(self, permit_of).add_routes(router)
         clusters = ClusterApi(self).add_routes(router)
-        entities = EntitiesApi(
+        entities_api = EntitiesApi(
             self, self.inspections, permit_of, shows_viewers=self._shows_viewers
-        ).add_routes(router)
+        )
+        entities = entities_api.add_routes(router)
+        entities += EntityFiles(self, entities_api).add_routes(router)
         others = OPENAPI_PATH, RESOLVE_PATH, "/v1/managers", "/v1/owner", "/v1/lookup", "/v1/node"
         pools = "/v1/pools/{pool}", HOUR_PATH, HOTTEST_PATH
         self._paths = sorted([*paths, *pools, *steering, *clusters, *entities, *others])

@@ -15,6 +15,7 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from tenure.base.keys import Key
 from tenure.errors import MALFORMED
 from tenure.manager.access.roles import AccessRole, Permit
 from tenure.manager.command_bodies import KEY_WAYS, user_key
@@ -109,32 +110,33 @@ class EntitiesApi:
         pool, prefix = request.match_info["pool"], _text(request, "prefix")
         most = _count(request, FIRST_KEYS, PAGE_KEYS)
         rest: KeysToken | None = _opened(request, KeysToken(pool))
-        owners = await self._asking.ask(ListOwners(pool), Owners)
+        owners = await self.owners(pool)
         found: list[EntityKey] = []
         unowned = 0
         for _ in range(MOST_PARTS):
             if rest is None or len(found) >= most:
                 break
-            part = await self._part(owners, rest, prefix, most - len(found))
+            part = await self.part(owners, rest, prefix, most - len(found))
             found += part.keys
             unowned += part.is_unowned
             rest = part.rest
         keys, after = tuple(map(named, found)), None if rest is None else _sealed(rest)
         return as_json(KeysPage(pool=pool, keys=keys, next=after, unowned=unowned))
 
-    async def _part(self, owners: Owners, at: KeysToken, prefix: str, most: int) -> WalkedPart:
+    async def part(self, owners: Owners, at: KeysToken, prefix: str, most: int) -> WalkedPart:
+        """The next keys of a list, of one owner at most. Raises HttpRefusal."""
         end = None
         if at.of_pool:
             connection = _any(owners)
         else:
             location = await self._asking.ask(Locate(at.pool, at.start), Location)
             end = None if location.end is None else bytes.fromhex(location.end.hex)
-            owner = _owner(owners, location)
+            owner = owner_in(owners, location)
             if owner is None:
                 return WalkedPart((), _on(at, end), is_unowned=True)
             connection = owner[1]
         wanted = FindKeys(start=at.start, end=end, after=at.after, prefix=prefix, most=most)
-        found = await self._ask(connection, at.pool, wanted)
+        found = await self.ask(connection, at.pool, wanted)
         if not isinstance(found, FoundKeys) or (at.after and found.of_pool != at.of_pool):
             raise HttpRefusal(400, "this list has changed since, and cannot go on", FIRST_PAGE)
         if found.next is not None:
@@ -153,18 +155,17 @@ class EntitiesApi:
             raise HttpRefusal(400, "the key of an entity is a text or a number", KEY_WAYS)
         at = _opened(request, ItemsToken(pool, key, collection))
         most = _count(request, FIRST_ITEMS, PAGE_ITEMS)
-        contents = self._may_see_contents(request)
-        if collection and not contents:
-            raise _not_for(self._permit_of(request))
-        owners = await self._asking.ask(ListOwners(pool), Owners)
-        found = _owner(owners, await self._asking.ask(Locate(pool, place), Location))
+        contents = self.may_see_contents(request)
+        if collection:
+            self.check_sees_contents(request)
+        found = await self.found_owner(await self.owners(pool), pool, place)
         if found is None:
             raise HttpRefusal(409, f"nobody owns the key {cut(str(key))!r} now", AGAIN)
         owner, connection = found
         asked = ShowEntity(
             key=key, contents=contents, collection=collection, after=at.after or None, most=most
         )
-        seen = await self._ask(connection, pool, asked)
+        seen = await self.ask(connection, pool, asked)
         if not isinstance(seen, SeenEntity):
             raise _odd(owner.name)
         try:
@@ -175,16 +176,33 @@ class EntitiesApi:
             shown = replace(shown, next=_sealed(replace(at, after=seen.next)))
         return as_json(shown)
 
-    def _may_see_contents(self, request: web.Request) -> bool:
+    def may_see_contents(self, request: web.Request) -> bool:
+        """Whether whoever asks may be shown what the application wrote."""
         permit = self._permit_of(request)
         is_shown_viewer = self._shows_viewers and permit.role is AccessRole.VIEWER
         return permit.may_change or is_shown_viewer
 
+    def check_sees_contents(self, request: web.Request) -> None:
+        """Raise HttpRefusal unless whoever asks may be shown what the application wrote."""
+        if not self.may_see_contents(request):
+            raise _not_for(self._permit_of(request))
+
+    async def found_owner(
+        self, owners: Owners, pool: str, place: Key
+    ) -> tuple[OwnerSummary, Connection] | None:
+        """The owner of a key, and how to ask it; None if nobody has it. Raises HttpRefusal."""
+        return owner_in(owners, await self._asking.ask(Locate(pool, place), Location))
+
+    async def owners(self, pool: str) -> Owners:
+        """The owners of a pool. Raises HttpRefusal."""
+        return await self._asking.ask(ListOwners(pool), Owners)
+
     # --- asking ---
 
-    async def _ask(
+    async def ask(
         self, connection: Connection, pool: str, question: InspectionQuestion
     ) -> InspectionAnswer:
+        """The owner's answer. Raises HttpRefusal where it cannot answer."""
         try:
             answer = await self._inspections.ask(connection, pool, question)
         except TimeoutError:
@@ -199,7 +217,7 @@ def _on(at: KeysToken, end: bytes | None) -> KeysToken | None:
     return None if end is None else KeysToken(at.pool, start=end)
 
 
-def _owner(owners: Owners, location: Location) -> tuple[OwnerSummary, Connection] | None:
+def owner_in(owners: Owners, location: Location) -> tuple[OwnerSummary, Connection] | None:
     """The owner there; None where nobody is. Raises HttpRefusal if it cannot be asked."""
     if location.owner is None:
         return None

@@ -19,6 +19,13 @@ from tenure.manager.api import OPENAPI_PATH, RESOLVE_PATH, Decision, NewPool
 from tenure.manager.cluster_api import NewCluster
 from tenure.manager.command_bodies import KEY_FORMS
 from tenure.manager.entity_answers import KeysPage, ShownEntity
+from tenure.manager.entity_files import (
+    EXPORT_PATH,
+    EXPORT_TYPE,
+    IMPORT_PATH,
+    ImportAnswer,
+    ImportBody,
+)
 from tenure.manager.last_hour import PoolHour
 from tenure.manager.operator_verbs import PATHS, Verb
 from tenure.manager.sign_in_api import ShownToken, SignInAnswer
@@ -169,6 +176,8 @@ def _of_pools(pool: str) -> Iterator[ApiOperation]:
             {200: ShownEntity},
             {**KEY, "collection": TEXT, "after": TEXT, "most": _up_to(PAGE_ITEMS)},
         ),
+        ApiOperation("get", EXPORT_PATH, "All entities, as lines of JSON.", {200: EXPORT_TYPE}),
+        ApiOperation("post", IMPORT_PATH, "Put entities in.", {200: ImportAnswer}, body=ImportBody),
         ApiOperation("get", f"{pool}/plan", "What would move now.", {200: of_pools.PlanRead}),
     )
 

@@ -26,6 +26,7 @@ from tenure.manager.access.roles import Permit
 from tenure.manager.api import OPENAPI_PATH, Api
 from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
+from tenure.manager.entity_files import IMPORT_BYTES, IMPORT_PATH
 from tenure.manager.hot_keys_api import HotKeysApi
 from tenure.manager.http_errors import HttpRefusal, errors_as_json
 from tenure.manager.last_hour import LastHour
@@ -41,7 +42,7 @@ from tenure.transport.peers import Peers
 
 BODY_BYTES = 16 << 20
 """The most bytes of a new pool: as many split points as it may have, at a hundred bytes each."""
-MOST_BODY_BYTES = {"/v1/pools": BODY_BYTES, SIGN_IN_PATH: 4 << 10}
+MOST_BODY_BYTES = {"/v1/pools": BODY_BYTES, SIGN_IN_PATH: 4 << 10, IMPORT_PATH: IMPORT_BYTES}
 OTHER_BODY_BYTES = 1 << 20
 """The most bytes of any other body: a store's table with a thousand families and long names."""
 
@@ -148,7 +149,7 @@ class Server:
                 origin=request.remote or "",
                 method=request.method,
                 path=request.path_qs,
-                body=await request.read(),
+                body=b"" if _path_of(request) == IMPORT_PATH else await request.read(),
             )
         except OSError as error:
             raise HttpRefusal(
@@ -185,7 +186,7 @@ class Server:
     async def _hear(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """A client that does not finish a body takes a connection, as a silent one does."""
         if request.can_read_body:
-            most = MOST_BODY_BYTES.get(request.path, OTHER_BODY_BYTES)
+            most = MOST_BODY_BYTES.get(_path_of(request), OTHER_BODY_BYTES)
             request = request.clone(client_max_size=most)
         try:
             async with asyncio.timeout(self._limits.silent_seconds):
@@ -230,3 +231,9 @@ class Server:
         names = OwnNames("manager", url, known_as, is_loopback=self._is_loopback)
         names.check(request.headers, asks_tokens=self.gate.tokens is not None)
         return await handler(request)
+
+
+def _path_of(request: web.Request) -> str:
+    """The path as the API lists it, whatever names stand in it."""
+    resource = request.match_info.route.resource
+    return request.path if resource is None else resource.canonical

@@ -22,7 +22,7 @@ APPS = {
         *("move", "take-back", "moves", "balance"),
     ),
     "token": ("new", "list", "remove"),
-    "entities": ("list", "show"),
+    "entities": ("list", "show", "export", "import"),
 }
 """Commands that have commands."""
 

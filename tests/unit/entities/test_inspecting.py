@@ -81,9 +81,10 @@ async def rooms(store: str | None = None, **options: Any) -> AsyncIterator[Rooms
     """A manager, and a process that has told it that its entities can be looked into."""
     Room.begun = 0
     headers = options.pop("headers", {})
+    kind = options.pop("kind", Room)
     async with (
         serving(preset="default", **options.pop("settings", {})) as manager,
-        Entities(Room, "rooms", manager.service.url, store=store, **options) as entered,
+        Entities(kind, "rooms", manager.service.url, store=store, **options) as entered,
     ):
         await entered["room-0"].value()
         entered.station.owner._engine.hear(manager.service.url, Poke())  # it tells when it asks

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from tenure.protocol.entity.copying import CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.inspection import (
     FindKeys,
     FoundKeys,
@@ -155,6 +156,16 @@ FROM_OWNER: list[Inspected] = [
         ticket=1,
         answer=FoundKeys(keys=("a", 7), next=b"next", of_pool=False, start=b"start"),
     ),
+    Inspected(
+        pool="rooms",
+        ticket=1,
+        answer=CopiedLines(lines=b"{}\n", copy=3, kind="Room", version=2),
+    ),
+    Inspected(
+        pool="rooms",
+        ticket=1,
+        answer=PutDone(outcome="differs", permit=b"permit", there=b"digest", parts=2),
+    ),
     Inspected(pool="rooms", ticket=0, answer=NotSeen(why="it is away", way_out="ask again")),
 ]
 INSPECT: list[Inspect] = [
@@ -163,6 +174,21 @@ INSPECT: list[Inspect] = [
         pool="rooms",
         ticket=2,
         question=ShowEntity(key="attic", contents=True, collection="history", after=b"1"),
+    ),
+    Inspect(pool="rooms", ticket=3, question=CopyEntity(key=7, copy=2)),
+    Inspect(
+        pool="rooms",
+        ticket=4,
+        question=PutEntity(
+            key="attic",
+            kind="Room",
+            digest=b"digest",
+            lines=b"{}\n",
+            part=1,
+            is_last=True,
+            permit=b"permit",
+            replaces=b"other",
+        ),
     ),
 ]
 TO_OWNER: list[AnyMessage] = [

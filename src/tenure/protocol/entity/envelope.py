@@ -71,7 +71,17 @@ class Push(NamedTuple):
 class TurnChanges:
     """The changes that an operation is to make, besides the state."""
 
-    __slots__ = ("alarms", "closed", "frames", "gone", "items", "numbers", "opened", "received")
+    __slots__ = (
+        "alarms",
+        "answers",
+        "closed",
+        "frames",
+        "gone",
+        "items",
+        "numbers",
+        "opened",
+        "received",
+    )
 
     def __init__(self) -> None:
         self.alarms: dict[str, SetAlarm | None] = {}
@@ -84,12 +94,15 @@ class TurnChanges:
         """What is at these places of collections from now on, by their names."""
         self.numbers: dict[str, int] = {}
         """The last number that each of these collections has given; 0 if it numbers nothing."""
+        self.answers: tuple[tuple[bytes, KeptAnswer], ...] = ()
+        """Answers that another pool has given, with the ids of their calls."""
 
     def __bool__(self) -> bool:
         return bool(
             self.alarms
             or self.frames
             or self.items
+            or self.answers
             or self.closed
             or self.opened
             or self.received
@@ -108,6 +121,7 @@ class TurnChanges:
         for name, items in later.items.items():
             self.items.setdefault(name, {}).update(items)
         self.numbers.update(later.numbers)
+        self.answers = (*self.answers, *later.answers)
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):
@@ -175,6 +189,8 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
             merged = {**alarms, **changes.alarms}
             alarms = {name: each for name, each in merged.items() if each is not None}
         answers, size = self.answers, self.answers_bytes
+        for call, each in changes.answers if changes else ():
+            answers, size = with_answer(answers, size, call, each)
         if answer is not None:
             answers, size = with_answer(answers, size, *answer)
         latest = max(latest, self.latest)

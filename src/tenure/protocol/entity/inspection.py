@@ -11,6 +11,7 @@ import msgspec
 
 from tenure.base.keys import KEY_BYTES, RangeKey
 from tenure.base.numbers import Number
+from tenure.protocol.entity.copying import CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.key_line import NAME_CHARACTERS, EntityKey, Name
 
 PAGE_KEYS = 1000
@@ -156,5 +157,5 @@ class NotSeen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Whether the same question may be answered in a moment."""
 
 
-InspectionQuestion: TypeAlias = FindKeys | ShowEntity
-InspectionAnswer: TypeAlias = FoundKeys | SeenEntity | NotSeen
+InspectionQuestion: TypeAlias = FindKeys | ShowEntity | CopyEntity | PutEntity
+InspectionAnswer: TypeAlias = FoundKeys | SeenEntity | CopiedLines | PutDone | NotSeen
