@@ -79,7 +79,7 @@ class GivenEntity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ImportBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of an import."""
+    """Entities to import, all of one class."""
 
     kind: Name
     """The name of the class."""
