@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from cyclopts import Parameter
 
-from tenure.base.names import shown
+from tenure.base.names import shown, shown_url
 from tenure.cli.gateway_beside import beside_command
 from tenure.cli.gateway_options import GatewayOptions
 from tenure.cli.host_source import HostSource
@@ -37,6 +37,8 @@ from tenure.errors import ConfigurationError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 TAKEN = re.compile(r"manager|gateway|node-\d+")
 SERVICES = ("documents", "feeds", "pubsub", "queues")
+_SECRET_URL = re.compile(r"(?!sqlite:|rocksdb:)[A-Za-z][A-Za-z0-9+.-]*:\S*[@?]")
+"""URLs in which a password may stand: no paths, and no names of hosts."""
 VARIABLES = {"data": "TENURE_DATA", "port": "TENURE_PORT", "nodes": "TENURE_NODES"}
 TABLES = ("gateway", "serve", "command")
 
@@ -213,7 +215,15 @@ class PlanMaker:
     def _show(self, name: str, number: int, table: Mapping[str, object]) -> None:
         for key, value in table.items():
             where = self._source.at(name, number, key)
-            self._shown.append(ShownSetting(f"{name}.{key}", value, where))
+            self._shown.append(ShownSetting(f"{name}.{key}", _without_password(value), where))
+
+
+def _without_password(value: object) -> object:
+    """A setting as it is shown: people send each other what `tenure config` prints."""
+    if isinstance(value, dict):
+        return {key: _without_password(each) for key, each in value.items()}
+    may_have_one = isinstance(value, str) and _SECRET_URL.match(value) is not None
+    return shown_url(value)[1:-1] if may_have_one else value
 
 
 def _stored(service: HostService, settings: HostSettings) -> HostService:

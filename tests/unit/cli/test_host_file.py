@@ -92,6 +92,27 @@ def test_the_command_line_counts_before_the_environment_and_that_before_the_file
     assert "port\t1\ttenure.toml:1\n" in capsys.readouterr().out
 
 
+def test_passwords_in_urls_are_not_shown_and_reach_what_they_are_for(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People send each other what `tenure config` prints."""
+    store = "postgresql://app:hunter2@db/mail?sslpassword=hunter2"
+    file.write_text(
+        f'[[serve]]\nservice = "queues"\nstore = "{store}"\n'
+        '[[command]]\nrun = "chat"\nenvironment = { DB = "redis://:hunter2@cache", AT = "h:80" }\n'
+    )
+    for form in ([], ["--json"]):
+        assert run(["config", *form]) == 0
+        said = capsys.readouterr().out
+        assert "hunter2" not in said
+        assert "postgresql://...@db/mail" in said
+        assert "redis://...@cache" in said
+        assert "h:80" in said
+    system = HostSystem(PlanMaker(HostOptions()).plan())
+    assert f"--store={store}" in system.command("queues")
+    assert (system.environment("chat") or {})["DB"] == "redis://:hunter2@cache"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
