@@ -12,6 +12,7 @@ from typing import Protocol
 from tenure.base.instants import Instant, in_seconds
 from tenure.columns.node.node_directory import StorePutBack
 from tenure.errors import ConfigurationError, TenureError
+from tenure.observe.events import printable
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.protocol.topology.records import Topology
@@ -69,8 +70,8 @@ class ManagerLink:
         self._asked_at = self._led_at = clock()
         """When a manager was asked last; when one that leads has last answered."""
         self._is_alone = False
-        self._lost: dict[str, str] = {}
-        """Why each manager cannot be asked, as far as is known."""
+        self._leads_not: dict[str, str] = {}
+        """Why each manager does not lead this node, as far as is known."""
         self.on_may_leave: Callable[[], None] = lambda: None
 
     @property
@@ -111,16 +112,20 @@ class ManagerLink:
 
     def _look(self) -> None:
         """Say once that no manager leads this node."""
-        if self._is_alone or in_seconds(self._clock() - self._led_at) < SILENT_SECONDS:
+        now = self._clock()
+        if in_seconds(now - self._asked_at) > 2 * ASK_SECONDS:
+            self._led_at = now  # this process stood still, and could hear nobody
+        if self._is_alone or in_seconds(now - self._led_at) < SILENT_SECONDS:
             return
         self._is_alone = True
-        asked = (f"{each} ({self._lost.get(each, 'does not lead')})" for each in self._managers)
+        why = {each: self._leads_not.get(each, "says nothing") for each in self._managers}
         _log.warning(
             "no manager that leads has answered this node for %g s. It asks %s. It goes on serving "
             "rows, but no table can be made, and the ring cannot change: do the managers run, and "
             "can they be reached from here?",
             SILENT_SECONDS,
-            ", ".join(asked),
+            # A manager's own words, or those of whatever else listens there.
+            printable(", ".join(f"{each} ({said})" for each, said in why.items())),
         )
 
     def _on_led(self, manager: str) -> None:
@@ -135,7 +140,7 @@ class ManagerLink:
 
     def _on_said(self, manager: str, message: ManagerToNode) -> None:
         self._answered = True
-        self._lost.pop(manager, None)
+        self._leads_not.pop(manager, None)
         match message:
             case TopologyTold(topology=topology):
                 self._on_led(manager)
@@ -153,6 +158,7 @@ class ManagerLink:
             case NodeRefused():
                 self._fail(refusal(message))
             case Standby(leader=leader):
+                self._leads_not[manager] = "does not lead"
                 if leader is not None and leader != manager:
                     self._leader = leader
                 else:
@@ -170,7 +176,7 @@ class ManagerLink:
 
     def _on_lost(self, manager: str, why: str) -> None:
         _log.info("no connection to the manager at %s: %s", manager, why)
-        self._lost[manager] = why
+        self._leads_not[manager] = why
         if manager == self._leader:
             self._try_next()
             self.poke()

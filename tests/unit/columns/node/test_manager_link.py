@@ -18,6 +18,7 @@ pytestmark = pytest.mark.asyncio
 ANN, BOB = "http://ann:7400", "http://bob:7400"
 TOLD = TopologyTold(journal=1, leadership=1, version=0)
 STEP_SECONDS = SILENT_SECONDS / 4
+STOPPED = "this process stood still for a minute, and the connection is gone"
 
 
 class Managers:
@@ -44,8 +45,8 @@ class Managers:
         if not self._script:
             self._is_over.set()
             return
-        self._clock.jump(STEP_SECONDS)
         answer = self._script.pop(0).get(manager)
+        self._clock.jump(60 if answer == STOPPED else STEP_SECONDS)
         if isinstance(answer, str):
             self._lost(manager, answer)
         elif answer is not None:
@@ -88,4 +89,24 @@ async def test_managers_that_do_not_lead_are_said_once_and_their_return_once(
 async def test_a_takeover_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "tenure.columns")
     await Managers({ANN: TOLD}, {ANN: "killed"}, {ANN: "killed"}, *[{BOB: TOLD}] * 10).play()
+    assert caplog.messages == []
+
+
+async def test_what_each_manager_says_is_told_apart_and_begins_no_line_of_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A manager that is stopped says nothing, which is not the same as that it does not lead."""
+    caplog.set_level(logging.WARNING, "tenure.columns")
+    await Managers(*[{ANN: "closed (1000: bye\nERROR all is lost)"}] * 20).play()
+    [line] = caplog.messages
+    assert line.isprintable()
+    assert f"{ANN} (closed (1000: bye" in line
+    assert f"{BOB} (says nothing)" in line
+
+
+async def test_a_node_that_stood_still_does_not_say_that_managers_did(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING, "tenure.columns")
+    await Managers({ANN: TOLD}, {ANN: STOPPED}, *[{BOB: TOLD}] * 3).play()
     assert caplog.messages == []
