@@ -142,15 +142,15 @@ def _of_others(status: NodeStatus) -> Iterator[MetricFamily]:
 def _of_ranges(report: NodeReport) -> Iterator[MetricFamily]:
     compared = [it.compared_seconds for it in report.tended if it.compared_seconds is not None]
     sealed = [it.sealed_seconds for it in report.tended if it.sealed_seconds is not None]
-    yield gauge(
+    yield _oldest(
         "tenure_store_oldest_comparison_seconds",
         "How long ago the range that has waited longest was compared with its replicas.",
-        max(compared, default=0),
+        compared,
     )
-    yield gauge(
+    yield _oldest(
         "tenure_store_oldest_seal_seconds",
         "How long ago the range that has waited longest was sealed.",
-        max(sealed, default=0),
+        sealed,
     )
     yield gauge(
         "tenure_store_differing_rows",
@@ -162,6 +162,11 @@ def _of_ranges(report: NodeReport) -> Iterator[MetricFamily]:
         "Entries read to find damage, in this life.",
         report.scrubbed.entries,
     )
+
+
+def _oldest(name: str, help_: str, ages: list[float]) -> MetricFamily:
+    """Nothing where there is none yet: 0 would say that it was just now."""
+    return gauges(name, help_, ((({}, max(ages)),) if ages else ()))
 
 
 def _of_disk(status: NodeStatus) -> Iterator[MetricFamily]:

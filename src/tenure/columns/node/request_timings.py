@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant, seconds
+from tenure.observe.events import printable
 from tenure.observe.metrics import Histogram
 from tenure.protocol.replication.messages import ClientRequest, Failed, NotWritten, ReadRows
 from tenure.transport.rate_bound import RateBound
@@ -80,7 +81,7 @@ class RequestTimings:
             "slow: %s of %s in %s at %s took %d ms: %s",
             begun.request,
             "all rows" if begun.key is None else f"the row #{key_hash(begun.key)}",
-            begun.table,
+            printable(begun.table),  # whatever a client says: the table may be none
             begun.level,
             (now - begun.at) // MILLISECOND_NS,
             outcome,

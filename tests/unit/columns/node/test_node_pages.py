@@ -130,6 +130,8 @@ async def test_a_node_that_waits_for_others_is_shown_too(tmp_path: Path) -> None
     async with shown(settings[:1], waits=False) as at:
         found = await at.metrics()
         assert found["tenure_store_takes_part"].samples[0].value == 0
+        for never in ("comparison", "seal"):  # 0 would say that it was just now
+            assert found[f"tenure_store_oldest_{never}_seconds"].samples == []
         assert found["tenure_store_topology"].samples[0].value == 5
 
 
@@ -212,3 +214,13 @@ def test_slow_requests_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> 
     timings.asked(at(10), 1, SCAN)
     timings.answered(at(20), 1, RowsFound(request=8, rows=()))
     assert caplog.messages == ["slow: ReadRows of all rows in mail at quorum took 10000 ms: done"]
+
+
+def test_a_table_that_is_none_begins_no_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """A request that stood in line for long is slow, whatever it names."""
+    timings = RequestTimings(1.0)
+    named = "mail\n2026-01-01 ERROR all is lost\x1b[2J"
+    timings.asked(at(1), 1, ReadRow(request=7, table=named, key=b"ann", within=1))
+    timings.answered(at(6), 1, Failed(request=7, why="overloaded"))
+    [line] = caplog.messages
+    assert line.isprintable()
