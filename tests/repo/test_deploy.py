@@ -59,13 +59,16 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     yield from (("kubernetes.yml", command) for command in kubernetes_commands())
     yield from (("columns.yml", command) for command in compose_commands("columns.yml", ""))
     yield from (("one-host.yml", command) for command in compose_commands("one-host.yml", ""))
+    for part in ("manager", "node", "documents", "gateway"):
+        found = compose_commands("three-hosts.yml", part)
+        yield from (("three-hosts.yml", command) for command in found)
     for name in ("tenure-manager.service", "tenure-node.service"):
         yield name, shlex.split(unit(name)["Service"]["ExecStart"])[1:]
 
 
 @pytest.mark.parametrize(("where", "command"), list(commands()))
 def test_every_command_could_be_run(where: str, command: list[str]) -> None:
-    assert command[0] in ("manager", "columns", "up"), where
+    assert command[0] in ("manager", "columns", "up", "serve", "gateway"), where
     build().parse_args(command, exit_on_error=False, print_error=False)
 
 
