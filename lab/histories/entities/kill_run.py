@@ -32,7 +32,7 @@ READERS = ("reader-1", "reader-2")
 KINDS = {"owner": OWNERS, "reader": READERS, "node": NODES, "manager": MANAGERS}
 PROCESSES, EACH = 2, 6
 KEYS = [f"log-{number}" for number in range(6)]
-WHOLE_SECONDS = 60.0
+WHOLE_SECONDS = 120.0
 SHOWN = 5
 
 

@@ -72,8 +72,7 @@ class Kills:
         await self._system.kill_now(name)
         await self._a_while()
         await self._system.launch(name)
+        await self._system.answers(name)
         if kind == "node":
             down = self._system.down
             await until(down, lambda found: name not in found, f"{name} is left out still")
-        elif kind != "manager":
-            await self._system.answers(name)
