@@ -33,7 +33,7 @@ PEOPLE = ("ann", "bob", "cleo")
 START_SECONDS = 3 * DEADLINE_SECONDS
 """A store of three nodes, and four workers that each import FastAPI."""
 CONNECT_SECONDS = 5.0
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS, AGAIN_SECONDS = 0.5, 0.05
 LINES = """
     @reading
     async def lines(self) -> list[str]:
@@ -158,7 +158,7 @@ class Person:
                 url = f"ws://127.0.0.1:{self.room.port}/rooms/attic?name={self.name}"
                 with connect(url, open_timeout=CONNECT_SECONDS) as connection:
                     self._talk_over(connection)
-            time.sleep(0.05)
+            self.is_over.wait(AGAIN_SECONDS)
 
     def _talk_over(self, connection: ClientConnection) -> None:
         """Talk until it is over, or the connection is."""
@@ -168,7 +168,7 @@ class Person:
             if self._next in self.seen:
                 self.said += 1
                 self._look()
-                time.sleep(PAUSE_SECONDS)
+                self.is_over.wait(PAUSE_SECONDS)
                 self._say(connection, self._next)
             with suppress(TimeoutError):
                 self._hear(str(connection.recv(timeout=1.0)))
