@@ -5,8 +5,10 @@ from typing import Final
 
 import msgspec
 
+from tenure.base.keys import KEY_BYTES
 from tenure.protocol.entity.key_line import MOST_BYTES
 from tenure.protocol.entity.messages import (
+    EntityAsk,
     EntityMessage,
     PushedFrames,
     Received,
@@ -26,8 +28,20 @@ assert MOST_BYTES <= HAND_OFF_BYTES, "one kind of channel carries both"
 
 
 def encode(message: EntityMessage) -> bytes:
-    """The bytes of a message."""
-    return framed(message, VERSION)
+    """The bytes of a message. Raises ValueError if the other side could not read them: it would end
+    the connection, and with it every other call that is under way there.
+    """
+    if isinstance(message, EntityAsk):
+        for key in (message.call.key, *(key for _, key in message.call.chain)):
+            if isinstance(key, str) and len(key) > KEY_BYTES:
+                raise ValueError(
+                    f"the key {key[:40]!r}... has {len(key):,} characters; at most {KEY_BYTES:,} "
+                    "can be sent to the process that owns it"
+                )
+    data = framed(message, VERSION)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it has {len(data):,} bytes with its keys; at most {MOST_BYTES:,}")
+    return data
 
 
 def decode(data: Bytes) -> EntityMessage:

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tenure.protocol.entity.key_line import EntityCall
+from tenure.base.keys import KEY_BYTES
+from tenure.errors import ValueTypeError
+from tenure.protocol.entity.key_line import MOST_BYTES, EntityCall
 from tenure.protocol.entity.messages import EntityAsk, EntityReply
 from tenure.testing.clock import come_to_rest
 from tenure.transport.channels import Channel, ChannelLost
@@ -221,3 +223,31 @@ async def test_a_link_on_which_something_is_asked_stays() -> None:
         one.let_go(two.url)
         may_answer.set()
         assert await answer == b"late"
+
+
+LONG = [
+    EntityCall("x" * (KEY_BYTES + 1), b"", "name", b""),
+    EntityCall("x", b"", "name", b"", (("rooms", "x" * (KEY_BYTES + 1)),)),
+    EntityCall("x", b"", "name", bytes(MOST_BYTES)),
+]
+
+
+@pytest.mark.parametrize("call", LONG, ids=["its key", "a key of its chain", "its bytes"])
+async def test_what_the_other_side_cannot_read_is_not_sent_and_other_calls_go_on(
+    call: EntityCall,
+) -> None:
+    """Keys of entities are often what users of an application have typed."""
+    answers: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def answer_later(_: EntityCall) -> GatedAnswer:
+        return await answers.get(), always
+
+    async with members() as all_of_them:
+        one = await all_of_them.enter(b"one")
+        two = await all_of_them.enter(b"two", answer_later)
+        link = await one.link(two.url)
+        under_way = asyncio.ensure_future(link.ask(CALL))
+        with pytest.raises(ValueTypeError, match="cannot be sent"):
+            await link.ask(call)
+        answers.put_nowait(b"two")
+        assert await under_way == b"two"
