@@ -59,6 +59,10 @@ from tenure.runtime.clock import Clock
 AT_ONCE = 4
 """How many questions are answered at once: each may have a mebibyte in memory."""
 MOST_WAITING = 64
+LOOK_KEYS = 100
+"""As how many keys each look into a store counts at least: who wants one key of a prefix looks at
+one at a time.
+"""
 LONG_KEYS = 10 * WALKED_KEYS
 AGAIN = "ask again in a moment"
 _encode = msgspec.msgpack.Encoder().encode
@@ -139,7 +143,7 @@ class Inspector:
                 for each in part.keys
                 if not isinstance(each, bytes) and _is_wanted(each, asked.prefix)
             ]
-            walked += max(len(part.keys), 1)
+            walked += max(len(part.keys), LOOK_KEYS)
             after, is_over = part.next or b"", part.next is None
             if _may_end(found, walked, asked, after):
                 break

@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from tenure.base.keys import Key
-from tenure.errors import MALFORMED
+from tenure.errors import MALFORMED, RemoteProtocolError
 from tenure.manager.access.roles import AccessRole, Permit
 from tenure.manager.command_bodies import KEY_WAYS, user_key
 from tenure.manager.entity_answers import KeysPage, named, shown_entity
@@ -207,6 +207,9 @@ class EntitiesApi:
             answer = await self._inspections.ask(connection, pool, question)
         except TimeoutError:
             raise HttpRefusal(503, "the owner has not answered in time", AGAIN) from None
+        except RemoteProtocolError as error:
+            why, way_out = f"no owner can be asked that: {error}", "give a shorter key"
+            raise HttpRefusal(400, cut(why), f"{way_out}, or begin with the first page") from None
         if isinstance(answer, NotSeen):
             raise HttpRefusal(503 if answer.may_repeat else 409, answer.why, answer.way_out)
         return answer

@@ -13,7 +13,8 @@ from tenure.protocol.entity.inspection import InspectionAnswer, InspectionQuesti
 from tenure.protocol.lease.answers import Connection
 from tenure.protocol.lease.inspecting import Inspect, Inspected
 from tenure.transport.peers import Peers
-from tenure.wire.lease import encode
+from tenure.wire.lease import decode_to_owner, encode
+from tenure.wire.versions import NEWEST
 
 AT_ONCE = 16
 """How many answers may be on their way: each may have two mebibytes."""
@@ -38,8 +39,11 @@ class Inspections:
     async def ask(
         self, connection: Connection, pool: str, question: InspectionQuestion
     ) -> InspectionAnswer:
-        """The owner's answer. Raises TimeoutError if none comes."""
+        """The owner's answer. Raises TimeoutError if none comes, and RemoteProtocolError for a
+        question that the owner could not read: it would end the connection that its leases need.
+        """
         asked = Inspect(pool=pool, ticket=secrets.randbits(63), question=question)
+        decode_to_owner(encode(asked, NEWEST), NEWEST)
         ticket = connection, pool, asked.ticket
         of_pool = self._of_pool.setdefault(pool, asyncio.Semaphore(AT_ONCE_OF_A_POOL))
         async with asyncio.timeout(ANSWER_SECONDS), of_pool, self._slots:
