@@ -68,6 +68,7 @@ KNOWN = {
         6, ("S2: finds without contact",), "delay,straggler,reorder,cut,drop", 3
     ),
     "nothing-published-on-return": Known(0, ("L1",), "cut"),
+    "old-table-told-as-the-present": Known(21, ("L1",), "crash of a lookup,leaving,load", 8),
     "change-log-begins-too-early": Known(0, ("L1", UNSIGNALLED)),
     "append-not-guarded": Known(19, (FREED, TWO, AGAIN)),
     "loss-by-last-flag": Known(0, (UNSIGNALLED,)),

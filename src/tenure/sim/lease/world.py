@@ -13,7 +13,7 @@ from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.balance.weighted import Weighted
-from tenure.protocol.lease.leader.context import FRAGMENTS
+from tenure.protocol.lease.leader.context import FRAGMENTS, FRESH_PART
 from tenure.protocol.lease.leader.events import PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
 from tenure.protocol.lease.leader.policies import policy_name
@@ -161,6 +161,8 @@ class LeaseWorld(JournaledWorld):
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.fragments = FRAGMENTS if trial.seed % 3 else 1
+        self.fresh_part = FRESH_PART if (trial.seed + 1) % 11 else 1
+        """With 1, lookups are told tables that were made long before, and the changes since."""
         """How many entries may be joinable before any is renumbered: only one in a third of all
         worlds, so that whatever can be one entry of the table becomes one.
         """
@@ -285,6 +287,7 @@ class LeaseWorld(JournaledWorld):
             compact_after=self.compact_after,
             plans_at_once=0,  # policies are asked beside the machine, and take their time
             fragments=self.fragments,
+            fresh_part=self.fresh_part,
             first_start=self.is_first_start,
         )
         machine = Manager(config, random_for(self.random), self._policy)

@@ -48,6 +48,10 @@ FRAGMENTS = 64
 """How many entries may be joinable with a neighbour before any is renumbered: so few cost nobody
 anything.
 """
+FRESH_PART = 64
+"""A whole table is given to lookups, followed by the changes since, until this part of it has
+changed. So a table of any size is made anew once in so many changes, however often it is asked for.
+"""
 
 
 class Seal(NamedTuple):
@@ -77,6 +81,7 @@ class LeaderContext:
         leadership: LeaderProof,
         plans_at_once: int = PLANS_AT_ONCE,
         fragments: int = FRAGMENTS,
+        fresh_part: int = FRESH_PART,
         *,
         others: bool = False,
     ) -> None:
@@ -86,6 +91,7 @@ class LeaderContext:
         self.leadership = leadership
         self.plans_at_once = plans_at_once
         self.fragments = fragments
+        self.fresh_part = fresh_part
         self.calls = PolicyCalls(timing.renew_ns)
         self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
             Mandate(seal.journal, seal.leadership), history.lsn

@@ -15,7 +15,13 @@ from tenure.base.machine import Output
 from tenure.base.noted import Noted
 from tenure.protocol.lease.answers import Connection, NotLeading
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.leader.context import FRAGMENTS, PLANS_AT_ONCE, LeaderContext, Seal
+from tenure.protocol.lease.leader.context import (
+    FRAGMENTS,
+    FRESH_PART,
+    PLANS_AT_ONCE,
+    LeaderContext,
+    Seal,
+)
 from tenure.protocol.lease.leader.events import (
     AnswerQuestion,
     ClientLost,
@@ -115,6 +121,8 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     PLANS_AT_ONCE for our own policies, which return, and for 0 for any other."""
     fragments: int = FRAGMENTS
     """How many entries may be joinable with a neighbour before any is renumbered."""
+    fresh_part: int = FRESH_PART
+    """Lookups are given a whole table that was made before until this part of it has changed."""
     keeps_clusters: bool = True
     """Whether the journal outlives the manager, so that clusters can be kept in it."""
     others: bool = False
@@ -336,6 +344,7 @@ class Manager:
                 self.leadership,
                 self._plans_at_once,
                 self.config.fragments,
+                self.config.fresh_part,
                 others=self.config.others,
             ),
             secret,

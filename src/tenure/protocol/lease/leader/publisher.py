@@ -23,10 +23,6 @@ MOST_CHANGES = 1 << 14
 """A lookup that has missed more changes than this is given the whole table: that is made once for
 all who ask, and each lookup's changes are made for it alone.
 """
-FRESH_PART = 64
-"""A whole table is given to lookups, followed by the changes since, until this part of it has
-changed. So a table of any size is made anew once in so many changes, however often it is asked for.
-"""
 
 
 class WholeTable(NamedTuple):
@@ -172,7 +168,8 @@ class Publisher:
 
     def _is_fresh(self, whole: WholeTable) -> bool:
         """Whether few changes have been made since."""
-        return self.log.since(whole.lsn, len(self.table.rights) // FRESH_PART) is not None
+        few = len(self.table.rights) // self.context.fresh_part
+        return self.log.since(whole.lsn, few) is not None
 
     @property
     def _lsn(self) -> int:

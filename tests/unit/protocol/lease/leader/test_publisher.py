@@ -7,8 +7,8 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.client_events import TellManager
 from tenure.protocol.lease.history import LeaseHistory
-from tenure.protocol.lease.leader.context import LeaderContext
-from tenure.protocol.lease.leader.publisher import FRESH_PART, Publisher
+from tenure.protocol.lease.leader.context import FRESH_PART, LeaderContext
+from tenure.protocol.lease.leader.publisher import Publisher
 from tenure.protocol.lease.messages import Changes, Entry, Held, OwnerInfo, Sync, SyncResponse
 from tenure.protocol.lease.records import State, TookOver
 from tenure.protocol.lease.timing import DEFAULT
