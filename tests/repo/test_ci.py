@@ -106,6 +106,19 @@ def test_what_fails_beside_the_others_and_alone_refuses_the_change(clone: Path) 
     assert made[-1] == "test WORKERS=0 ARGS=--last-failed, with the usual etcd"
 
 
+@pytest.mark.parametrize("stage", ["test-simulation", "test-failover", "bench"])
+def test_no_other_stage_is_tried_a_second_time(clone: Path, stage: str) -> None:
+    program(clone / ".ci/other-etcd", HAS_ANOTHER)
+    (clone / ".pytest_cache/v/cache").mkdir(parents=True)
+    failed = """echo '  "t": true' >.pytest_cache/v/cache/lastfailed"""
+    program(clone / "bin/make", f'{MAKES}\nif [ "$1" = {stage} ]; then {failed}; exit 1; fi')
+    code, complaint, made = run(clone)
+    assert code != 0
+    assert "UNSTEADY" not in complaint
+    assert [each.split()[0].rstrip(",") for each in made].count(stage) == 1
+    assert made[-1].startswith(stage)
+
+
 def test_there_is_no_other_etcd_where_none_is_there_and_none_can_be_fetched(tmp_path: Path) -> None:
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/other-etcd", tmp_path / ".ci/other-etcd")
