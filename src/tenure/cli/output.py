@@ -4,6 +4,7 @@ Names and addresses come from other processes. They are shown with their control
 so that an owner cannot steer the terminal of whoever lists the owners.
 """
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +25,11 @@ def say(text: str) -> None:
 
 
 def put(text: str) -> None:
-    """A line as it is, such as JSON."""
+    """A text as it is, such as JSON, of which other processes may have written what it quotes:
+    characters that could steer a terminal stand there as JSON escapes them.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
     with without_line():
         print(text, flush=True)
 

@@ -1,8 +1,10 @@
 """Output: tabbed for programs, drawn for people, and never steered by a name in it."""
 
+import json
+
 import pytest
 
-from tenure.cli.output import complain, say, show
+from tenure.cli.output import complain, put, say, show
 
 ROWS = [("ann", 3), ("\x1b[2Jbob\n[bold]", 4)]
 
@@ -46,3 +48,13 @@ def test_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
     say("a\nb")
     complain("c\rd")
     assert capsys.readouterr() == ("a\\nb\n", "tenure: c\\rd\n")
+
+
+def test_json_is_what_it_was_and_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON itself escapes only the oldest control characters."""
+    said = {"key": "a\x1b[2J \x9b2J \u202ecod.exe \U000e0041 ö😀\n", "more": [1]}
+    put(json.dumps(said, ensure_ascii=False, indent=1))
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == said
+    assert all(each.isprintable() for each in shown.split("\n"))
+    assert "ö😀" in shown
