@@ -14,6 +14,7 @@ import asyncio
 import logging
 import socket as sockets
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NoReturn
 
 import aiohttp
@@ -64,6 +65,9 @@ class WebSocketTransport(Generic[M]):
         self.role = role
         self.secret = secret if role.proves else None
         self.credentials = credentials
+        self.on_bytes: Callable[[str], None] | None = None
+        """Called with a manager's URL when bytes have come from there, perhaps not a whole message.
+        """
         self._links: dict[tuple[str, bool], _Link[M]] = {}
         """By the manager's URL, and whether it carries what is large."""
         self._ending: set[asyncio.Task[None]] = set()
@@ -180,6 +184,9 @@ class _Link(Generic[M]):
             return NeverConnected(reason(error))
         async with socket:
             _give_up_unheard(socket)
+            on_bytes = self.transport.on_bytes
+            if on_bytes is not None and isinstance(socket, SmallBlocksSocket):
+                socket.on_bytes(partial(on_bytes, self.manager))
             try:
                 version = agreed([socket.protocol] if socket.protocol else [])
             except RemoteProtocolError as error:

@@ -14,6 +14,7 @@ from aiohttp import WSCloseCode, web
 
 from tenure.errors import RemoteProtocolError
 from tenure.protocol.lease.messages import Hello, Poke
+from tenure.runtime.read_size import READ_BYTES
 from tenure.transport import websocket
 from tenure.transport.contract import OWNER, WAITING_MESSAGES, Role
 from tenure.transport.websocket import WebSocketTransport
@@ -227,6 +228,37 @@ async def test_small_messages_do_not_wait_while_a_larger_one_is_not_read(goes_on
         found = [await read.get() for _ in range(3 if goes_on else 2)]
     sizes = [len(framed(each, NEWEST)) for each in large]
     assert found == ([*sizes, small] if goes_on else sizes)
+
+
+async def test_bytes_of_a_message_are_told_before_it_is_whole() -> None:
+    """A peer that sends for seconds is not silent."""
+    goes_on, whole = asyncio.Event(), Poke()
+
+    async def sending(request: web.Request) -> web.StreamResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+        await answer.receive()
+        data = bytes(2 * READ_BYTES)
+        head = b"\x82\x7f" + len(data).to_bytes(8)
+        assert request.transport is not None
+        request.transport.write(head + data[1:])
+        await goes_on.wait()
+        request.transport.write(data[:1])
+        await answer.receive()
+        return answer
+
+    delivered: asyncio.Queue[HeardByOwner] = asyncio.Queue()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    transport = WebSocketTransport(OWNER._replace(decode=lambda _data, _version: whole))
+    transport.on_bytes = heard.put_nowait
+    transport.start(lambda _, said: delivered.put_nowait(said), lambda *_: None)
+    async with server(sending) as url:
+        transport.send(url, HELLO)
+        assert await heard.get() == url
+        assert delivered.empty()
+        goes_on.set()
+        assert await delivered.get() is whole
+        await transport.close()
 
 
 async def closes_with(

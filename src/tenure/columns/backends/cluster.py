@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
 from tenure.columns.backends.known_nodes import KnownNodes
-from tenure.columns.backends.node_calls import PATIENCE_SECONDS, Asked, NodeCalls
+from tenure.columns.backends.node_calls import PATIENCE_SECONDS, Asked, NodeCalls, NodeTransport
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Table
 from tenure.errors import (
@@ -41,7 +41,7 @@ from tenure.protocol.replication.request.adoption import FIRST_TRY
 from tenure.protocol.replication.row.admission import Attempt, Outranked, Refused
 from tenure.protocol.replication.row.versions import Version
 from tenure.protocol.topology.tables import TableRecord
-from tenure.transport.contract import Role, Transport
+from tenure.transport.contract import Role
 from tenure.wire.columns import ToStoreClient, decode_to_store_client, encode_store
 
 A = TypeVar("A")
@@ -59,7 +59,7 @@ class ClusterBackend:
         self,
         nodes: Sequence[str],
         tables: Sequence[Table],
-        transport: Transport[ToStoreClient],
+        transport: NodeTransport,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._known = KnownNodes(nodes)

@@ -9,7 +9,8 @@ what the first one did with it is unknown.
 
 import asyncio
 import random
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -61,6 +62,15 @@ NOT_SENT = Failed(request=0, why="too few replicas", detail="no connection was m
 """Stands for an answer to what was not sent."""
 
 
+class NodeTransport(Transport[ToStoreClient], Protocol):
+    """Connections to nodes."""
+
+    on_bytes: Callable[[str], None] | None
+    """Called with a node's URL when bytes have come from there, perhaps not a whole message: who
+    receives a large answer is not waiting for a silent node.
+    """
+
+
 class _Waiting:
     def __init__(self, node: str) -> None:
         loop = asyncio.get_running_loop()
@@ -72,7 +82,7 @@ class _Waiting:
 
 class NodeCalls:
     def __init__(
-        self, known: KnownNodes, transport: Transport[ToStoreClient], patience_seconds: float
+        self, known: KnownNodes, transport: NodeTransport, patience_seconds: float
     ) -> None:
         self._known = known
         self._transport = transport
@@ -87,6 +97,7 @@ class NodeCalls:
 
     def start(self) -> None:
         self._is_open = True
+        self._transport.on_bytes = self._silent.on_heard
         self._transport.start(self._on_answer, self._on_lost)
 
     async def close(self) -> None:

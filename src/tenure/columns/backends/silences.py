@@ -5,7 +5,8 @@ answer says nothing of its node: the row may have too few replicas just now. So 
 something that it can answer by itself. Two times pass, not one, so that a handle whose own loop
 stood still first reads what has come meanwhile. Both are counted from when the node last said
 something, or was asked, and not from when it was last looked at: a node falls silent between two
-looks.
+looks. It says something also while an answer comes that is not whole: 30 MiB may take seconds, and
+the answer to a probe comes behind them.
 """
 
 import asyncio

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tenure.columns.backends.cluster import ClusterBackend
+from tenure.columns.backends.silences import SilentNodes
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Family, Table
 from tenure.columns.writes import RowWrite
@@ -41,6 +42,7 @@ class NodesAtHand:
 
     def __init__(self) -> None:
         self.writes: list[tuple[str, Attempt]] = []
+        self.on_bytes: Callable[[str], None] | None = None
 
     def start(self, deliver: Callable[[str, ToStoreClient], None], lost: Lost) -> None:
         self._deliver, self._lost = deliver, lost
@@ -103,6 +105,19 @@ class Unanswering(NodesAtHand):
 
 async def write(backend: ClusterBackend, mutation: RowMutation = MUTATION) -> Version:
     return await RowWrite(backend, WriteClock(), lambda: 1_000, mutation)
+
+
+async def test_a_node_whose_large_answer_is_on_its_way_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(SilentNodes, "on_heard", lambda _, node: heard.append(node))
+    transport = NodesAtHand()
+    async with opened(transport):
+        heard.clear()
+        assert transport.on_bytes is not None
+        transport.on_bytes(URLS[0])
+        assert heard == URLS[:1]
 
 
 async def test_a_write_that_was_not_answered_is_repeated_with_its_version() -> None:
