@@ -4,6 +4,7 @@ import hashlib
 import http.client
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,6 +46,7 @@ from tenure.protocol.entity.export_lines import (
     EntityLine,
     read_line,
 )
+from tenure.runtime import private_files
 
 CHUNK_BYTES = 1 << 16
 SILENT_SECONDS = 2 * PATIENCE_SECONDS
@@ -73,10 +75,22 @@ def export(pool: PoolName, file: File = None, /, *, manager: ManagerUrls = None)
     with _opened(file) as out:
         target = path(pool, "entities/export")
         reading.out = out
-        ask_leader(manager, lambda url: reading.read(url, target), reading.told)
+        try:
+            ask_leader(manager, lambda url: reading.read(url, target), reading.told)
+        except OutputFailed as failed:
+            raise failed.error from None
         reading.check()
     where = "" if file is None else f" to {file}"
     remark(f"{reading.told()} exported{where}")
+
+
+class OutputFailed(Exception):
+    """The output takes no more. It is no OSError: that would be said of the manager that is read,
+    and the next one would be asked.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        self.error = error
 
 
 class ExportReading:
@@ -127,7 +141,10 @@ class ExportReading:
         if self._end is None:
             self._digest.update(data)
             self._lines += 1
-        self.out.write(data)
+        try:
+            self.out.write(data)
+        except OSError as error:
+            raise OutputFailed(error) from error
 
     def check(self) -> None:
         """Raise TenureError unless all of it has come."""
@@ -151,20 +168,24 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    begun = file.with_name(f"{file.name}.part")
+    if file.exists() and not file.is_file():
+        raise UsageError(f"{file} is no file: leave it out for standard output")
+    begun: Path | None = None
     try:
-        with open(begun, "wb", opener=_private) as out:
+        # Only its user can read it: it has what the application keeps. Another export has another.
+        handle, name = tempfile.mkstemp(".part", f"{file.name}.", file.parent)
+        begun = Path(name)
+        with os.fdopen(handle, "wb") as out:
             yield out
+            out.flush()
+            os.fsync(handle)
         begun.replace(file)
+        private_files.sync(file.parent)
     except OSError as error:
-        raise UsageError(f"{begun} cannot be written: {error.strerror or error}") from error
+        raise UsageError(f"{file} cannot be written: {error.strerror or error}") from error
     finally:
-        begun.unlink(missing_ok=True)
-
-
-def _private(name: str, flags: int) -> int:
-    """Open a file that only its user can read: it has what the application keeps."""
-    return os.open(name, flags, 0o600)
+        if begun is not None:
+            begun.unlink(missing_ok=True)
 
 
 # --- import ---

@@ -15,7 +15,8 @@ from tenure.entities.arriving_state import arriving, arriving_state
 from tenure.entities.entity_lines import UNFIT, GivenLines, LinesOfKept
 from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
-from tenure.entities.turn_items import KeptItems, TurnItems
+from tenure.entities.state_codec import STATE_BYTES
+from tenure.entities.turn_items import KeptItems, TurnItems, check_room
 from tenure.entities.turns import IMPORT, EntityHost
 from tenure.errors import StoreFailed
 from tenure.protocol.entity.copying import PERMIT_SECONDS, PutDone, PutEntity
@@ -111,10 +112,17 @@ class EntityImport:
             if asked.part != parts:  # it was put before, or is to be begun again
                 return self._done("part", parts=parts)
         elif kept.collections:  # one commit cannot take the place of their items
+            self._check_room(asked.key, given)
             state = arriving_state(asked.digest, 0)
             await self._host.gate.put(turn, state, in_place=True)
         await self._add(turn, asked, given)
         return self._done("put" if asked.is_last else "part", parts=asked.part + 1)
+
+    def _check_room(self, key: str | int, given: GivenLines) -> None:
+        """Raise ValueTypeError while what is there is still there."""
+        if self._host.gate.store is None:
+            new = Envelope(state=given.state or b"", items=given.items)
+            check_room(self._host.kind.name, key, new, STATE_BYTES)
 
     async def _add(self, turn: EntityTurn, asked: PutEntity, given: GivenLines) -> None:
         gone = {} if asked.part else dict.fromkeys(turn.live.envelope.alarms)

@@ -7,6 +7,7 @@ import msgspec
 
 from tenure.entities.collection import Collection
 from tenure.entities.entity_kind import EntityKind
+from tenure.entities.entity_turn import MOST_ALARMS
 from tenure.entities.item_codec import ITEM_BYTES
 from tenure.entities.mapping import Mapping
 from tenure.entities.plain_values import from_json, to_json
@@ -140,6 +141,8 @@ class GivenLines:
         items = sum(map(len, self.items.values()))
         if items > MOST_CHANGES:
             raise ValueError(f"one commit keeps {MOST_CHANGES} items at most, and not {items}")
+        if len(self.alarms) > MOST_ALARMS:
+            raise ValueError(f"an entity has {MOST_ALARMS} alarms at most, not {len(self.alarms)}")
 
     def _take(self, key: str | int, line: EntityLine | PartLine) -> None:
         match line:

@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +66,34 @@ async def test_a_pool_goes_out_and_in_and_is_the_same(tmp_path: Path, capsys: Ca
         key = {"line": "entity", "key": 7}
         assert [each for each in lines_of(again) if each.items() >= key.items()]
         assert sorted(map(str, kept_in(again))) == sorted(map(str, kept_in(out)))
+
+
+async def test_a_file_that_cannot_be_written_is_no_fault_of_a_manager(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other manager is asked, and nothing that is there is replaced."""
+    file = tmp_path / "rooms.jsonl"
+    file.write_text("of yesterday")
+    full = os.open("/dev/full", os.O_WRONLY)
+    monkeypatch.setattr("tempfile.mkstemp", lambda *_: (full, str(tmp_path / "begun")))
+    async with rooms() as it:
+        await it.rooms["attic"].say("x" * 60_000)  # more than is gathered before it is written
+        await to(it.manager, "entities", "export", "rooms", str(file), code=2)
+        said = capsys.readouterr().err
+        assert f"{file} cannot be written: No space left on device" in said
+        monkeypatch.undo()
+        for place in (Path("/dev/full"), tmp_path):  # and is not replaced by a file
+            await to(it.manager, "entities", "export", "rooms", str(place), code=2)
+            assert f"{place} is no file" in capsys.readouterr().err
+    assert file.read_text() == "of yesterday"
+
+
+async def test_only_its_user_reads_an_export_whatever_was_there(tmp_path: Path) -> None:
+    """An earlier export was killed, and somebody has made its file readable."""
+    file = tmp_path / "rooms.jsonl"
+    for left in (file, tmp_path / "rooms.jsonl.part"):
+        left.touch(mode=0o644)
+    async with rooms() as it:
+        await it.rooms["attic"].say("hello")
+        await to(it.manager, "entities", "export", "rooms", str(file))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -13,8 +13,9 @@ from tenure import Alarm, Entity, Mapping, Series, reading, was
 from tenure.entities.arriving_state import arriving, arriving_state
 from tenure.entities.entity_export import EntityExport
 from tenure.entities.entity_import import EntityImport
+from tenure.entities.entity_turn import MOST_ALARMS
 from tenure.entities.plain_values import from_json, same_spelling, to_json
-from tenure.errors import NewerState
+from tenure.errors import NewerState, ValueTypeError
 from tenure.protocol.entity.copying import CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
 from tenure.protocol.entity.inspection import NotSeen
@@ -235,6 +236,42 @@ async def test_a_half_of_an_entity_answers_nobody(store_url: str, tmp_path: Path
         assert await it.rooms["cellar"].say("hello") == 2
         assert (await it.get("entity?key=cellar"))[1]["collections"][0]["has_more"]
         assert await it.rooms["attic"].value() == 1
+
+
+def lines_of_hall(*lines: dict[str, Any]) -> bytes:
+    head = {"line": "entity", "key": "attic"}
+    return b"".join(json.dumps(each).encode() + b"\n" for each in (head, *lines))
+
+
+async def test_what_cannot_be_kept_takes_the_place_of_nothing() -> None:
+    """Without a store an entity is too large from a mebibyte on. The one that is there stays."""
+    notes = [
+        {"line": "item", "at": n, "added": 1.0, "value": {"text": "x" * 60_000}}
+        for n in range(1, 21)
+    ]
+    large = lines_of_hall({"line": "collection", "name": "notes", "last": 20}, *notes)
+    async with rooms(kind=Hall) as it:
+        halls: Any = it.rooms
+        await halls["attic"].fill(2)
+        before = await halls["attic"].everything()
+        taking = EntityImport(it.rooms.station.host, it.rooms.station._settings.environment.clock)
+        permit = (await taken(taking, put_of(large, kind="Hall"))).permit
+        other = await taken(taking, put_of(large, kind="Hall", permit=permit))
+        assert other.outcome == "differs"
+        with pytest.raises(ValueTypeError, match="without a store"):
+            await taking.put(put_of(large, kind="Hall", permit=permit, replaces=other.there))
+        assert await halls["attic"].everything() == before
+
+
+async def test_an_entity_has_no_more_alarms_than_it_could_set() -> None:
+    alarms = [{"line": "alarm", "name": f"{n:04}", "due": 4e9 + n} for n in range(MOST_ALARMS + 1)]
+    async with rooms(kind=Hall) as it:
+        taking = EntityImport(it.rooms.station.host, it.rooms.station._settings.environment.clock)
+        refused = await taking.put(put_of(lines_of_hall(*alarms), kind="Hall"))
+        assert isinstance(refused, NotSeen)
+        assert "alarms at most" in refused.why
+        fit = await taking.put(put_of(lines_of_hall(*alarms[1:]), kind="Hall"))
+        assert isinstance(fit, PutDone)
 
 
 async def test_an_arriving_state_is_no_other() -> None:
